@@ -1,0 +1,3 @@
+//! The program `sinnet`: reads the command line and calls the rooms.
+
+fn main() {}

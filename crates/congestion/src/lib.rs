@@ -1,0 +1,1 @@
+//! Congestion control: one engine, one rule per algorithm.

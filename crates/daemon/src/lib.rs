@@ -1,0 +1,1 @@
+//! The Sinnet daemon: TUN, sockets, timers, names, control.

@@ -1,0 +1,1 @@
+//! Real time: links between the TUN devices of network namespaces.

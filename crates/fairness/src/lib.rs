@@ -1,0 +1,1 @@
+//! Fairness notions, indices and statistics.

@@ -1,0 +1,1 @@
+//! The laboratory in real time: namespaces, real kernels, real programs.

@@ -1,0 +1,1 @@
+//! Round-trip estimation, loss detection and resequencing.

@@ -1,0 +1,1 @@
+//! Scenario files: one format, one parser, for virtual and for real time.

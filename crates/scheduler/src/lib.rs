@@ -1,0 +1,1 @@
+//! Which path a packet takes.

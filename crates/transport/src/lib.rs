@@ -1,0 +1,1 @@
+//! Transport endpoints of the laboratory: TCP, UDP.

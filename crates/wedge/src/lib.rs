@@ -1,0 +1,1 @@
+//! The data plane between application packets and ESP packets on paths.
