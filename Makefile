@@ -1,0 +1,55 @@
+# Two commands matter: `make demo` and `make test`. The others are their parts.
+SHELL := /bin/bash
+CARGO ?= cargo
+FUZZ_SECONDS ?= 60
+TOOLS := $(CURDIR)/target/tools
+
+.PHONY: demo test build lint docs deny unit fuzz bench need-demo need-test
+
+## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
+demo: need-demo
+	$(CARGO) build --release --locked -p sinnet
+	target/release/sinnet demo --out target/demo
+
+## Everything that must be green: lints, docs, licences, unit, property, simulation and namespace tests, short fuzzing.
+test: need-test lint docs deny unit fuzz
+
+build:
+	$(CARGO) build --release --locked -p sinnet
+
+lint:
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
+
+unit:
+	$(CARGO) build --locked -p sinnet
+	$(CARGO) test --workspace --locked
+
+## Licences, bans and sources always; advisories where their database can be reached.
+deny: $(TOOLS)/bin/cargo-deny
+	PATH="$(TOOLS)/bin:$$PATH" $(CARGO) deny --all-features check licenses bans sources
+	@PATH="$(TOOLS)/bin:$$PATH" tools/advisories
+
+## Each fuzz target for FUZZ_SECONDS, from the committed corpus.
+fuzz: $(TOOLS)/bin/cargo-fuzz
+	PATH="$(TOOLS)/bin:$$PATH" tools/fuzz $(FUZZ_SECONDS)
+
+bench:
+	$(CARGO) bench --workspace
+
+$(TOOLS)/bin/cargo-deny:
+	@if command -v cargo-deny >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-deny)" $@; \
+	else $(CARGO) install --locked --debug --root $(TOOLS) --version 0.20.2 cargo-deny; fi
+
+$(TOOLS)/bin/cargo-fuzz:
+	@if command -v cargo-fuzz >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-fuzz)" $@; \
+	else $(CARGO) install --locked --debug --root $(TOOLS) --version 0.13.2 cargo-fuzz; fi
+
+need-demo:
+	@tools/need cargo:rustup cc:gcc ip:iproute2 curl:curl python3:python3 setpriv:util-linux
+
+need-test: need-demo
+	@tools/need tshark:tshark ping:iputils-ping c++:g++
