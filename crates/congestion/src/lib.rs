@@ -1,1 +1,28 @@
-//! Congestion control: one engine, one rule per algorithm.
+//! Congestion control: one engine, one file per rule.
+//!
+//! [`Controller`] owns the phases of additive increase and multiplicative decrease (RFC 5681): slow start, recovery
+//! epochs, timeouts, undo, floors, growth only when the window was the limit. A [`WindowRule`] is the arithmetic of one
+//! algorithm. One controller serves all paths of an association, and every call of a rule sees them as a [`Group`],
+//! because a coupled rule has to see the siblings; a single-path rule is the case of one path.
+//!
+//! Windows are real numbers of bytes: an increase of 27 bytes per acknowledgment is the normal case. The room knows no
+//! packet format, no socket and no clock, and uses + − × ÷ √ only, so a run is the same on every machine.
+//!
+//! A new rule is a file, and a line in `registry.rs`.
+
+mod cubic;
+mod engine;
+mod group;
+mod math;
+mod new_reno;
+mod registry;
+mod rule;
+mod vegas;
+
+pub use cubic::Cubic;
+pub use engine::{Acked, Congestion, Controller, EngineConfig, InitialWindow, SlowStartTest, Undo, WindowRounding};
+pub use group::{Group, Path};
+pub use new_reno::NewReno;
+pub use registry::{Rule, UnknownRule};
+pub use rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
+pub use vegas::{Divisor, Vegas};

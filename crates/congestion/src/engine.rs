@@ -1,0 +1,350 @@
+//! The engine: phases, recovery epochs, rounds, floors and undo, for every rule.
+
+use clock::{Duration, Instant};
+use smallvec::SmallVec;
+
+use crate::group::{Group, Path};
+use crate::rule::{Cause, Round, WindowRule};
+
+/// How large the first window is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum InitialWindow {
+    /// RFC 3390: `min(4·MSS, max(2·MSS, 4380 bytes))`.
+    Rfc3390,
+    /// RFC 6928: `min(10·MSS, max(2·MSS, 14600 bytes))`.
+    Rfc6928,
+    /// So many packets.
+    Packets(u32),
+}
+
+impl InitialWindow {
+    /// The window in bytes for packets of `mss` bytes.
+    pub fn bytes(self, mss: f64) -> f64 {
+        match self {
+            Self::Rfc3390 => (4.0 * mss).min((2.0 * mss).max(4380.0)),
+            Self::Rfc6928 => (10.0 * mss).min((2.0 * mss).max(14600.0)),
+            Self::Packets(packets) => f64::from(packets) * mss,
+        }
+    }
+}
+
+/// RFC 5681 §3.1 leaves open what a window equal to the threshold does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowStartTest {
+    /// Slow start below the threshold only, as TCPs do.
+    Below,
+    /// Also at the threshold, as SCTP does (RFC 9260 §7.2.1).
+    BelowOrEqual,
+}
+
+/// How a reduced window is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowRounding {
+    /// Window and threshold are the same real number, not below the rule's floor.
+    Exact,
+    /// As in ns-2: the threshold is a whole number of packets and has the floor, the window is neither.
+    WholePacketThreshold,
+}
+
+/// What does not depend on the rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EngineConfig {
+    /// The first window.
+    pub initial_window: InitialWindow,
+    /// The first slow-start threshold in bytes.
+    pub initial_ssthresh: f64,
+    /// L of RFC 3465: most packets that one acknowledgment adds in slow start.
+    pub byte_counting_limit: f64,
+    /// Grow only when the window was the limit (RFC 5681 §4.1, RFC 7661). ns-2 grows always.
+    pub window_limited_growth: bool,
+    /// What a window equal to the threshold does.
+    pub slow_start_test: SlowStartTest,
+    /// How a reduced window is rounded.
+    pub rounding: WindowRounding,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            initial_window: InitialWindow::Rfc6928,
+            initial_ssthresh: f64::INFINITY,
+            byte_counting_limit: 1.0,
+            window_limited_growth: true,
+            slow_start_test: SlowStartTest::Below,
+            rounding: WindowRounding::Exact,
+        }
+    }
+}
+
+/// Newly acknowledged data on a path. Sequence positions are any counter that grows with what is sent on the path
+/// (bytes, packets or sequence numbers), the same in all calls.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Acked {
+    /// Newly acknowledged bytes.
+    pub bytes: u64,
+    /// Bytes outstanding on the path before this acknowledgment.
+    pub flight: u64,
+    /// Everything before this position is acknowledged.
+    pub upto: u64,
+    /// The next new data has this position.
+    pub next: u64,
+    /// A round-trip sample, if this acknowledgment gave one.
+    pub rtt: Option<Duration>,
+    /// The smoothed round-trip time; zero without a sample.
+    pub srtt: Duration,
+}
+
+/// A sign of congestion on a path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Congestion {
+    /// What kind of sign.
+    pub cause: Cause,
+    /// FlightSize in bytes (RFC 5681 §2).
+    pub flight: f64,
+    /// The next new data has this position: further signs are ignored until all before it is acknowledged.
+    pub next: u64,
+}
+
+/// How a reduction that turned out wrong is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// Window and threshold as before, or larger if they have grown since (RFC 3708, Linux).
+    Restore,
+    /// RFC 4015 §3.2: threshold as before, window `flight + min(acked, IW)`.
+    Eifel {
+        /// Bytes outstanding now.
+        flight: u64,
+        /// Bytes that the acknowledgment at hand covers.
+        acked: u64,
+    },
+}
+
+/// The congestion control of one association over all its paths.
+#[derive(Clone, Debug)]
+pub struct Controller<R> {
+    rule: R,
+    config: EngineConfig,
+    paths: SmallVec<[Path; 1]>,
+    phases: SmallVec<[Phase; 1]>,
+}
+
+/// What the engine alone needs to know of a path.
+#[derive(Clone, Debug)]
+struct Phase {
+    /// All before this must be acknowledged before the next reduction.
+    recover: u64,
+    /// The round ends when something from here on is acknowledged.
+    round_end: u64,
+    round: Round,
+    /// Window and threshold before the last reduction, for undo: (cwnd, ssthresh, pipe_prev of RFC 4015).
+    before: Option<(f64, f64, f64)>,
+}
+
+const NO_SAMPLES: Round =
+    Round { min_rtt: Duration::MAX, max_rtt: Duration::ZERO, sum_rtt: Duration::ZERO, samples: 0 };
+
+impl<R: WindowRule> Controller<R> {
+    /// A controller without paths.
+    pub fn new(rule: R, config: EngineConfig) -> Self {
+        Self { rule, config, paths: SmallVec::new(), phases: SmallVec::new() }
+    }
+
+    /// Adds a path for packets of at most `mss` bytes (at least 1) and returns its index.
+    pub fn add_path(&mut self, mss: u32) -> usize {
+        let mss = f64::from(mss.max(1));
+        self.paths.push(Path {
+            cwnd: self.config.initial_window.bytes(mss).max(mss),
+            ssthresh: self.config.initial_ssthresh,
+            mss,
+            flight: 0.0,
+            srtt: Duration::ZERO,
+            base_rtt: Duration::MAX,
+            top_rtt: Duration::ZERO,
+            in_recovery: false,
+            open: true,
+        });
+        self.phases.push(Phase { recover: 0, round_end: 0, round: NO_SAMPLES, before: None });
+        let index = self.paths.len() - 1;
+        self.rule.path_added(index);
+        index
+    }
+
+    /// Closes a path or opens it again. A closed path is left out of coupled sums.
+    pub fn set_open(&mut self, path: usize, open: bool) {
+        self.paths[path].open = open;
+    }
+
+    /// The paths, for status and traces.
+    pub fn paths(&self) -> &[Path] {
+        &self.paths
+    }
+
+    /// The rule.
+    pub fn rule(&self) -> &R {
+        &self.rule
+    }
+
+    /// The congestion window of `path` in bytes.
+    pub fn cwnd(&self, path: usize) -> f64 {
+        self.paths[path].cwnd
+    }
+
+    /// The slow-start threshold of `path` in bytes.
+    pub fn ssthresh(&self, path: usize) -> f64 {
+        self.paths[path].ssthresh
+    }
+
+    /// True while `path` waits for what was outstanding at its last reduction.
+    pub fn in_recovery(&self, path: usize) -> bool {
+        self.paths[path].in_recovery
+    }
+
+    /// Sets the window of `path` in bytes (not below one packet), for what is not congestion: the start after a
+    /// handshake, or a window validated from outside.
+    pub fn set_cwnd(&mut self, path: usize, cwnd: f64) {
+        let path = &mut self.paths[path];
+        path.cwnd = cwnd.max(path.mss);
+    }
+
+    /// Changes the first window of paths added or restarted later.
+    pub fn set_initial_window(&mut self, window: InitialWindow) {
+        self.config.initial_window = window;
+    }
+
+    /// Data were acknowledged on `path`.
+    #[inline]
+    pub fn on_ack(&mut self, path: usize, acked: &Acked, now: Instant) {
+        let (state, phase) = (&mut self.paths[path], &mut self.phases[path]);
+        state.flight = acked.flight as f64;
+        if let Some(rtt) = acked.rtt {
+            state.srtt = acked.srtt;
+            state.base_rtt = state.base_rtt.min(rtt);
+            state.top_rtt = state.top_rtt.max(rtt);
+            phase.round.min_rtt = phase.round.min_rtt.min(rtt);
+            phase.round.max_rtt = phase.round.max_rtt.max(rtt);
+            phase.round.sum_rtt += rtt;
+            phase.round.samples += 1;
+        }
+        // ALGORITHMS §1 rule 2: no growth before all that was outstanding at the reduction is acknowledged. The
+        // acknowledgment that ends recovery opens nothing either.
+        if state.in_recovery {
+            if acked.upto >= phase.recover {
+                state.in_recovery = false;
+                phase.round_end = acked.next;
+                phase.round = NO_SAMPLES;
+            }
+            return;
+        }
+        if acked.upto > phase.round_end {
+            let round = std::mem::replace(&mut phase.round, NO_SAMPLES);
+            phase.round_end = acked.next;
+            let decision = self.rule.on_round(path, Group { paths: &self.paths, now }, &round);
+            let state = &mut self.paths[path];
+            if let Some(ssthresh) = decision.ssthresh {
+                state.ssthresh = ssthresh;
+            }
+            if let Some(cwnd) = decision.cwnd
+                && (cwnd < state.cwnd || is_limited_by_window(state, &self.config))
+            {
+                state.cwnd = cwnd.max(state.mss);
+            }
+        }
+        let state = &self.paths[path];
+        if !is_limited_by_window(state, &self.config) {
+            self.rule.limited(path, Group { paths: &self.paths, now });
+            return;
+        }
+        let slow_start = match self.config.slow_start_test {
+            SlowStartTest::Below => state.cwnd < state.ssthresh,
+            SlowStartTest::BelowOrEqual => state.cwnd <= state.ssthresh,
+        };
+        let bytes = acked.bytes as f64;
+        let group = Group { paths: &self.paths, now };
+        let more = if slow_start {
+            // RFC 3465 §2.2.
+            let bytes = bytes.min(self.config.byte_counting_limit * state.mss);
+            self.rule.slow_start(path, group, bytes)
+        } else {
+            self.rule.increase(path, group, bytes)
+        };
+        let state = &mut self.paths[path];
+        state.cwnd = (state.cwnd + more).max(state.mss);
+    }
+
+    /// A sign of congestion on `path`. Returns whether the window was reduced: a second sign in one window of data is
+    /// not, except for a timeout, which always is.
+    pub fn on_congestion(&mut self, path: usize, event: &Congestion, now: Instant) -> bool {
+        let (state, phase) = (&mut self.paths[path], &mut self.phases[path]);
+        let timeout = event.cause == Cause::Timeout;
+        if state.in_recovery && !timeout {
+            return false;
+        }
+        state.flight = event.flight;
+        // Repeated timeouts keep the first token: what an undo restores is the state before the episode.
+        if !(timeout && phase.before.is_some() && state.cwnd <= state.mss) {
+            // RFC 4015 §3.2: pipe_prev is taken before the cut.
+            phase.before = Some((state.cwnd, state.ssthresh, event.flight.max(state.ssthresh)));
+        }
+        phase.recover = event.next;
+        phase.round_end = event.next;
+        phase.round = NO_SAMPLES;
+        let backoff = self.rule.decrease(path, Group { paths: &self.paths, now }, event.cause);
+        let state = &mut self.paths[path];
+        match self.config.rounding {
+            WindowRounding::Exact => {
+                state.ssthresh = backoff.window.max(backoff.floor);
+                state.cwnd = state.ssthresh.max(state.mss);
+            }
+            WindowRounding::WholePacketThreshold => {
+                let packets = (backoff.window / state.mss).floor();
+                state.ssthresh = (packets * state.mss).max(backoff.floor);
+                state.cwnd = backoff.window.max(state.mss);
+            }
+        }
+        if timeout {
+            state.cwnd = state.mss; // RFC 5681 §3.1: the loss window.
+        }
+        state.in_recovery = !timeout;
+        true
+    }
+
+    /// Ends recovery on `path` before its time, so that the acknowledgment at hand may open the window.
+    pub fn end_recovery(&mut self, path: usize) {
+        self.paths[path].in_recovery = false;
+    }
+
+    /// The last reduction of `path` was an error. Returns whether there was one to take back.
+    pub fn on_spurious(&mut self, path: usize, undo: Undo, now: Instant) -> bool {
+        let (state, phase) = (&mut self.paths[path], &mut self.phases[path]);
+        let Some((cwnd, ssthresh, pipe_prev)) = phase.before.take() else {
+            return false;
+        };
+        match undo {
+            Undo::Restore => {
+                state.cwnd = state.cwnd.max(cwnd);
+                state.ssthresh = state.ssthresh.max(ssthresh);
+            }
+            Undo::Eifel { flight, acked } => {
+                let iw = self.config.initial_window.bytes(state.mss);
+                state.cwnd = (flight as f64 + (acked as f64).min(iw)).max(state.mss);
+                state.ssthresh = pipe_prev;
+            }
+        }
+        state.in_recovery = false;
+        self.rule.undone(path, Group { paths: &self.paths, now });
+        true
+    }
+
+    /// Nothing was sent on `path` for longer than its retransmission timeout (RFC 5681 §4.1).
+    pub fn on_idle(&mut self, path: usize, now: Instant) {
+        let state = &mut self.paths[path];
+        state.cwnd = state.cwnd.min(self.config.initial_window.bytes(state.mss)).max(state.mss);
+        self.rule.limited(path, Group { paths: &self.paths, now });
+    }
+}
+
+/// ALGORITHMS §1 rule 1: the window is the limit if not one packet more would have fit.
+#[inline]
+fn is_limited_by_window(path: &Path, config: &EngineConfig) -> bool {
+    !config.window_limited_growth || path.flight + path.mss > path.cwnd
+}

@@ -1,0 +1,22 @@
+//! New Reno's window: RFC 5681 §3.1, in bytes.
+
+use crate::group::Group;
+use crate::rule::{Backoff, Cause, WindowRule};
+
+/// One packet more per round trip, half as many after a loss.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NewReno;
+
+impl WindowRule for NewReno {
+    fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
+        // RFC 5681 §3.1 equation (3), without its rounding to whole bytes.
+        let path = group.path(path);
+        acked * path.mss / path.cwnd
+    }
+
+    fn decrease(&mut self, path: usize, group: Group<'_>, _cause: Cause) -> Backoff {
+        // RFC 5681 §3.1 equation (4): half of what was outstanding, not of the window.
+        let path = group.path(path);
+        Backoff { window: path.flight / 2.0, floor: 2.0 * path.mss }
+    }
+}

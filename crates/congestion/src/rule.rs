@@ -1,0 +1,78 @@
+//! The arithmetic of one algorithm.
+
+use clock::Duration;
+
+use crate::group::Group;
+
+/// Why a window shrinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Duplicate or selective acknowledgments told of a loss.
+    Loss,
+    /// An explicit congestion mark (RFC 3168).
+    Ecn,
+    /// The retransmission timer ran out. The engine takes the threshold from the rule and the window to one packet.
+    Timeout,
+}
+
+/// The outcome of a reduction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Backoff {
+    /// The new window and threshold in bytes, before any floor.
+    pub window: f64,
+    /// The least threshold in bytes.
+    pub floor: f64,
+}
+
+/// What one round-trip time brought. A round ends at the first acknowledgment of a packet that was sent after the
+/// previous round ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Round {
+    /// Lowest round-trip sample of the round; [`Duration::MAX`] without samples.
+    pub min_rtt: Duration,
+    /// Highest round-trip sample of the round; zero without samples.
+    pub max_rtt: Duration,
+    /// Sum of the samples of the round.
+    pub sum_rtt: Duration,
+    /// How many samples there were.
+    pub samples: u32,
+}
+
+/// What a rule makes of a round: `None` leaves a value as it is. In bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RoundDecision {
+    /// The new window.
+    pub cwnd: Option<f64>,
+    /// The new slow-start threshold.
+    pub ssthresh: Option<f64>,
+}
+
+/// One algorithm. The engine calls it in the right phase and applies what it returns; a rule never asks whether there
+/// are several paths, it reads the [`Group`]. State per path is the rule's own, by path index.
+pub trait WindowRule {
+    /// A path was added; it is the last of the group. Rules with state per path grow it here.
+    fn path_added(&mut self, _path: usize) {}
+
+    /// Bytes to add to the window in slow start when `acked` bytes were acknowledged. `acked` is already limited as
+    /// RFC 3465 has it.
+    fn slow_start(&mut self, _path: usize, _group: Group<'_>, acked: f64) -> f64 {
+        acked
+    }
+
+    /// Bytes to add to the window in congestion avoidance; may be negative.
+    fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64;
+
+    /// The window after a reduction. The path's `flight` is the FlightSize of RFC 5681 §3.1.
+    fn decrease(&mut self, path: usize, group: Group<'_>, cause: Cause) -> Backoff;
+
+    /// A round ended outside of recovery.
+    fn on_round(&mut self, _path: usize, _group: Group<'_>, _round: &Round) -> RoundDecision {
+        RoundDecision::default()
+    }
+
+    /// The sender, not the window, was the limit: rules that grow with time start anew here.
+    fn limited(&mut self, _path: usize, _group: Group<'_>) {}
+
+    /// The last reduction is undone.
+    fn undone(&mut self, _path: usize, _group: Group<'_>) {}
+}
