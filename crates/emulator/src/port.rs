@@ -1,0 +1,51 @@
+//! The place where a host touches the network: a TUN device in the host's namespace.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+/// A TUN device. It lives in the namespace of the thread that opened it and is used from any thread; it vanishes when it is dropped.
+pub struct Port {
+    device: SyncDevice,
+}
+
+/// What the kernel may hold back on a TUN device, in packets. The emulator reads at once, so that queues belong to links and not to the kernel.
+const KERNEL_QUEUE: u32 = 1000;
+
+impl Port {
+    /// Opens a TUN device in the network namespace of the calling thread: `name` (at most 15 bytes), its only address, and its MTU in
+    /// bytes (1280 and up where IPv6 is used).
+    ///
+    /// # Errors
+    /// `PermissionDenied` without `CAP_NET_ADMIN` in this namespace, `NotFound` when the machine has no `/dev/net/tun`.
+    pub fn open(name: &str, address: IpAddr, mtu: u16) -> io::Result<Self> {
+        let builder = DeviceBuilder::new().name(name).mtu(mtu).with(|linux| {
+            linux.tx_queue_len(KERNEL_QUEUE).packet_information(false);
+        });
+        let device = match address {
+            IpAddr::V4(address) => builder.ipv4(address, 32u8, None),
+            IpAddr::V6(address) => builder.ipv6(address, 128u8),
+        }
+        .build_sync()?;
+        device.set_nonblocking(true)?;
+        Ok(Self { device })
+    }
+
+    /// Reads one packet that the host has sent; `WouldBlock` when there is none.
+    pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        self.device.recv(into)
+    }
+
+    /// Hands a packet to the host. A host that has no room for it (`WouldBlock`) loses it, as a full receive ring would.
+    pub(crate) fn write(&self, packet: &[u8]) -> io::Result<()> {
+        self.device.send(packet).map(drop)
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
