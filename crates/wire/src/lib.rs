@@ -1,5 +1,10 @@
 //! Packets on the wire: HIP (RFC 7401), ESP (RFC 4303), and what is read of IP, TCP, UDP and ICMP headers.
 
+pub mod checksum;
+pub mod hip;
 mod id;
+pub mod ip;
+mod malformed;
 
 pub use id::{Hit, Lsi, Spi};
+pub use malformed::Malformed;

@@ -1,0 +1,483 @@
+//! The parameters of HIP packets: RFC 7401 §5.2, RFC 7402 §5.1 (ESP), RFC 8046 §4 (LOCATOR_SET).
+
+use std::net::Ipv6Addr;
+
+use crate::Spi;
+
+/// Parameter type numbers. The lowest bit says that a receiver that does not know the parameter must refuse the packet
+/// (RFC 7401 §5.2.1).
+pub mod kind {
+    #![allow(missing_docs, reason = "each is the number of the parameter whose name it has")]
+    pub const ESP_INFO: u16 = 65;
+    pub const R1_COUNTER: u16 = 129;
+    pub const LOCATOR_SET: u16 = 193;
+    pub const PUZZLE: u16 = 257;
+    pub const SOLUTION: u16 = 321;
+    pub const SEQ: u16 = 385;
+    pub const ACK: u16 = 449;
+    pub const DH_GROUP_LIST: u16 = 511;
+    pub const DIFFIE_HELLMAN: u16 = 513;
+    pub const HIP_CIPHER: u16 = 579;
+    pub const ENCRYPTED: u16 = 641;
+    pub const HOST_ID: u16 = 705;
+    pub const HIT_SUITE_LIST: u16 = 715;
+    pub const NOTIFICATION: u16 = 832;
+    pub const ECHO_REQUEST_SIGNED: u16 = 897;
+    pub const ECHO_RESPONSE_SIGNED: u16 = 961;
+    pub const TRANSPORT_FORMAT_LIST: u16 = 2049;
+    pub const ESP_TRANSFORM: u16 = 4095;
+    pub const HIP_MAC: u16 = 61505;
+    pub const HIP_MAC_2: u16 = 61569;
+    pub const HIP_SIGNATURE_2: u16 = 61633;
+    pub const HIP_SIGNATURE: u16 = 61697;
+    pub const ECHO_RESPONSE_UNSIGNED: u16 = 63425;
+    pub const ECHO_REQUEST_UNSIGNED: u16 = 63661;
+}
+
+/// One parameter of a HIP packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants have the names of the parameters; the structs say what is inside")]
+pub enum Parameter {
+    EspInfo(EspInfo),
+    /// The generation of the Responder's R1s (RFC 7401 §5.2.3).
+    R1Counter(u64),
+    LocatorSet(Vec<Locator>),
+    Puzzle(Puzzle),
+    Solution(Solution),
+    /// The Update ID of an UPDATE that wants an ACK (RFC 7401 §5.2.16).
+    Seq(u32),
+    /// The Update IDs acknowledged (RFC 7401 §5.2.17); at least one.
+    Ack(Vec<u32>),
+    /// Diffie-Hellman group numbers, best first (RFC 7401 §5.2.6).
+    DhGroupList(Vec<u8>),
+    DiffieHellman(DiffieHellman),
+    /// Cipher numbers, best first (RFC 7401 §5.2.8).
+    HipCipher(Vec<u16>),
+    /// IV and ciphertext as the cipher lays them out, without the reserved word (RFC 7401 §5.2.18).
+    Encrypted(Vec<u8>),
+    HostId(HostId),
+    /// HIT suites as they are on the wire, the number in the four upper bits (RFC 7401 §5.2.10).
+    HitSuiteList(Vec<u8>),
+    Notification(Notification),
+    EchoRequestSigned(Vec<u8>),
+    EchoResponseSigned(Vec<u8>),
+    /// Numbers of transport format parameters, best first (RFC 7401 §5.2.11).
+    TransportFormatList(Vec<u16>),
+    /// ESP suite numbers, best first (RFC 7402 §5.1.2).
+    EspTransform(Vec<u16>),
+    HipMac(Vec<u8>),
+    HipMac2(Vec<u8>),
+    HipSignature2(Signature),
+    HipSignature(Signature),
+    EchoResponseUnsigned(Vec<u8>),
+    EchoRequestUnsigned(Vec<u8>),
+    /// A parameter that Sinnet does not read.
+    Unknown {
+        kind: u16,
+        contents: Vec<u8>,
+    },
+}
+
+/// An ESP security association of the sender: it is reached at `new_spi` (RFC 7402 §5.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EspInfo {
+    /// Where in the KEYMAT the ESP keys begin, bytes.
+    pub keymat_index: u16,
+    /// The association that is replaced; zero for a new one.
+    pub old_spi: Spi,
+    /// The new one; zero to give up `old_spi`.
+    pub new_spi: Spi,
+}
+
+/// An address at which the sender can be reached (RFC 8046 §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Locator {
+    /// 0: signalling and data, 1: signalling only, 2: data only.
+    pub traffic: u8,
+    /// The preferred one of the set.
+    pub preferred: bool,
+    /// Seconds.
+    pub lifetime: u32,
+    /// The association that this locator is bound to; absent in a locator of type 0.
+    pub spi: Option<Spi>,
+    /// IPv4 addresses are in their IPv4-mapped form.
+    pub address: Ipv6Addr,
+}
+
+/// The Responder's puzzle (RFC 7401 §5.2.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Puzzle {
+    /// K: how many bits have to be zero.
+    pub difficulty: u8,
+    /// The puzzle is good for 2^(lifetime-32) seconds.
+    pub lifetime: u8,
+    /// Copied into the solution.
+    pub opaque: u16,
+    /// #I, as long as the Responder's hash.
+    pub i: Vec<u8>,
+}
+
+/// The Initiator's solution (RFC 7401 §5.2.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Solution {
+    /// K as in the puzzle.
+    pub difficulty: u8,
+    /// From the puzzle.
+    pub opaque: u16,
+    /// #I from the puzzle.
+    pub i: Vec<u8>,
+    /// #J, as long as #I.
+    pub j: Vec<u8>,
+}
+
+/// A public Diffie-Hellman value (RFC 7401 §5.2.7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffieHellman {
+    /// The group's number.
+    pub group: u8,
+    /// The public value as the group encodes it.
+    pub public: Vec<u8>,
+}
+
+/// A public key and, perhaps, a name for it (RFC 7401 §5.2.9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostId {
+    /// 5 RSA, 7 ECDSA.
+    pub algorithm: u16,
+    /// The Host Identity, in the encoding that the HIT is computed over.
+    pub identity: Vec<u8>,
+    /// 0 none, 1 FQDN, 2 NAI.
+    pub domain_type: u8,
+    /// At most 4095 bytes.
+    pub domain: Vec<u8>,
+}
+
+/// News for the peer (RFC 7401 §5.2.19).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// Errors are below 16384.
+    pub message: u16,
+    /// More about it.
+    pub data: Vec<u8>,
+}
+
+/// A signature (RFC 7401 §5.2.14).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The number of the algorithm, as in HOST_ID.
+    pub algorithm: u16,
+    /// Its output.
+    pub bytes: Vec<u8>,
+}
+
+/// The contents of a parameter do not have the length or shape that its type asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("parameter {kind} is malformed")]
+pub struct ParameterError {
+    /// The parameter's type number.
+    pub kind: u16,
+}
+
+impl Parameter {
+    /// The parameter's type number.
+    pub fn kind(&self) -> u16 {
+        match self {
+            Self::EspInfo(_) => kind::ESP_INFO,
+            Self::R1Counter(_) => kind::R1_COUNTER,
+            Self::LocatorSet(_) => kind::LOCATOR_SET,
+            Self::Puzzle(_) => kind::PUZZLE,
+            Self::Solution(_) => kind::SOLUTION,
+            Self::Seq(_) => kind::SEQ,
+            Self::Ack(_) => kind::ACK,
+            Self::DhGroupList(_) => kind::DH_GROUP_LIST,
+            Self::DiffieHellman(_) => kind::DIFFIE_HELLMAN,
+            Self::HipCipher(_) => kind::HIP_CIPHER,
+            Self::Encrypted(_) => kind::ENCRYPTED,
+            Self::HostId(_) => kind::HOST_ID,
+            Self::HitSuiteList(_) => kind::HIT_SUITE_LIST,
+            Self::Notification(_) => kind::NOTIFICATION,
+            Self::EchoRequestSigned(_) => kind::ECHO_REQUEST_SIGNED,
+            Self::EchoResponseSigned(_) => kind::ECHO_RESPONSE_SIGNED,
+            Self::TransportFormatList(_) => kind::TRANSPORT_FORMAT_LIST,
+            Self::EspTransform(_) => kind::ESP_TRANSFORM,
+            Self::HipMac(_) => kind::HIP_MAC,
+            Self::HipMac2(_) => kind::HIP_MAC_2,
+            Self::HipSignature2(_) => kind::HIP_SIGNATURE_2,
+            Self::HipSignature(_) => kind::HIP_SIGNATURE,
+            Self::EchoResponseUnsigned(_) => kind::ECHO_RESPONSE_UNSIGNED,
+            Self::EchoRequestUnsigned(_) => kind::ECHO_REQUEST_UNSIGNED,
+            Self::Unknown { kind, .. } => *kind,
+        }
+    }
+
+    /// Reads the contents of a parameter of type `number`.
+    ///
+    /// # Errors
+    /// The contents are too short, too long, or their inner lengths disagree.
+    pub fn parse(number: u16, contents: &[u8]) -> Result<Self, ParameterError> {
+        let bad = ParameterError { kind: number };
+        let mut reader = Reader(contents);
+        let parsed = (|| {
+            let r = &mut reader;
+            Some(match number {
+                kind::ESP_INFO => {
+                    r.u16()?;
+                    Self::EspInfo(EspInfo { keymat_index: r.u16()?, old_spi: Spi(r.u32()?), new_spi: Spi(r.u32()?) })
+                }
+                kind::R1_COUNTER => {
+                    r.u32()?;
+                    Self::R1Counter(r.u64()?)
+                }
+                kind::LOCATOR_SET => Self::LocatorSet(locators(r)?),
+                kind::PUZZLE => Self::Puzzle(Puzzle {
+                    difficulty: r.u8()?,
+                    lifetime: r.u8()?,
+                    opaque: r.u16()?,
+                    i: r.rest_nonempty()?,
+                }),
+                kind::SOLUTION => {
+                    let difficulty = r.u8()?;
+                    r.u8()?;
+                    let opaque = r.u16()?;
+                    let both = r.rest_nonempty()?;
+                    if both.len() % 2 != 0 {
+                        return None;
+                    }
+                    let (i, j) = both.split_at(both.len() / 2);
+                    Self::Solution(Solution { difficulty, opaque, i: i.to_vec(), j: j.to_vec() })
+                }
+                kind::SEQ => Self::Seq(r.u32()?),
+                kind::ACK => {
+                    let mut ids = vec![r.u32()?];
+                    while !r.0.is_empty() {
+                        ids.push(r.u32()?);
+                    }
+                    Self::Ack(ids)
+                }
+                kind::DH_GROUP_LIST => Self::DhGroupList(r.rest_nonempty()?),
+                kind::DIFFIE_HELLMAN => {
+                    let group = r.u8()?;
+                    let len = usize::from(r.u16()?);
+                    Self::DiffieHellman(DiffieHellman { group, public: r.take(len)?.to_vec() })
+                }
+                kind::HIP_CIPHER => Self::HipCipher(numbers(r)?),
+                kind::ENCRYPTED => {
+                    r.u32()?;
+                    Self::Encrypted(r.rest())
+                }
+                kind::HOST_ID => {
+                    let len = usize::from(r.u16()?);
+                    let domain = r.u16()?;
+                    let algorithm = r.u16()?;
+                    Self::HostId(HostId {
+                        algorithm,
+                        identity: r.take(len)?.to_vec(),
+                        domain_type: (domain >> 12) as u8,
+                        domain: r.take(usize::from(domain & 0x0fff))?.to_vec(),
+                    })
+                }
+                kind::HIT_SUITE_LIST => Self::HitSuiteList(r.rest_nonempty()?),
+                kind::NOTIFICATION => {
+                    r.u16()?;
+                    Self::Notification(Notification { message: r.u16()?, data: r.rest() })
+                }
+                kind::ECHO_REQUEST_SIGNED => Self::EchoRequestSigned(r.rest()),
+                kind::ECHO_RESPONSE_SIGNED => Self::EchoResponseSigned(r.rest()),
+                kind::TRANSPORT_FORMAT_LIST => Self::TransportFormatList(numbers(r)?),
+                kind::ESP_TRANSFORM => {
+                    r.u16()?;
+                    Self::EspTransform(numbers(r)?)
+                }
+                kind::HIP_MAC => Self::HipMac(r.rest_nonempty()?),
+                kind::HIP_MAC_2 => Self::HipMac2(r.rest_nonempty()?),
+                kind::HIP_SIGNATURE_2 => Self::HipSignature2(signature(r)?),
+                kind::HIP_SIGNATURE => Self::HipSignature(signature(r)?),
+                kind::ECHO_RESPONSE_UNSIGNED => Self::EchoResponseUnsigned(r.rest()),
+                kind::ECHO_REQUEST_UNSIGNED => Self::EchoRequestUnsigned(r.rest()),
+                _ => Self::Unknown { kind: number, contents: r.rest() },
+            })
+        })();
+        match parsed {
+            Some(parameter) if reader.0.is_empty() => Ok(parameter),
+            _ => Err(bad),
+        }
+    }
+
+    /// Appends the parameter with its type, length and padding (RFC 7401 §5.2.1). Lists and byte strings longer than a
+    /// packet can hold make a packet that [`super::Builder::finish`] refuses.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&self.kind().to_be_bytes());
+        out.extend_from_slice(&[0, 0]);
+        self.emit_contents(out);
+        let len = out.len() - start - 4;
+        out[start + 2..start + 4].copy_from_slice(&(len as u16).to_be_bytes());
+        out.resize(start + padded_len(len), 0);
+    }
+
+    fn emit_contents(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::EspInfo(info) => {
+                out.extend_from_slice(&[0, 0]);
+                out.extend_from_slice(&info.keymat_index.to_be_bytes());
+                out.extend_from_slice(&info.old_spi.0.to_be_bytes());
+                out.extend_from_slice(&info.new_spi.0.to_be_bytes());
+            }
+            Self::R1Counter(counter) => {
+                out.extend_from_slice(&[0; 4]);
+                out.extend_from_slice(&counter.to_be_bytes());
+            }
+            Self::LocatorSet(locators) => {
+                for locator in locators {
+                    let (kind, words) = if locator.spi.is_some() { (1, 5) } else { (0, 4) };
+                    out.extend_from_slice(&[locator.traffic, kind, words, u8::from(locator.preferred)]);
+                    out.extend_from_slice(&locator.lifetime.to_be_bytes());
+                    if let Some(spi) = locator.spi {
+                        out.extend_from_slice(&spi.0.to_be_bytes());
+                    }
+                    out.extend_from_slice(&locator.address.octets());
+                }
+            }
+            Self::Puzzle(puzzle) => {
+                out.extend_from_slice(&[puzzle.difficulty, puzzle.lifetime]);
+                out.extend_from_slice(&puzzle.opaque.to_be_bytes());
+                out.extend_from_slice(&puzzle.i);
+            }
+            Self::Solution(solution) => {
+                out.extend_from_slice(&[solution.difficulty, 0]);
+                out.extend_from_slice(&solution.opaque.to_be_bytes());
+                out.extend_from_slice(&solution.i);
+                out.extend_from_slice(&solution.j);
+            }
+            Self::Seq(id) => out.extend_from_slice(&id.to_be_bytes()),
+            Self::Ack(ids) => ids.iter().for_each(|id| out.extend_from_slice(&id.to_be_bytes())),
+            Self::DiffieHellman(value) => {
+                out.push(value.group);
+                out.extend_from_slice(&(value.public.len() as u16).to_be_bytes());
+                out.extend_from_slice(&value.public);
+            }
+            Self::HipCipher(numbers) | Self::TransportFormatList(numbers) => emit_numbers(numbers, out),
+            Self::EspTransform(numbers) => {
+                out.extend_from_slice(&[0, 0]);
+                emit_numbers(numbers, out);
+            }
+            Self::Encrypted(bytes) => {
+                out.extend_from_slice(&[0; 4]);
+                out.extend_from_slice(bytes);
+            }
+            Self::HostId(host) => {
+                out.extend_from_slice(&(host.identity.len() as u16).to_be_bytes());
+                let domain = u16::from(host.domain_type & 0x0f) << 12 | (host.domain.len() as u16 & 0x0fff);
+                out.extend_from_slice(&domain.to_be_bytes());
+                out.extend_from_slice(&host.algorithm.to_be_bytes());
+                out.extend_from_slice(&host.identity);
+                out.extend_from_slice(&host.domain);
+            }
+            Self::Notification(notification) => {
+                out.extend_from_slice(&[0, 0]);
+                out.extend_from_slice(&notification.message.to_be_bytes());
+                out.extend_from_slice(&notification.data);
+            }
+            Self::HipSignature2(signature) | Self::HipSignature(signature) => {
+                out.extend_from_slice(&signature.algorithm.to_be_bytes());
+                out.extend_from_slice(&signature.bytes);
+            }
+            Self::DhGroupList(bytes)
+            | Self::HitSuiteList(bytes)
+            | Self::EchoRequestSigned(bytes)
+            | Self::EchoResponseSigned(bytes)
+            | Self::HipMac(bytes)
+            | Self::HipMac2(bytes)
+            | Self::EchoResponseUnsigned(bytes)
+            | Self::EchoRequestUnsigned(bytes)
+            | Self::Unknown { contents: bytes, .. } => out.extend_from_slice(bytes),
+        }
+    }
+}
+
+/// The whole length of a parameter with `len` bytes of contents: header and padding to a multiple of 8 (RFC 7401
+/// §5.2.1: 11 + Length - (Length + 3) % 8).
+pub(super) fn padded_len(len: usize) -> usize {
+    (len + 4).next_multiple_of(8)
+}
+
+fn locators(r: &mut Reader<'_>) -> Option<Vec<Locator>> {
+    let mut set = Vec::new();
+    while !r.0.is_empty() {
+        let traffic = r.u8()?;
+        let kind = r.u8()?;
+        let words = usize::from(r.u8()?);
+        let preferred = r.u8()? & 1 != 0;
+        let lifetime = r.u32()?;
+        let mut body = Reader(r.take(words * 4)?);
+        let spi = match kind {
+            0 => None,
+            1 => Some(Spi(body.u32()?)),
+            // RFC 8046 §4.1: a locator of a type that is not known is passed over.
+            _ => continue,
+        };
+        let address = Ipv6Addr::from(<[u8; 16]>::try_from(body.take(16)?).ok()?);
+        if !body.0.is_empty() {
+            return None;
+        }
+        set.push(Locator { traffic, preferred, lifetime, spi, address });
+    }
+    Some(set)
+}
+
+fn numbers(r: &mut Reader<'_>) -> Option<Vec<u16>> {
+    let mut list = vec![r.u16()?];
+    while !r.0.is_empty() {
+        list.push(r.u16()?);
+    }
+    Some(list)
+}
+
+fn emit_numbers(numbers: &[u16], out: &mut Vec<u8>) {
+    numbers.iter().for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
+}
+
+fn signature(r: &mut Reader<'_>) -> Option<Signature> {
+    Some(Signature { algorithm: r.u16()?, bytes: r.rest_nonempty()? })
+}
+
+/// Big-endian numbers off the front of a slice.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(len)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, tail) = self.0.split_first_chunk::<N>()?;
+        self.0 = tail;
+        Some(*head)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    fn rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0).to_vec()
+    }
+
+    fn rest_nonempty(&mut self) -> Option<Vec<u8>> {
+        if self.0.is_empty() { None } else { Some(self.rest()) }
+    }
+}
