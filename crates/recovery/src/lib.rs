@@ -1,1 +1,22 @@
-//! Round-trip estimation, loss detection and resequencing.
+//! Loss detection, retransmission timing and reordering: what arrived, what is lost, how long to wait.
+//!
+//! Nothing in here decides a window (that is `congestion`), and nothing knows a packet format: positions are packet
+//! numbers that the caller counts.
+//!
+//! - [`NewRenoRecovery`]: recovery without selective acknowledgments (RFC 5681, RFC 6582).
+//! - [`Scoreboard`]: the sender's view of selective acknowledgments (RFC 6675).
+//! - [`Reassembly`]: the receiver's side of both (RFC 2018).
+//! - [`DupThresh`]: how many duplicate acknowledgments mean a loss.
+//! - [`BitRing`]: the set of packet numbers beneath them.
+
+mod bit_ring;
+mod dupthresh;
+mod new_reno;
+mod reassembly;
+mod scoreboard;
+
+pub use bit_ring::BitRing;
+pub use dupthresh::DupThresh;
+pub use new_reno::{Duplicate, NewRenoRecovery, Partial, Progress};
+pub use reassembly::{Arrival, MAX_BLOCKS, Reassembly};
+pub use scoreboard::Scoreboard;
