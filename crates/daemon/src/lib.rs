@@ -1,1 +1,4 @@
 //! The Sinnet daemon: TUN, sockets, timers, names, control.
+
+pub mod dns;
+pub mod netlink;

@@ -1,0 +1,150 @@
+//! What the daemon asks of and tells the kernel about interfaces and routes, over rtnetlink (RFC 3549): a request and its
+//! answer, blocking, at set-up only. (The `rtnetlink` crate does the same, but brings a runtime for it.)
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+/// A network interface of this network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The kernel's number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// The largest IP packet it carries, in bytes.
+    pub mtu: u32,
+    /// Its own addresses, in the kernel's order.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// All interfaces, with their addresses.
+///
+/// # Errors
+/// What the kernel says.
+pub fn interfaces() -> io::Result<Vec<Interface>> {
+    let mut netlink = Netlink::open()?;
+    let mut interfaces = Vec::new();
+    netlink.request(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP, |answer| {
+        let RouteNetlinkMessage::NewLink(link) = answer else { return };
+        let mut interface =
+            Interface { index: link.header.index, name: String::new(), mtu: u32::MAX, addresses: Vec::new() };
+        for attribute in link.attributes {
+            match attribute {
+                LinkAttribute::IfName(name) => interface.name = name,
+                LinkAttribute::Mtu(mtu) => interface.mtu = mtu,
+                _ => {}
+            }
+        }
+        interfaces.push(interface);
+    })?;
+    netlink.request(RouteNetlinkMessage::GetAddress(AddressMessage::default()), NLM_F_DUMP, |answer| {
+        let RouteNetlinkMessage::NewAddress(message) = answer else { return };
+        // On a point-to-point link IFA_ADDRESS is the other end; IFA_LOCAL, where there is one, is ours.
+        let local = message.attributes.iter().find_map(|a| if let AddressAttribute::Local(ip) = a { Some(*ip) } else { None });
+        let address = message.attributes.iter().find_map(|a| if let AddressAttribute::Address(ip) = a { Some(*ip) } else { None });
+        let owner = interfaces.iter_mut().find(|interface| interface.index == message.header.index);
+        if let (Some(address), Some(owner)) = (local.or(address), owner) {
+            owner.addresses.push(address);
+        }
+    })?;
+    Ok(interfaces)
+}
+
+/// Sets the route to `destination`/`prefix` over interface `index` with a path MTU of its own, locked, so that TCP's MSS
+/// follows from it and no ICMP message lowers it.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_route_mtu(index: u32, destination: Ipv4Addr, prefix: u8, source: Ipv4Addr, mtu: u16) -> io::Result<()> {
+    const RTAX_MTU: u32 = 2;
+    let mut route = RouteMessage::default();
+    route.header.address_family = AddressFamily::Inet;
+    route.header.destination_prefix_length = prefix;
+    route.header.table = RouteHeader::RT_TABLE_MAIN;
+    route.header.protocol = RouteProtocol::Static;
+    route.header.scope = RouteScope::Link;
+    route.header.kind = RouteType::Unicast;
+    route.attributes = vec![
+        RouteAttribute::Destination(RouteAddress::Inet(destination)),
+        RouteAttribute::PrefSource(RouteAddress::Inet(source)),
+        RouteAttribute::Oif(index),
+        RouteAttribute::Metrics(vec![RouteMetric::Lock(1 << RTAX_MTU), RouteMetric::Mtu(u32::from(mtu))]),
+    ];
+    Netlink::open()?.request(RouteNetlinkMessage::NewRoute(route), NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, |_| {})
+}
+
+struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Sends one request and hands over every message of its answer.
+    fn request(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+        mut each: impl FnMut(RouteNetlinkMessage),
+    ) -> io::Result<()> {
+        self.sequence += 1;
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | flags;
+        request.header.sequence_number = self.sequence;
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            let mut rest = datagram.as_slice();
+            while !rest.is_empty() {
+                let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(io::Error::other)?;
+                // Messages are aligned to four bytes (NLMSG_ALIGN).
+                let length = (message.header.length as usize).next_multiple_of(4).max(4);
+                rest = rest.get(length..).unwrap_or_default();
+                if message.header.sequence_number != self.sequence {
+                    continue;
+                }
+                match message.payload {
+                    NetlinkPayload::Done(_) => return Ok(()),
+                    NetlinkPayload::Error(error) => return error.code.map_or(Ok(()), |_| Err(error.to_io())),
+                    NetlinkPayload::InnerMessage(inner) => each(inner),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn the_loopback_interface_is_there_with_the_mtu_that_sysfs_tells() {
+        let interfaces = interfaces().expect("netlink works without privileges");
+        let loopback = interfaces.iter().find(|interface| interface.name == "lo").expect("lo");
+        let mtu = std::fs::read_to_string("/sys/class/net/lo/mtu").expect("sysfs");
+        assert_eq!(loopback.mtu.to_string(), mtu.trim());
+        assert!(loopback.addresses.is_empty() || loopback.addresses.contains(&Ipv4Addr::LOCALHOST.into()));
+    }
+}
