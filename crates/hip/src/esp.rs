@@ -1,1 +1,288 @@
-//! In the making.
+//! ESP security associations: packets sealed and opened (RFC 4303 as RFC 7402 uses it).
+//!
+//! ```text
+//! SPI (4) | sequence number (4) | IV (8 or 16) | payload | padding 1 2 3 … | pad length | next header | ICV (16)
+//!                                              \____________________ encrypted __________________/
+//! ```
+//!
+//! Sequence numbers have 32 bits and start at 1; nothing wraps: an SA whose numbers are used up seals no more
+//! (RFC 4303 §3.3.3) and a rekey has to come first. Dummy packets (next header 59, RFC 4303 §2.6) are the caller's to
+//! make and to drop.
+//!
+//! Nothing is allocated per packet beyond growing the output; ciphers and HMAC states are keyed once.
+
+mod protection;
+mod replay;
+mod suite;
+
+pub use suite::{EspKeys, EspSuite};
+
+use protection::{Opener, Sealer, WrongKeyLength};
+use rand_core::CryptoRng;
+use replay::ReplayWindow;
+use std::fmt;
+use std::net::IpAddr;
+use suite::{HEADER, ICV, TRAILER};
+use wire::Spi;
+
+/// All 2³² − 1 sequence numbers of this SA are used: nothing can be sent before a rekey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the sequence numbers of this security association are exhausted: rekey it")]
+pub struct Exhausted;
+
+/// Why a received ESP packet was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum OpenError {
+    /// Shorter than an empty packet, or not a multiple of the cipher's block.
+    #[error("the packet's length is not one of this ESP suite")]
+    Short,
+    /// The SPI is not that of this SA.
+    #[error("the packet carries another SPI")]
+    UnknownSpi,
+    /// The sequence number was seen already or lies before the anti-replay window.
+    #[error("the sequence number was seen already or is too old")]
+    Replay,
+    /// The ICV is wrong: forged, damaged, or made with other keys.
+    #[error("the integrity check value is wrong")]
+    BadIcv,
+    /// The ICV is right, but the padding is not 1, 2, 3, … or longer than the packet.
+    #[error("the padding is malformed")]
+    BadPadding,
+}
+
+/// The direction in which we send.
+pub struct OutboundSa {
+    suite: EspSuite,
+    spi: Spi,
+    keys: EspKeys,
+    sealer: Sealer,
+    sequence: u32,
+}
+
+/// The direction in which we receive.
+pub struct InboundSa {
+    suite: EspSuite,
+    spi: Spi,
+    keys: EspKeys,
+    opener: Opener,
+    window: ReplayWindow,
+}
+
+impl OutboundSa {
+    /// An SA that has sent nothing yet. `spi` is the one the receiver chose.
+    ///
+    /// # Panics
+    /// If the keys have not the lengths of the suite ([`crate::keymat`] draws the right ones).
+    pub fn new(suite: EspSuite, spi: Spi, keys: EspKeys) -> Self {
+        let sealer = keyed(Sealer::new(suite, &keys));
+        Self { suite, spi, keys, sealer, sequence: 0 }
+    }
+
+    /// Appends the ESP packet of `payload` to `out`. `next_header` is the protocol of the payload (RFC 4303 §2.6). `rng`
+    /// makes the IV of CBC; GCM's is the sequence number.
+    ///
+    /// # Errors
+    /// [`Exhausted`] after 2³² − 1 packets; `out` is unchanged then.
+    #[inline]
+    pub fn seal(
+        &mut self,
+        next_header: u8,
+        payload: &[u8],
+        rng: &mut dyn CryptoRng,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Exhausted> {
+        // RFC 4303 §3.3.3: the counter must not cycle.
+        let sequence = self.sequence.checked_add(1).ok_or(Exhausted)?;
+        self.sequence = sequence;
+        let start = out.len();
+        let end = start + self.suite.sealed_len(payload.len());
+        out.reserve(end - start);
+        out.extend_from_slice(&self.spi.0.to_be_bytes());
+        out.extend_from_slice(&sequence.to_be_bytes());
+        match self.suite {
+            // RFC 4106 §3.1: never the same IV twice under one key; a counter is the way to do it.
+            EspSuite::Aes128Gcm16 => out.extend_from_slice(&u64::from(sequence).to_be_bytes()),
+            // RFC 3602 §3: unpredictable.
+            EspSuite::Aes128CbcHmacSha256 | EspSuite::Aes256CbcHmacSha256 => {
+                let mut iv = [0; 16];
+                rng.fill_bytes(&mut iv);
+                out.extend_from_slice(&iv);
+            }
+        }
+        out.extend_from_slice(payload);
+        let padding = end - out.len() - TRAILER - ICV;
+        // RFC 4303 §2.4: 1, 2, 3, …; less than a block of 16.
+        out.extend_from_slice(&PADDING[..padding]);
+        out.extend_from_slice(&[padding as u8, next_header]);
+        out.extend_from_slice(&[0; ICV]);
+        self.sealer.seal(&mut out[start..]);
+        Ok(())
+    }
+
+    /// The SPI in the packets of this SA.
+    pub fn spi(&self) -> Spi {
+        self.spi
+    }
+
+    /// The algorithms of this SA.
+    pub fn suite(&self) -> EspSuite {
+        self.suite
+    }
+
+    /// The number of the last packet sealed; 0 before the first.
+    pub fn sequence(&self) -> u32 {
+        self.sequence
+    }
+
+    /// Bytes of the ESP packet of a payload of `payload_len` bytes.
+    pub fn sealed_len(&self, payload_len: usize) -> usize {
+        self.suite.sealed_len(payload_len)
+    }
+
+    /// The largest payload in bytes whose ESP packet fits in `space` bytes; 0 if none does.
+    pub fn max_payload(&self, space: usize) -> usize {
+        self.suite.max_payload(space)
+    }
+
+    /// The line of Wireshark's file `esp_sa` with which it decrypts this SA's packets from `src` to `dst`. It holds the
+    /// keys: for the user's own eyes only.
+    pub fn keylog_line(&self, src: IpAddr, dst: IpAddr) -> String {
+        keylog_line(self.suite, self.spi, &self.keys, src, dst)
+    }
+}
+
+impl InboundSa {
+    /// An SA that has received nothing yet. `spi` is the one we chose.
+    ///
+    /// # Panics
+    /// If the keys have not the lengths of the suite ([`crate::keymat`] draws the right ones).
+    pub fn new(suite: EspSuite, spi: Spi, keys: EspKeys) -> Self {
+        let opener = keyed(Opener::new(suite, &keys));
+        Self { suite, spi, keys, opener, window: ReplayWindow::new() }
+    }
+
+    /// Checks an ESP packet (SPI to ICV), appends its payload to `out` and returns the payload's protocol.
+    ///
+    /// # Errors
+    /// [`OpenError`]; `out` is unchanged then. Only a packet with a right ICV moves the anti-replay window.
+    #[inline]
+    pub fn open(&mut self, packet: &[u8], out: &mut Vec<u8>) -> Result<u8, OpenError> {
+        let text = packet.len().checked_sub(HEADER + self.suite.iv_len() + ICV).ok_or(OpenError::Short)?;
+        let alignment = self.suite.alignment();
+        if text < alignment || !text.is_multiple_of(alignment) {
+            return Err(OpenError::Short);
+        }
+        let ([s0, s1, s2, s3, n0, n1, n2, n3], _) = packet.split_first_chunk().ok_or(OpenError::Short)?;
+        if Spi(u32::from_be_bytes([*s0, *s1, *s2, *s3])) != self.spi {
+            return Err(OpenError::UnknownSpi);
+        }
+        let sequence = u32::from_be_bytes([*n0, *n1, *n2, *n3]);
+        // RFC 4303 §3.4.3: look before the cryptography, update only after it.
+        if !self.window.is_fresh(sequence) {
+            return Err(OpenError::Replay);
+        }
+        let start = out.len();
+        if !self.opener.open(packet, out) {
+            return Err(OpenError::BadIcv);
+        }
+        self.window.mark(sequence);
+        match trailer(&out[start..]) {
+            Some((payload_len, next_header)) => {
+                out.truncate(start + payload_len);
+                Ok(next_header)
+            }
+            None => {
+                out.truncate(start);
+                Err(OpenError::BadPadding)
+            }
+        }
+    }
+
+    /// The SPI in the packets of this SA.
+    pub fn spi(&self) -> Spi {
+        self.spi
+    }
+
+    /// The algorithms of this SA.
+    pub fn suite(&self) -> EspSuite {
+        self.suite
+    }
+
+    /// The highest sequence number accepted; 0 before the first.
+    pub fn highest(&self) -> u32 {
+        self.window.highest()
+    }
+
+    /// Bytes of the ESP packet of a payload of `payload_len` bytes.
+    pub fn sealed_len(&self, payload_len: usize) -> usize {
+        self.suite.sealed_len(payload_len)
+    }
+
+    /// The line of Wireshark's file `esp_sa` with which it decrypts this SA's packets from `src` to `dst`. It holds the
+    /// keys: for the user's own eyes only.
+    pub fn keylog_line(&self, src: IpAddr, dst: IpAddr) -> String {
+        keylog_line(self.suite, self.spi, &self.keys, src, dst)
+    }
+}
+
+impl fmt::Debug for OutboundSa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { suite, spi, sequence, .. } = self;
+        write!(f, "OutboundSa {{ {spi}, {suite:?}, sequence {sequence} }}")
+    }
+}
+
+impl fmt::Debug for InboundSa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { suite, spi, window, .. } = self;
+        write!(f, "InboundSa {{ {spi}, {suite:?}, highest {} }}", window.highest())
+    }
+}
+
+/// RFC 4303 §2.4: the monotonically increasing padding of up to a block less one byte.
+const PADDING: [u8; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+fn keyed<T>(result: Result<T, WrongKeyLength>) -> T {
+    result.unwrap_or_else(|WrongKeyLength| panic!("ESP keys of another length than the suite's"))
+}
+
+/// Length of the payload and next header of a decrypted text. None if the padding is wrong.
+fn trailer(text: &[u8]) -> Option<(usize, u8)> {
+    let (rest, [pad_len, next_header]) = text.split_last_chunk()?;
+    let payload_len = rest.len().checked_sub(usize::from(*pad_len))?;
+    let (_, padding) = rest.split_at(payload_len);
+    // RFC 4303 §2.4: the receiver should inspect the padding. Up to 255 bytes, more than our own.
+    (1..=u8::MAX).zip(padding).all(|(expected, byte)| *byte == expected).then_some((payload_len, *next_header))
+}
+
+/// Wireshark's uat "esp_sa": protocol, source, destination, SPI, encryption, its key, authentication, its key. For
+/// AES-GCM it wants the salt behind the key (as we keep it), names the ICV's length in the encryption, and refuses an
+/// authentication other than NULL.
+fn keylog_line(suite: EspSuite, spi: Spi, keys: &EspKeys, src: IpAddr, dst: IpAddr) -> String {
+    let version = if src.is_ipv4() { "IPv4" } else { "IPv6" };
+    let (encryption, authentication) = match suite {
+        EspSuite::Aes128Gcm16 => ("AES-GCM with 16 octet ICV [RFC4106]", "NULL"),
+        EspSuite::Aes128CbcHmacSha256 | EspSuite::Aes256CbcHmacSha256 => {
+            ("AES-CBC [RFC3602]", "HMAC-SHA-256-128 [RFC4868]")
+        }
+    };
+    let (encryption_key, authentication_key) = (hex(&keys.encryption), hex(&keys.authentication));
+    format!(
+        r#""{version}","{src}","{dst}","{spi}","{encryption}","{encryption_key}","{authentication}","{authentication_key}""#
+    )
+}
+
+fn hex(key: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(2 + 2 * key.len());
+    if !key.is_empty() {
+        text.push_str("0x");
+    }
+    for byte in key {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Which algorithms protect ESP, and the keys they take.
+
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// Bytes of SPI and sequence number before the IV (RFC 4303 §2).
+pub(super) const HEADER: usize = 8;
+/// Bytes of ICV of all our suites: HMAC-SHA-256-128 (RFC 4868 §2.3) and the full GCM tag (RFC 4106 §6).
+pub(super) const ICV: usize = 16;
+/// Bytes of the pad length and next header fields (RFC 4303 §2.5, §2.6).
+pub(super) const TRAILER: usize = 2;
+
+/// An ESP suite of RFC 7402 §5.1.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EspSuite {
+    /// AES-GCM with a 16 octet ICV (RFC 4106), number 13. RFC 7402 gives it no key length: 128 bits, which is what
+    /// RFC 8221 §5 asks every ESP implementation to have.
+    Aes128Gcm16,
+    /// AES-128-CBC (RFC 3602) with HMAC-SHA-256-128 (RFC 4868), number 8: what every HIP host must have.
+    Aes128CbcHmacSha256,
+    /// AES-256-CBC (RFC 3602) with HMAC-SHA-256-128 (RFC 4868), number 9.
+    Aes256CbcHmacSha256,
+}
+
+impl EspSuite {
+    /// All suites, the one we prefer first.
+    pub const ALL: [Self; 3] = [Self::Aes128Gcm16, Self::Aes256CbcHmacSha256, Self::Aes128CbcHmacSha256];
+
+    /// The Suite ID in ESP_TRANSFORM.
+    pub fn number(self) -> u16 {
+        match self {
+            Self::Aes128CbcHmacSha256 => 8,
+            Self::Aes256CbcHmacSha256 => 9,
+            Self::Aes128Gcm16 => 13,
+        }
+    }
+
+    /// The suite of a Suite ID. None if we don't have it.
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|suite| suite.number() == number)
+    }
+
+    /// Bytes that KEYMAT gives for encryption: the AES key, for GCM followed by 4 bytes of salt (RFC 4106 §8.1).
+    pub fn encryption_key_len(self) -> usize {
+        match self {
+            Self::Aes128Gcm16 => 16 + 4,
+            Self::Aes128CbcHmacSha256 => 16,
+            Self::Aes256CbcHmacSha256 => 32,
+        }
+    }
+
+    /// Bytes that KEYMAT gives for authentication: 32 for HMAC-SHA-256 (RFC 4868 §2.1.1), none for GCM.
+    pub fn authentication_key_len(self) -> usize {
+        match self {
+            Self::Aes128Gcm16 => 0,
+            Self::Aes128CbcHmacSha256 | Self::Aes256CbcHmacSha256 => 32,
+        }
+    }
+
+    /// Bytes of the whole ESP packet (SPI to ICV) that carries a payload of `payload_len` bytes.
+    pub fn sealed_len(self, payload_len: usize) -> usize {
+        let text = (payload_len + TRAILER).next_multiple_of(self.alignment());
+        HEADER + self.iv_len() + text + ICV
+    }
+
+    /// The largest payload in bytes whose ESP packet fits in `space` bytes; 0 if none does.
+    pub fn max_payload(self, space: usize) -> usize {
+        let text = space.saturating_sub(HEADER + self.iv_len() + ICV);
+        (text - text % self.alignment()).saturating_sub(TRAILER)
+    }
+
+    /// Bytes of the explicit IV: a block for CBC (RFC 3602 §3), 8 for GCM (RFC 4106 §3.1).
+    pub(super) fn iv_len(self) -> usize {
+        match self {
+            Self::Aes128Gcm16 => 8,
+            Self::Aes128CbcHmacSha256 | Self::Aes256CbcHmacSha256 => 16,
+        }
+    }
+
+    /// What the encrypted part's length is a multiple of: the block, at least 4 bytes (RFC 4303 §2.4).
+    pub(super) fn alignment(self) -> usize {
+        match self {
+            Self::Aes128Gcm16 => 4,
+            Self::Aes128CbcHmacSha256 | Self::Aes256CbcHmacSha256 => 16,
+        }
+    }
+}
+
+/// The keys of one direction. Overwritten when dropped; not shown by `Debug`.
+#[derive(Clone)]
+pub struct EspKeys {
+    /// [`EspSuite::encryption_key_len`] bytes.
+    pub encryption: Zeroizing<Vec<u8>>,
+    /// [`EspSuite::authentication_key_len`] bytes.
+    pub authentication: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for EspKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EspKeys").finish_non_exhaustive()
+    }
+}
