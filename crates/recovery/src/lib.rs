@@ -7,16 +7,22 @@
 //! - [`Scoreboard`]: the sender's view of selective acknowledgments (RFC 6675).
 //! - [`Reassembly`]: the receiver's side of both (RFC 2018).
 //! - [`DupThresh`]: how many duplicate acknowledgments mean a loss.
+//! - [`RttEstimator`]: the retransmission timeout (RFC 6298).
+//! - [`Resequencer`]: one order out of several paths.
 //! - [`BitRing`]: the set of packet numbers beneath them.
 
 mod bit_ring;
 mod dupthresh;
 mod new_reno;
 mod reassembly;
+mod resequencer;
+mod rtt;
 mod scoreboard;
 
 pub use bit_ring::BitRing;
 pub use dupthresh::DupThresh;
 pub use new_reno::{Duplicate, NewRenoRecovery, Partial, Progress};
 pub use reassembly::{Arrival, MAX_BLOCKS, Reassembly};
+pub use resequencer::{Position, Resequencer, ResequencerStatistics, Role};
+pub use rtt::{RttConfig, RttEstimator};
 pub use scoreboard::Scoreboard;
