@@ -1,1 +1,9 @@
-//! The laboratory in real time: namespaces, real kernels, real programs.
+//! The laboratory in real time: a scenario file becomes network namespaces, emulated links, real daemons and real programs.
+
+mod error;
+mod namespace;
+mod privilege;
+
+pub use error::LabError;
+pub use namespace::Namespace;
+pub use privilege::become_root;
