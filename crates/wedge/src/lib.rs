@@ -1,1 +1,3 @@
 //! The data plane between application packets and ESP packets on paths.
+mod heartbeat;
+mod pacing;

@@ -1,0 +1,230 @@
+//! Whether a path is alive, and its round-trip time: an ICMPv6 echo request (RFC 4443 §4.1) from HIT to HIT in the
+//! path's own security association, every so often. A Sinnet peer answers on the same path.
+
+use clock::{Duration, Instant};
+use recovery::RttEstimator;
+use std::collections::VecDeque;
+
+/// Between heartbeats while there is traffic.
+const BUSY_INTERVAL: Duration = Duration::from_millis(150);
+/// Between heartbeats without traffic.
+const IDLE_INTERVAL: Duration = Duration::from_secs(2);
+/// Between heartbeats on a dead path.
+const DEAD_INTERVAL: Duration = Duration::from_millis(500);
+/// Without a packet for so long, there is no traffic.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+/// A path is dead when so many heartbeats in a row are not answered...
+const MISSED: usize = 4;
+/// ... and the first of them is so old, or four round-trip times.
+const PATIENCE: Duration = Duration::from_millis(600);
+
+/// Begins the data of our echo requests.
+const MAGIC: [u8; 8] = *b"sinnet\0\x01";
+/// Bytes of data in an echo request: magic, path, nonce.
+pub(crate) const DATA: usize = 18;
+
+/// What an echo of ours carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beat {
+    /// The sender's number of the path.
+    pub path: u16,
+    /// Names this heartbeat.
+    pub nonce: u64,
+}
+
+impl Beat {
+    /// The data of an echo request.
+    pub(crate) fn emit(self) -> [u8; DATA] {
+        let mut data = [0; DATA];
+        let (magic, rest) = data.split_at_mut(MAGIC.len());
+        magic.copy_from_slice(&MAGIC);
+        let (path, nonce) = rest.split_at_mut(2);
+        path.copy_from_slice(&self.path.to_be_bytes());
+        nonce.copy_from_slice(&self.nonce.to_be_bytes());
+        data
+    }
+
+    /// Reads the data of an echo request or reply; `None` when it is not one of ours.
+    pub(crate) fn parse(data: &[u8]) -> Option<Self> {
+        let (path, nonce) = data.strip_prefix(&MAGIC)?.split_first_chunk::<2>()?;
+        Some(Self { path: u16::from_be_bytes(*path), nonce: u64::from_be_bytes(nonce.try_into().ok()?) })
+    }
+}
+
+/// What became known about a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It does not answer any more.
+    Died,
+    /// It answers again.
+    Revived,
+}
+
+/// The heartbeats of one path.
+#[derive(Clone, Debug)]
+pub(crate) struct Heartbeat {
+    alive: bool,
+    rtt: RttEstimator,
+    next_at: Instant,
+    last_traffic: Instant,
+    nonce: u64,
+    /// Sent since the last one that was answered, oldest first.
+    unanswered: VecDeque<(u64, Instant)>,
+}
+
+impl Heartbeat {
+    /// A path that has just been verified; the first heartbeat is due.
+    pub(crate) fn new(now: Instant, nonce: u64) -> Self {
+        Self {
+            alive: true,
+            rtt: RttEstimator::default(),
+            next_at: now,
+            last_traffic: now,
+            nonce,
+            unanswered: VecDeque::new(),
+        }
+    }
+
+    /// Whether the path answers.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.alive
+    }
+
+    /// The path's round-trip times.
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// A packet was sent or received on the association.
+    pub(crate) fn traffic(&mut self, now: Instant) {
+        if self.is_idle(now) {
+            self.next_at = self.next_at.min(now);
+        }
+        self.last_traffic = now;
+    }
+
+    /// When the next heartbeat is due.
+    pub(crate) fn poll_timeout(&self) -> Instant {
+        self.next_at
+    }
+
+    /// If a heartbeat is due: its nonce, and whether the path has died by now.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<(u64, Option<Change>)> {
+        if self.next_at > now {
+            return None;
+        }
+        let died = self.alive && self.is_silent(now);
+        if died {
+            self.alive = false;
+        }
+        self.nonce = self.nonce.wrapping_add(1);
+        if self.unanswered.len() > MISSED {
+            // The first one stays: since then there has been silence.
+            self.unanswered.remove(1);
+        }
+        self.unanswered.push_back((self.nonce, now));
+        let interval = match (self.alive, self.is_idle(now)) {
+            (false, _) => DEAD_INTERVAL,
+            (true, true) => IDLE_INTERVAL,
+            (true, false) => BUSY_INTERVAL,
+        };
+        self.next_at = now + interval;
+        Some((self.nonce, died.then_some(Change::Died)))
+    }
+
+    /// An answer came.
+    pub(crate) fn answered(&mut self, now: Instant, nonce: u64) -> Option<Change> {
+        let index = self.unanswered.iter().position(|(sent, _)| *sent == nonce)?;
+        // Paths are FIFOs: what was sent before it and is not answered is lost.
+        let (_, sent_at) = self.unanswered.drain(..=index).next_back()?;
+        self.rtt.sample(now - sent_at);
+        let revived = !self.alive;
+        self.alive = true;
+        revived.then_some(Change::Revived)
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        now - self.last_traffic >= IDLE_AFTER
+    }
+
+    fn is_silent(&self, now: Instant) -> bool {
+        let patience = PATIENCE.max(self.rtt.srtt().unwrap_or_default() * 4);
+        self.unanswered.len() >= MISSED && self.unanswered.front().is_some_and(|(_, at)| now - *at >= patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ms(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// Runs heartbeats with traffic until `end`, answering after `rtt` those for which `answers` says so; when the
+    /// path died and revived.
+    fn run(rtt: u64, end: u64, answers: impl Fn(u64) -> bool) -> Vec<(u64, Change)> {
+        let mut heartbeat = Heartbeat::new(ms(0), 0);
+        let mut replies = VecDeque::new();
+        let mut changes = Vec::new();
+        for at in 0..end {
+            heartbeat.traffic(ms(at));
+            while let Some((nonce, _)) = replies.front().copied().filter(|(_, due)| *due <= at) {
+                replies.pop_front();
+                changes.extend(heartbeat.answered(ms(at), nonce).map(|change| (at, change)));
+            }
+            if let Some((nonce, change)) = heartbeat.handle_timeout(ms(at)) {
+                changes.extend(change.map(|change| (at, change)));
+                if answers(at) {
+                    replies.push_back((nonce, at + rtt));
+                }
+            }
+            assert!(heartbeat.poll_timeout() > ms(at));
+        }
+        changes
+    }
+
+    #[test]
+    fn a_path_that_answers_lives() {
+        assert_eq!(run(60, 5_000, |_| true), []);
+        // An answer that takes longer than heartbeats are apart, and one in four lost.
+        assert_eq!(run(700, 5_000, |_| true), [(600, Change::Died), (700, Change::Revived)]);
+        assert_eq!(run(100, 5_000, |at| at / 150 % 4 != 0), []);
+    }
+
+    #[test]
+    fn a_silent_path_dies_within_a_second_and_an_answer_revives_it() {
+        let changes = run(60, 5_000, |at| !(1_000..3_000).contains(&at));
+        assert!(
+            matches!(changes[..], [(died, Change::Died), (revived, Change::Revived)]
+            if (1_600..2_000).contains(&died) && (3_000..3_600).contains(&revived)),
+            "{changes:?}"
+        );
+    }
+
+    #[test]
+    fn round_trip_times_are_those_of_the_answers() {
+        let mut heartbeat = Heartbeat::new(ms(0), u64::MAX);
+        let (nonce, _) = heartbeat.handle_timeout(ms(0)).unwrap();
+        assert_eq!(heartbeat.answered(ms(1), nonce.wrapping_add(1)), None);
+        assert_eq!(heartbeat.rtt().srtt(), None);
+        heartbeat.answered(ms(60), nonce);
+        assert_eq!(heartbeat.rtt().srtt(), Some(Duration::from_millis(60)));
+        heartbeat.answered(ms(90), nonce);
+        assert_eq!(heartbeat.rtt().srtt(), Some(Duration::from_millis(60)));
+    }
+
+    proptest! {
+        #[test]
+        fn parse_after_emit_is_the_identity(path: u16, nonce: u64) {
+            let beat = Beat { path, nonce };
+            prop_assert_eq!(Beat::parse(&beat.emit()), Some(beat));
+        }
+
+        #[test]
+        fn other_data_is_not_ours(data in prop::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert_eq!(Beat::parse(&data), None);
+        }
+    }
+}
