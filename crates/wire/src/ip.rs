@@ -363,6 +363,15 @@ impl V4Header {
     /// # Errors
     /// [`Malformed::Length`] when the packet would pass 65,535 bytes; nothing is written then.
     pub fn emit(&self, payload_len: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        out.extend_from_slice(&self.bytes(payload_len)?);
+        Ok(())
+    }
+
+    /// The 20 bytes of the header, checksum included.
+    ///
+    /// # Errors
+    /// As [`V4Header::emit`].
+    pub fn bytes(&self, payload_len: usize) -> Result<[u8; V4_HEADER], Malformed> {
         let total = payload_len.checked_add(V4_HEADER).and_then(|n| u16::try_from(n).ok()).ok_or(Malformed::Length)?;
         let mut header = [0; V4_HEADER];
         header[0] = 0x45;
@@ -376,8 +385,7 @@ impl V4Header {
         header[16..20].copy_from_slice(&self.destination.octets());
         let checksum = Sum::ZERO.bytes(&header).checksum();
         header[10..12].copy_from_slice(&checksum.to_be_bytes());
-        out.extend_from_slice(&header);
-        Ok(())
+        Ok(header)
     }
 }
 

@@ -8,6 +8,7 @@ mod id;
 pub mod ip;
 mod malformed;
 pub mod tcp;
+pub mod translate;
 pub mod udp;
 
 pub use id::{Hit, Lsi, Spi};
