@@ -5,5 +5,5 @@ mod namespace;
 mod privilege;
 
 pub use error::LabError;
-pub use namespace::Namespace;
+pub use namespace::{Namespace, Program};
 pub use privilege::become_root;

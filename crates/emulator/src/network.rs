@@ -1,0 +1,168 @@
+//! The network between the ports: links, and which links a packet takes. No clock, no sockets.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use clock::{Instant, Rng};
+use link::{Link, LinkConfig, LinkStatistics};
+
+/// Names one direction of a link of a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId(usize);
+
+/// Names a route of a [`Network`]: the links from one outer address to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RouteId(usize);
+
+/// A packet that has reached the end of its route.
+#[derive(Debug)]
+pub struct Delivery {
+    /// When it arrived, by the links' arithmetic.
+    pub at: Instant,
+    /// The route it took.
+    pub route: RouteId,
+    /// The port it leaves at, as given to [`Network::add_route`].
+    pub port: usize,
+    /// The IP packet.
+    pub packet: Vec<u8>,
+}
+
+/// What a network did with the packets it was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets taken in at ports.
+    pub received: u64,
+    /// Packets that reached the end of their route.
+    pub delivered: u64,
+    /// Packets that a link dropped (queue, loss or outage).
+    pub dropped: u64,
+    /// Packets between addresses that no route joins, for instance the neighbour discovery of a kernel.
+    pub unroutable: u64,
+}
+
+/// Links, and routes over them. Packets move at the instants that the links name, whatever the instants at which [`Network::poll`] is called.
+pub struct Network {
+    links: Vec<Link<Flight>>,
+    routes: Vec<Route>,
+    table: BTreeMap<(IpAddr, IpAddr), RouteId>,
+    counts: Counts,
+}
+
+struct Route {
+    hops: Vec<LinkId>,
+    port: usize,
+}
+
+/// A packet under way, with the hop of its route that it is on.
+struct Flight {
+    packet: Vec<u8>,
+    route: RouteId,
+    hop: usize,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Network {
+    /// A network without links.
+    pub fn new() -> Self {
+        Self { links: Vec::new(), routes: Vec::new(), table: BTreeMap::new(), counts: Counts::default() }
+    }
+
+    /// Adds one direction of a link; `rng` decides its random losses.
+    pub fn add_link(&mut self, config: LinkConfig, rng: Rng) -> LinkId {
+        self.links.push(Link::new(config, rng));
+        LinkId(self.links.len() - 1)
+    }
+
+    /// From now on packets from `from` to `to` travel over `hops` and leave at `port`. An earlier route between the same addresses is replaced.
+    pub fn add_route(&mut self, from: IpAddr, to: IpAddr, hops: Vec<LinkId>, port: usize) -> RouteId {
+        let route = RouteId(self.routes.len());
+        self.routes.push(Route { hops, port });
+        self.table.insert((from, to), route);
+        route
+    }
+
+    /// Takes in a packet that a host sent at `now`. Everything that is due before `now` must have been polled.
+    pub fn handle_packet(&mut self, now: Instant, packet: Vec<u8>) {
+        self.counts.received += 1;
+        let Some(&route) = addresses(&packet).and_then(|pair| self.table.get(&pair)) else {
+            self.counts.unroutable += 1;
+            return;
+        };
+        // A route without links delivers nothing: such a route would be a loop back to the host, and hosts do that by themselves.
+        self.offer(now, Flight { packet, route, hop: 0 });
+    }
+
+    /// The next packet that has arrived at the end of its route by `now`, in the order of arrival.
+    pub fn poll(&mut self, now: Instant) -> Option<Delivery> {
+        loop {
+            let (at, index) = self.earliest()?;
+            if at > now {
+                return None;
+            }
+            // A link's event may be internal (a change of rate), in which case nothing arrives.
+            while let Some(mut flight) = self.links.get_mut(index)?.poll(at) {
+                flight.hop += 1;
+                let route = self.routes.get(flight.route.0)?;
+                if flight.hop < route.hops.len() {
+                    self.offer(at, flight);
+                } else {
+                    self.counts.delivered += 1;
+                    return Some(Delivery { at, route: flight.route, port: route.port, packet: flight.packet });
+                }
+            }
+        }
+    }
+
+    /// When something happens next; absent while every link is empty.
+    pub fn next_event(&self) -> Option<Instant> {
+        self.earliest().map(|(at, _)| at)
+    }
+
+    /// What happened to the packets so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What one link did so far; absent for a link of another network.
+    pub fn link_statistics(&self, link: LinkId) -> Option<&LinkStatistics> {
+        self.links.get(link.0).map(Link::statistics)
+    }
+
+    fn earliest(&self) -> Option<(Instant, usize)> {
+        // A laboratory has a handful of links: a scan is faster than a heap.
+        self.links.iter().enumerate().filter_map(|(index, link)| link.next_event().map(|at| (at, index))).min()
+    }
+
+    fn offer(&mut self, now: Instant, flight: Flight) {
+        let link = self.routes.get(flight.route.0).and_then(|route| route.hops.get(flight.hop)).and_then(|id| self.links.get_mut(id.0));
+        let bytes = u32::try_from(flight.packet.len()).unwrap_or(u32::MAX);
+        match link.map(|link| link.offer(now, flight, bytes)) {
+            Some(Ok(())) => {}
+            Some(Err(_)) | None => self.counts.dropped += 1,
+        }
+    }
+}
+
+/// The source and destination of an IPv4 or IPv6 packet.
+fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    match packet.first()? >> 4 {
+        // RFC 791 §3.1
+        4 => {
+            let source: [u8; 4] = packet.get(12..16)?.try_into().ok()?;
+            let destination: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
+            Some((Ipv4Addr::from(source).into(), Ipv4Addr::from(destination).into()))
+        }
+        // RFC 8200 §3
+        6 => {
+            let source: [u8; 16] = packet.get(8..24)?.try_into().ok()?;
+            let destination: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
+            Some((Ipv6Addr::from(source).into(), Ipv6Addr::from(destination).into()))
+        }
+        _ => None,
+    }
+}
