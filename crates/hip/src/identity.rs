@@ -1,1 +1,386 @@
-//! In the making.
+//! Host Identities: key pairs whose public half is who a host is (RFC 7401 §3).
+//!
+//! - RSA (algorithm 5): HIT suite 1, encoded as in RFC 3110 §2, RSASSA-PSS with SHA-256 (RFC 8017 §8.1);
+//! - ECDSA over NIST P-256 and P-384 (algorithm 7): HIT suite 2, a curve number and the uncompressed point, signatures as
+//!   r | s.
+
+use crate::orchid;
+use crate::rhash::Rhash;
+use p256::ecdsa as ecdsa_p256;
+use p256::elliptic_curve::Generate as _;
+use p384::ecdsa as ecdsa_p384;
+use p384::ecdsa::signature::{DigestVerifier, RandomizedDigestSigner, SignatureEncoding};
+use rand_core::CryptoRng;
+use rsa::pkcs1::DecodeRsaPrivateKey;
+use rsa::pkcs8::{DecodePrivateKey, EncodePrivateKey, LineEnding};
+use rsa::traits::PublicKeyParts;
+use rsa::{BoxedUint, RsaPrivateKey, RsaPublicKey, pss};
+use sha2::{Digest, Sha256, Sha384};
+use std::fmt;
+use wire::Hit;
+use zeroize::Zeroizing;
+
+/// The HOST_ID algorithm of RSA (RFC 7401 §5.2.9).
+pub const ALGORITHM_RSA: u16 = 5;
+/// The HOST_ID algorithm of ECDSA (RFC 7401 §5.2.9).
+pub const ALGORITHM_ECDSA: u16 = 7;
+
+/// The smallest RSA modulus that we generate, load or accept from a peer, in bits: NIST SP 800-131A rev. 2 §3.
+const RSA_MIN_BITS: usize = 2048;
+/// The largest, in bits: a Host Identity has to fit in a HIP packet of 2008 bytes next to its signature.
+const RSA_MAX_BITS: usize = 4096;
+/// ECC curve numbers (RFC 7401 §5.2.9).
+const CURVE_P256: u16 = 1;
+const CURVE_P384: u16 = 2;
+
+/// Which kind of key to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RSA with a modulus of 2048 bits.
+    Rsa,
+    /// ECDSA over NIST P-256.
+    EcdsaP256,
+    /// ECDSA over NIST P-384: what we recommend.
+    EcdsaP384,
+}
+
+/// Why a Host Identity could not be read or made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// No PEM block of a private key.
+    #[error("no private key in this PEM text: expected PRIVATE KEY, EC PRIVATE KEY or RSA PRIVATE KEY")]
+    NoPrivateKey,
+    /// The key is encrypted with a passphrase.
+    #[error("the private key is encrypted: remove its passphrase, for example with `openssl pkey`")]
+    Encrypted,
+    /// The block is not a key of a kind we know.
+    #[error("not a private key for RSA, ECDSA P-256 or ECDSA P-384")]
+    Malformed,
+    /// An RSA modulus outside 2048 to 4096 bits.
+    #[error("an RSA key of {bits} bits: 2048 to 4096 are accepted")]
+    RsaSize {
+        /// The modulus' length in bits.
+        bits: usize,
+    },
+    /// A HOST_ID algorithm number, or ECC curve, that we don't have.
+    #[error("a Host Identity of an unknown algorithm or curve ({number})")]
+    UnknownAlgorithm {
+        /// The HOST_ID algorithm or the ECC curve.
+        number: u16,
+    },
+    /// A Host Identity field that is no valid public key, or not in its one canonical form.
+    #[error("a Host Identity that is not a valid public key")]
+    BadPublicKey,
+}
+
+/// The signature was not made by this identity over this message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the signature does not verify")]
+pub struct BadSignature;
+
+/// A Host Identity with its private key. The key is overwritten when dropped and not shown by `Debug`.
+pub struct HostIdentity {
+    public: PublicIdentity,
+    secret: SecretKey,
+}
+
+/// A Host Identity without its private key: what a HOST_ID parameter carries.
+#[derive(Clone)]
+pub struct PublicIdentity {
+    key: PublicKey,
+    encoded: Vec<u8>,
+    hit: Hit,
+}
+
+enum SecretKey {
+    Rsa(Box<RsaPrivateKey>),
+    P256(p256::SecretKey),
+    P384(p384::SecretKey),
+}
+
+#[derive(Clone)]
+enum PublicKey {
+    Rsa(Box<pss::VerifyingKey<Sha256>>),
+    P256(ecdsa_p256::VerifyingKey),
+    P384(ecdsa_p384::VerifyingKey),
+}
+
+impl HostIdentity {
+    /// A new key pair. RSA takes seconds.
+    ///
+    /// # Errors
+    /// [`IdentityError::Malformed`] if no RSA key could be made of what `rng` gives (never seen).
+    pub fn generate(algorithm: Algorithm, rng: &mut dyn CryptoRng) -> Result<Self, IdentityError> {
+        Self::new(match algorithm {
+            Algorithm::Rsa => {
+                SecretKey::Rsa(Box::new(RsaPrivateKey::new(rng, RSA_MIN_BITS).map_err(|_| IdentityError::Malformed)?))
+            }
+            Algorithm::EcdsaP256 => SecretKey::P256(p256::SecretKey::generate_from_rng(rng)),
+            Algorithm::EcdsaP384 => SecretKey::P384(p384::SecretKey::generate_from_rng(rng)),
+        })
+    }
+
+    /// Reads the first private key of a PEM text: PKCS#8 (`PRIVATE KEY`), SEC1 (`EC PRIVATE KEY`) or PKCS#1
+    /// (`RSA PRIVATE KEY`).
+    ///
+    /// # Errors
+    /// [`IdentityError`]: what is wrong with the text or the key.
+    pub fn from_pem(pem: &str) -> Result<Self, IdentityError> {
+        let (label, block) = private_key_block(pem)?;
+        let secret = match label {
+            "PRIVATE KEY" => p384::SecretKey::from_pkcs8_pem(block)
+                .map(SecretKey::P384)
+                .or_else(|_| p256::SecretKey::from_pkcs8_pem(block).map(SecretKey::P256))
+                .or_else(|_| RsaPrivateKey::from_pkcs8_pem(block).map(|key| SecretKey::Rsa(Box::new(key))))
+                .map_err(|_| IdentityError::Malformed)?,
+            "EC PRIVATE KEY" => p384::SecretKey::from_sec1_pem(block)
+                .map(SecretKey::P384)
+                .or_else(|_| p256::SecretKey::from_sec1_pem(block).map(SecretKey::P256))
+                .map_err(|_| IdentityError::Malformed)?,
+            _ => RsaPrivateKey::from_pkcs1_pem(block)
+                .map(|key| SecretKey::Rsa(Box::new(key)))
+                .map_err(|_| IdentityError::Malformed)?,
+        };
+        Self::new(secret)
+    }
+
+    /// The key pair as PKCS#8 in PEM.
+    pub fn to_pem(&self) -> Zeroizing<String> {
+        match &self.secret {
+            SecretKey::Rsa(key) => key.to_pkcs8_pem(LineEnding::LF),
+            SecretKey::P256(key) => key.to_pkcs8_pem(LineEnding::LF),
+            SecretKey::P384(key) => key.to_pkcs8_pem(LineEnding::LF),
+        }
+        .expect("a valid key has an encoding of bounded length")
+    }
+
+    /// The public half.
+    pub fn public(&self) -> &PublicIdentity {
+        &self.public
+    }
+
+    /// The HIT of this identity.
+    pub fn hit(&self) -> Hit {
+        self.public.hit
+    }
+
+    /// A signature over `message` as HIP_SIGNATURE carries it. `rng` makes PSS's salt and RSA's blinding, and hedges the
+    /// deterministic nonce of ECDSA (RFC 6979 §3.6).
+    pub fn sign(&self, rng: &mut dyn CryptoRng, message: &[u8]) -> Vec<u8> {
+        // RFC 7401 §5.2.9 names no hash for a curve, but HIT suite 2, the one that ECDSA keys of both curves have, is
+        // ECDSA/SHA-384 (§5.2.10): SHA-384 for P-256 too, of which ECDSA takes the first 256 bits.
+        let sha384 = |digest: &mut Sha384| {
+            digest.update(message);
+            Ok(())
+        };
+        match &self.secret {
+            SecretKey::Rsa(key) => {
+                // RFC 7401 §5.2.9 with RFC 8017 §9.1: a salt as long as the hash.
+                let sign = pss::SigningKey::<Sha256>::new(RsaPrivateKey::clone(key)).try_sign_digest_with_rng(
+                    rng,
+                    |digest: &mut Sha256| {
+                        digest.update(message);
+                        Ok(())
+                    },
+                );
+                sign.map(|signature: pss::Signature| signature.to_vec())
+            }
+            SecretKey::P256(key) => ecdsa_p256::SigningKey::from(key)
+                .try_sign_digest_with_rng(rng, sha384)
+                .map(|signature: ecdsa_p256::Signature| signature.to_vec()),
+            SecretKey::P384(key) => ecdsa_p384::SigningKey::from(key)
+                .try_sign_digest_with_rng(rng, sha384)
+                .map(|signature: ecdsa_p384::Signature| signature.to_vec()),
+        }
+        .expect("signing with a valid key and a generator that cannot fail")
+    }
+
+    fn new(secret: SecretKey) -> Result<Self, IdentityError> {
+        let key = match &secret {
+            SecretKey::Rsa(key) => rsa_verifier(key.to_public_key())?,
+            SecretKey::P256(key) => PublicKey::P256(key.public_key().into()),
+            SecretKey::P384(key) => PublicKey::P384(key.public_key().into()),
+        };
+        Ok(Self { public: PublicIdentity::new(key), secret })
+    }
+}
+
+impl PublicIdentity {
+    /// From the fields of HOST_ID (RFC 7401 §5.2.9): `algorithm` 5 (RSA) or 7 (ECDSA) and the Host Identity field.
+    ///
+    /// # Errors
+    /// [`IdentityError`] for unknown algorithms and curves, invalid keys, and keys in another form than the canonical one
+    /// (an identity has one encoding and so one HIT).
+    pub fn from_wire(algorithm: u16, host_identity: &[u8]) -> Result<Self, IdentityError> {
+        let key = match algorithm {
+            ALGORITHM_RSA => rsa_verifier(decode_rsa(host_identity)?)?,
+            ALGORITHM_ECDSA => {
+                let (curve, point) = host_identity.split_first_chunk().ok_or(IdentityError::BadPublicKey)?;
+                let bad = |_| IdentityError::BadPublicKey;
+                // The point is checked to lie on the curve and not to be the identity.
+                match u16::from_be_bytes(*curve) {
+                    CURVE_P256 => PublicKey::P256(ecdsa_p256::VerifyingKey::from_sec1_bytes(point).map_err(bad)?),
+                    CURVE_P384 => PublicKey::P384(ecdsa_p384::VerifyingKey::from_sec1_bytes(point).map_err(bad)?),
+                    number => return Err(IdentityError::UnknownAlgorithm { number }),
+                }
+            }
+            number => return Err(IdentityError::UnknownAlgorithm { number }),
+        };
+        let identity = Self::new(key);
+        if identity.encoded == host_identity { Ok(identity) } else { Err(IdentityError::BadPublicKey) }
+    }
+
+    /// HOST_ID's algorithm: 5 or 7.
+    pub fn algorithm_number(&self) -> u16 {
+        match self.key {
+            PublicKey::Rsa(_) => ALGORITHM_RSA,
+            PublicKey::P256(_) | PublicKey::P384(_) => ALGORITHM_ECDSA,
+        }
+    }
+
+    /// The SIG alg field of HIP_SIGNATURE: the number of the key's algorithm (RFC 7401 §5.2.14).
+    pub fn signature_algorithm(&self) -> u16 {
+        self.algorithm_number()
+    }
+
+    /// HOST_ID's Host Identity field.
+    pub fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// The HIT of this identity.
+    pub fn hit(&self) -> Hit {
+        self.hit
+    }
+
+    /// The hash of this identity's HIT suite.
+    pub fn rhash(&self) -> Rhash {
+        rhash_of(&self.key)
+    }
+
+    /// Checks a signature of this identity over `message`.
+    ///
+    /// # Errors
+    /// [`BadSignature`], also for signatures of a wrong length.
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
+        let sha384 = |digest: &mut Sha384| {
+            digest.update(message);
+            Ok(())
+        };
+        let sha256 = |digest: &mut Sha256| {
+            digest.update(message);
+            Ok(())
+        };
+        match &self.key {
+            PublicKey::Rsa(key) => {
+                pss::Signature::try_from(signature).and_then(|signature| key.verify_digest(sha256, &signature))
+            }
+            // SHA-384 by the HIT suite (see `sign`); RFC 4754 §3, which RFC 7401 §5.2.9 cites for the algorithm, pairs P-256
+            // with SHA-256. Both are sound, so a peer may have read it either way.
+            PublicKey::P256(key) => ecdsa_p256::Signature::from_slice(signature).and_then(|signature| {
+                key.verify_digest(sha384, &signature).or_else(|_| key.verify_digest(sha256, &signature))
+            }),
+            PublicKey::P384(key) => ecdsa_p384::Signature::from_slice(signature)
+                .and_then(|signature| key.verify_digest(sha384, &signature)),
+        }
+        .map_err(|_| BadSignature)
+    }
+
+    fn new(key: PublicKey) -> Self {
+        let encoded = encode(&key);
+        let hit = orchid::hit_from(rhash_of(&key), &encoded);
+        Self { key, encoded, hit }
+    }
+}
+
+impl PartialEq for PublicIdentity {
+    fn eq(&self, other: &Self) -> bool {
+        self.algorithm_number() == other.algorithm_number() && self.encoded == other.encoded
+    }
+}
+
+impl Eq for PublicIdentity {}
+
+impl fmt::Debug for PublicIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicIdentity({})", self.hit)
+    }
+}
+
+impl fmt::Debug for HostIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostIdentity({})", self.hit())
+    }
+}
+
+fn rhash_of(key: &PublicKey) -> Rhash {
+    // RFC 7401 §5.2.10: RSA,DSA/SHA-256 and ECDSA/SHA-384.
+    match key {
+        PublicKey::Rsa(_) => Rhash::Sha256,
+        PublicKey::P256(_) | PublicKey::P384(_) => Rhash::Sha384,
+    }
+}
+
+fn encode(key: &PublicKey) -> Vec<u8> {
+    match key {
+        PublicKey::Rsa(key) => encode_rsa(key.as_ref().as_ref()),
+        PublicKey::P256(key) => [&CURVE_P256.to_be_bytes(), key.to_sec1_point(false).as_bytes()].concat(),
+        PublicKey::P384(key) => [&CURVE_P384.to_be_bytes(), key.to_sec1_point(false).as_bytes()].concat(),
+    }
+}
+
+fn rsa_verifier(key: RsaPublicKey) -> Result<PublicKey, IdentityError> {
+    let bits = key.n().bits_vartime() as usize;
+    if !(RSA_MIN_BITS..=RSA_MAX_BITS).contains(&bits) {
+        return Err(IdentityError::RsaSize { bits });
+    }
+    // RFC 8017 §8.1.2 with a salt of exactly the hash's length.
+    Ok(PublicKey::Rsa(Box::new(pss::VerifyingKey::new(key))))
+}
+
+/// RFC 3110 §2: the exponent's length in one byte, or a zero byte and two; exponent; modulus; neither with leading zeros.
+fn encode_rsa(key: &RsaPublicKey) -> Vec<u8> {
+    let (e, n) = (key.e_bytes(), key.n_bytes());
+    let mut encoded = Vec::with_capacity(3 + e.len() + n.len());
+    match u8::try_from(e.len()) {
+        Ok(len) => encoded.push(len),
+        // Unreachable with exponents of at most 33 bits, which is what the library takes; here for the format's sake.
+        Err(_) => encoded.extend_from_slice(&[0, (e.len() >> 8) as u8, e.len() as u8]),
+    }
+    encoded.extend_from_slice(&e);
+    encoded.extend_from_slice(&n);
+    encoded
+}
+
+fn decode_rsa(host_identity: &[u8]) -> Result<RsaPublicKey, IdentityError> {
+    let parts = || {
+        let (first, rest) = host_identity.split_first()?;
+        let (len, rest) = match first {
+            0 => rest.split_first_chunk().map(|(len, rest)| (usize::from(u16::from_be_bytes(*len)), rest))?,
+            len => (usize::from(*len), rest),
+        };
+        rest.split_at_checked(len)
+    };
+    let (e, n) = parts().ok_or(IdentityError::BadPublicKey)?;
+    let bits = n.len().saturating_mul(8);
+    // Before any arithmetic on a number of a length that the peer chose.
+    if bits > RSA_MAX_BITS + 8 || e.len() > n.len() {
+        return Err(IdentityError::RsaSize { bits });
+    }
+    let number = BoxedUint::from_be_slice_vartime;
+    RsaPublicKey::new(number(n), number(e)).map_err(|_| IdentityError::BadPublicKey)
+}
+
+/// The label and text of the first PEM block that holds a private key. What stands before it (`EC PARAMETERS`, comments)
+/// is skipped.
+fn private_key_block(pem: &str) -> Result<(&'static str, &str), IdentityError> {
+    if pem.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || pem.contains("Proc-Type: 4,ENCRYPTED") {
+        return Err(IdentityError::Encrypted);
+    }
+    ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"]
+        .into_iter()
+        .filter_map(|label| pem.find(&format!("-----BEGIN {label}-----")).map(|start| (start, label)))
+        .min()
+        .map(|(start, label)| (label, &pem[start..]))
+        .ok_or(IdentityError::NoPrivateKey)
+}

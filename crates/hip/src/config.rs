@@ -1,0 +1,76 @@
+//! What a host and its peers are configured with.
+
+use std::net::SocketAddr;
+
+use clock::Duration;
+use wire::Hit;
+
+use crate::cipher::HipCipher;
+use crate::dh::Group;
+use crate::esp::EspSuite;
+use crate::route::Route;
+
+/// The configuration of a [`crate::Host`].
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// This host's locators, the best first. A path to a peer uses only locators of one address family.
+    pub locators: Vec<SocketAddr>,
+    /// ESP suites, the best first.
+    pub esp_suites: Vec<EspSuite>,
+    /// Diffie-Hellman groups, the best first.
+    pub groups: Vec<Group>,
+    /// Ciphers of ENCRYPTED, the best first.
+    pub ciphers: Vec<HipCipher>,
+    /// K of the puzzles that Initiators have to solve: 2^K hashes on average, 0 to [`HostConfig::MAX_DIFFICULTY`].
+    pub puzzle_difficulty: u8,
+    /// The first R1 generation. It has to grow from one start of the host to the next (RFC 7401 §5.2.3); seconds since
+    /// 1970 do.
+    pub first_generation: u64,
+    /// How long one set of R1s, with its Diffie-Hellman keys, is handed out. It is accepted for as long again.
+    pub r1_lifetime: Duration,
+    /// When a packet that was not answered is sent again for the first time; then twice as long each time.
+    pub retransmission: Duration,
+    /// The longest that back-off waits.
+    pub max_retransmission: Duration,
+    /// How often an I1 or I2 is sent before the exchange has failed.
+    pub max_tries: u32,
+    /// How often a CLOSE, or an UPDATE that opens a path, is sent before that is given up.
+    pub max_update_tries: u32,
+    /// How long a path that could not be opened is left alone at first; then twice as long each time, up to 64 times.
+    pub path_retry: Duration,
+}
+
+impl HostConfig {
+    /// The hardest puzzle that we set, or solve for others.
+    pub const MAX_DIFFICULTY: u8 = 22;
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        Self {
+            locators: Vec::new(),
+            esp_suites: vec![EspSuite::Aes128Gcm16, EspSuite::Aes256CbcHmacSha256, EspSuite::Aes128CbcHmacSha256],
+            groups: vec![Group::P384, Group::P256],
+            ciphers: vec![HipCipher::Aes256Cbc, HipCipher::Aes128Cbc],
+            puzzle_difficulty: 10,
+            first_generation: 1,
+            r1_lifetime: Duration::from_secs(120),
+            retransmission: Duration::from_millis(1_000),
+            max_retransmission: Duration::from_secs(4),
+            max_tries: 20,
+            max_update_tries: 4,
+            path_retry: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A host that we talk to.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Its identity.
+    pub hit: Hit,
+    /// Where it can be reached, the best first. Empty where it is always the peer that begins.
+    pub locators: Vec<SocketAddr>,
+    /// The pairs of locators to use, instead of those that would be chosen.
+    pub routes: Vec<Route>,
+}

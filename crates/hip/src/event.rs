@@ -1,0 +1,121 @@
+//! What a [`crate::Host`] tells its owner: packets to send, events, deadlines, counters.
+
+use scheduler::PathId;
+use wire::Hit;
+
+use crate::esp::{InboundSa, OutboundSa};
+use crate::route::Route;
+
+/// A HIP packet to send. Inside UDP the four zero bytes before it are still missing (RFC 5770 §4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// From where to where.
+    pub route: Route,
+    /// The packet.
+    pub bytes: Vec<u8>,
+}
+
+/// What happened to an association.
+#[derive(Debug)]
+pub enum Event {
+    /// The peer has proved its identity; its first path follows.
+    Established {
+        /// The peer.
+        peer: Hit,
+    },
+    /// A path has its pair of security associations. Packets may arrive from now on; packets may be sent once it is
+    /// verified.
+    PathUp {
+        /// The peer.
+        peer: Hit,
+        /// The path's number, never used again in the association.
+        path: PathId,
+        /// Its locators.
+        route: Route,
+        /// Seals what goes out on this path.
+        outbound: OutboundSa,
+        /// Opens what comes in on this path.
+        inbound: InboundSa,
+        /// The peer is known to receive at the remote locator. Where this is false [`Event::PathVerified`] follows; a
+        /// valid ESP packet on the path proves it as well, since its SPI was told to that locator only (RFC 8046 §5.4).
+        verified: bool,
+    },
+    /// The peer is now known to receive at the path's remote locator.
+    PathVerified {
+        /// The peer.
+        peer: Hit,
+        /// The path.
+        path: PathId,
+    },
+    /// A path is gone; its security associations are to be forgotten.
+    PathDown {
+        /// The peer.
+        peer: Hit,
+        /// The path.
+        path: PathId,
+    },
+    /// The association has ended, and all its paths with it.
+    Closed {
+        /// The peer.
+        peer: Hit,
+        /// A sentence.
+        reason: String,
+    },
+    /// The base exchange did not come to an end.
+    Failed {
+        /// The peer.
+        peer: Hit,
+        /// A sentence with, where there is one, a remedy.
+        reason: String,
+    },
+}
+
+/// Why [`crate::Host::handle_timeout`] wants to be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimerKind {
+    /// A packet has not been answered.
+    Retransmission,
+    /// A path is to be tried again.
+    PathRetry,
+    /// A state has lasted long enough.
+    Expiry,
+}
+
+/// What happened, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// HIP packets handed in.
+    pub packets_in: u64,
+    /// HIP packets handed out.
+    pub packets_out: u64,
+    /// Of those, sent again.
+    pub retransmissions: u64,
+    /// No HIP packet: lengths, order, shape of a parameter.
+    pub malformed: u64,
+    /// The checksum was wrong.
+    pub bad_checksum: u64,
+    /// For another HIT than ours.
+    pub not_for_us: u64,
+    /// From a host that is not among the peers.
+    pub unknown_peer: u64,
+    /// A packet that the state of the association has no use for.
+    pub unexpected: u64,
+    /// A critical parameter that we do not know.
+    pub unknown_critical: u64,
+    /// A puzzle solution that is wrong or too old.
+    pub bad_puzzle: u64,
+    /// A HIP_MAC that is wrong.
+    pub bad_mac: u64,
+    /// A signature that is wrong, or a Host Identity that does not belong to its HIT.
+    pub bad_signature: u64,
+    /// A Diffie-Hellman value that is not one.
+    pub bad_diffie_hellman: u64,
+    /// A packet that was accepted before.
+    pub replayed: u64,
+    /// No algorithm that both hosts have.
+    pub no_common_algorithm: u64,
+    /// Base exchanges that succeeded.
+    pub established: u64,
+    /// Base exchanges that failed.
+    pub failed: u64,
+}

@@ -1,0 +1,116 @@
+//! What a base exchange agrees on: the keys that protect control packets, and how packets are signed and checked.
+
+use rand_core::CryptoRng;
+use wire::Hit;
+use wire::hip::{Builder, HostId, Packet, Parameter, Signature, TooLong};
+
+use crate::esp::{EspKeys, EspSuite};
+use crate::identity::{HostIdentity, PublicIdentity};
+use crate::keymat::{EspKeyPair, HipKeys, Keymat};
+use crate::rhash::Rhash;
+
+/// The secrets and the peer's identity of one association.
+pub(crate) struct Session {
+    pub(crate) rhash: Rhash,
+    pub(crate) keys: HipKeys,
+    pub(crate) keymat: Keymat,
+    /// Where unused KEYMAT begins, bytes. It never goes back: a key that is drawn twice breaks AES-GCM.
+    pub(crate) keymat_next: usize,
+    pub(crate) suite: EspSuite,
+    pub(crate) peer: PublicIdentity,
+}
+
+/// Why a packet of an association is not the peer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forged {
+    Mac,
+    Signature,
+}
+
+impl Session {
+    /// The keys of a pair of ESP security associations at `index` of the KEYMAT, and no less than the index after all
+    /// that was drawn before. Nothing where the KEYMAT ends.
+    pub(crate) fn draw_esp(&mut self, index: usize, local: Hit, remote: Hit) -> Option<EspKeyPair> {
+        if index < self.keymat_next {
+            return None;
+        }
+        let (keys, next) = self.keymat.esp_keys(index, self.suite, local, remote)?;
+        self.keymat_next = next;
+        Some(keys)
+    }
+
+    /// Checks HIP_MAC and HIP_SIGNATURE (RFC 7401 §6.4.1), the cheap one first.
+    pub(crate) fn check(&self, packet: &Packet<'_>) -> Result<(), Forged> {
+        let mac = packet.hip_mac().ok_or(Forged::Mac)?;
+        let covered = packet.covered_by_mac().ok_or(Forged::Mac)?;
+        if !self.rhash.hmac_verify(&self.keys.theirs.integrity, &[&covered], mac) {
+            return Err(Forged::Mac);
+        }
+        self.check_signature(packet)
+    }
+
+    /// Checks HIP_MAC_2 and HIP_SIGNATURE of an R2 (RFC 7401 §6.4.2).
+    pub(crate) fn check_r2(&self, packet: &Packet<'_>, host_id: &HostId) -> Result<(), Forged> {
+        let mac = packet.hip_mac_2().ok_or(Forged::Mac)?;
+        let covered = packet.covered_by_mac_2(host_id).ok_or(Forged::Mac)?;
+        if !self.rhash.hmac_verify(&self.keys.theirs.integrity, &[&covered], mac) {
+            return Err(Forged::Mac);
+        }
+        self.check_signature(packet)
+    }
+
+    fn check_signature(&self, packet: &Packet<'_>) -> Result<(), Forged> {
+        let signature = packet.hip_signature().ok_or(Forged::Signature)?;
+        let covered = packet.covered_by_signature().ok_or(Forged::Signature)?;
+        verify(&self.peer, &covered, signature)
+    }
+
+    /// Ends a packet with HIP_MAC and HIP_SIGNATURE.
+    pub(crate) fn seal(
+        &self,
+        builder: Builder,
+        identity: &HostIdentity,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<Vec<u8>, TooLong> {
+        let mac = self.rhash.hmac(&self.keys.ours.integrity, &[&builder.covered()]);
+        sign(builder.push(&Parameter::HipMac(mac)), identity, rng).finish()
+    }
+
+    /// Ends an R2 with HIP_MAC_2 and HIP_SIGNATURE.
+    pub(crate) fn seal_r2(
+        &self,
+        builder: Builder,
+        identity: &HostIdentity,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<Vec<u8>, TooLong> {
+        let covered = builder.covered_with(&Parameter::HostId(host_id(identity.public())));
+        let mac = self.rhash.hmac(&self.keys.ours.integrity, &[&covered]);
+        sign(builder.push(&Parameter::HipMac2(mac)), identity, rng).finish()
+    }
+}
+
+/// Appends HIP_SIGNATURE over what there is.
+pub(crate) fn sign(builder: Builder, identity: &HostIdentity, rng: &mut dyn CryptoRng) -> Builder {
+    let bytes = identity.sign(rng, &builder.covered());
+    let algorithm = identity.public().signature_algorithm();
+    builder.push(&Parameter::HipSignature(Signature { algorithm, bytes }))
+}
+
+/// Checks a signature with an identity, the algorithm's number included.
+pub(crate) fn verify(identity: &PublicIdentity, covered: &[u8], signature: &Signature) -> Result<(), Forged> {
+    if signature.algorithm != identity.signature_algorithm() {
+        return Err(Forged::Signature);
+    }
+    identity.verify(covered, &signature.bytes).map_err(|_| Forged::Signature)
+}
+
+/// An identity as a HOST_ID without a name.
+pub(crate) fn host_id(identity: &PublicIdentity) -> HostId {
+    HostId {
+        algorithm: identity.algorithm_number(),
+        identity: identity.encoded().to_vec(),
+        domain_type: 0,
+        domain: Vec::new(),
+    }
+}
+
