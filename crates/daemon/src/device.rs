@@ -1,0 +1,127 @@
+//! The TUN device: where programs' packets to HITs and LSIs come out of the kernel, and where the peers' packets go in.
+//!
+//! `tun-rs`, because its synchronous API is safe, sets addresses and MTU, and knows the offloads: TCP segments arrive from
+//! the kernel up to 64 KiB long with one system call and are cut into packets here, and the other way round.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
+use wire::{Hit, Lsi};
+
+use crate::netlink;
+
+/// HITs are ORCHIDv2: 2001:20::/28 (RFC 7343 §2).
+const HIT_PREFIX: u8 = 28;
+/// LSIs are 1.0.0.0/8 (RFC 5338 §3.2 leaves the choice to the host).
+const LSI_PREFIX: u8 = 8;
+/// The longest packet that the kernel hands over, before it is cut into segments.
+const LONGEST: usize = VIRTIO_NET_HDR_LEN + 65_535;
+
+/// What the device must be.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// The interface's name, at most 15 bytes.
+    pub name: String,
+    /// The host's own identity; programs send from it.
+    pub hit: Hit,
+    /// The host's own IPv4 stand-in.
+    pub lsi: Lsi,
+    /// The largest IPv6 packet, in bytes.
+    pub mtu: u16,
+    /// The largest IPv4 packet, in bytes; less than `mtu`, because the IPv6 header it becomes is longer.
+    pub lsi_mtu: u16,
+}
+
+/// An open TUN device, up, with its addresses and routes. It disappears with this value.
+pub struct Device {
+    tun: SyncDevice,
+    /// One packet or train of segments as the kernel gives it.
+    train: Vec<u8>,
+    /// The packets of the last train.
+    packets: Vec<Vec<u8>>,
+    sizes: Vec<usize>,
+    outgoing: Vec<Vec<u8>>,
+    merging: GROTable,
+}
+
+impl Device {
+    /// Creates the device and brings it up.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_ADMIN`, without `/dev/net/tun`, where the name is taken, or where IPv6 is off.
+    pub fn open(config: &DeviceConfig) -> io::Result<Self> {
+        let hit = Ipv6Addr::from(config.hit.0);
+        let lsi = Ipv4Addr::from(config.lsi.0);
+        let tun = DeviceBuilder::new()
+            .name(&config.name)
+            // The prefixes make the routes to all HITs and LSIs, and these addresses the source towards them.
+            .ipv4(lsi, LSI_PREFIX, None)
+            .ipv6(hit, HIT_PREFIX)
+            .mtu(config.mtu)
+            .offload(true)
+            .build_sync()?;
+        tun.set_nonblocking(true)?;
+        let network = Ipv4Addr::new(config.lsi.0[0], 0, 0, 0);
+        netlink::set_route_mtu(tun.if_index()?, network, LSI_PREFIX, lsi, config.lsi_mtu)?;
+        Ok(Self {
+            tun,
+            train: vec![0; LONGEST],
+            packets: vec![vec![0; usize::from(config.mtu)]; IDEAL_BATCH_SIZE],
+            sizes: vec![0; IDEAL_BATCH_SIZE],
+            outgoing: Vec::new(),
+            merging: GROTable::default(),
+        })
+    }
+
+    /// The interface's name.
+    ///
+    /// # Errors
+    /// Where the kernel does not tell.
+    pub fn name(&self) -> io::Result<String> {
+        self.tun.name()
+    }
+
+    /// Reads one train of packets and passes them to `each` in order; false where there is none.
+    ///
+    /// # Errors
+    /// What the kernel says, or a packet that it should not have given.
+    pub fn receive(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
+        let count = match self.tun.recv_multiple(&mut self.train, &mut self.packets, &mut self.sizes, 0) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        for (packet, size) in self.packets.iter().zip(&self.sizes).take(count) {
+            each(packet.get(..*size).unwrap_or_default());
+        }
+        Ok(true)
+    }
+
+    /// Gives packets to the kernel and empties `packets`. Neighbouring segments of a TCP connection go in as one.
+    ///
+    /// # Errors
+    /// What the kernel says; the packets are lost then, as in any full queue.
+    pub fn deliver(&mut self, packets: &mut Vec<Vec<u8>>) -> io::Result<()> {
+        while !packets.is_empty() {
+            let batch = packets.len().min(IDEAL_BATCH_SIZE);
+            // The virtio header goes in front of each packet.
+            self.outgoing.clear();
+            self.outgoing.extend(packets.drain(..batch).map(|packet| {
+                let mut room = Vec::with_capacity(VIRTIO_NET_HDR_LEN + packet.len());
+                room.resize(VIRTIO_NET_HDR_LEN, 0);
+                room.extend_from_slice(&packet);
+                room
+            }));
+            self.tun.send_multiple(&mut self.merging, &mut self.outgoing, VIRTIO_NET_HDR_LEN)?;
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tun.as_fd()
+    }
+}

@@ -1,0 +1,42 @@
+//! The one place where the daemon reads a clock and the system's randomness. Everything below it takes both as arguments.
+
+use std::io;
+
+use clock::{Duration, Instant};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{SeedableRng, TryRng};
+use zeroize::Zeroizing;
+
+/// The monotonic clock, counted from the start of the daemon.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: std::time::Instant,
+}
+
+impl Clock {
+    /// A clock that shows zero now.
+    pub fn start() -> Self {
+        Self { origin: read() }
+    }
+
+    /// The time since [`Clock::start`].
+    pub fn now(&self) -> Instant {
+        Instant::ZERO + Duration::from(read().saturating_duration_since(self.origin))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the daemon turns real time into the argument of everything below it")]
+fn read() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+/// A generator for keys and nonces, seeded with 256 bits from the operating system. A stream cipher rather than a system
+/// call per number, because every packet of a CBC suite needs an initialisation vector.
+///
+/// # Errors
+/// Where the system has no randomness to give.
+pub fn random() -> io::Result<ChaCha20Rng> {
+    let mut seed = Zeroizing::new([0_u8; 32]);
+    getrandom::SysRng.try_fill_bytes(seed.as_mut_slice()).map_err(io::Error::other)?;
+    Ok(ChaCha20Rng::from_seed(*seed))
+}
