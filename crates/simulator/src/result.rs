@@ -1,9 +1,9 @@
 //! What a run gives: plain data, for tables, files and tests.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The outcome of one run of a scenario with one seed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The seed that replays the run.
     pub seed: u64,
@@ -27,7 +27,7 @@ pub struct RunResult {
 }
 
 /// What became of one flow.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
     /// The name in the scenario, with its number for `count = N`.
     pub name: String,
@@ -68,7 +68,7 @@ pub struct FlowResult {
 }
 
 /// A distribution in milliseconds (round-trip times) or packets (queues).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// How many samples.
     pub samples: u64,
@@ -87,7 +87,7 @@ pub struct Distribution {
 }
 
 /// What became of one direction of a link.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkResult {
     /// The name in the scenario, with `>` or `<` for the direction of a duplex link.
     pub name: String,
@@ -110,7 +110,7 @@ pub struct LinkResult {
 }
 
 /// One sample of the time series.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The time, in seconds.
     pub time_s: f64,
@@ -121,7 +121,7 @@ pub struct Sample {
 }
 
 /// One flow at one instant. Counters are totals since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSample {
     /// The congestion window in packets.
     pub cwnd: f64,
@@ -138,7 +138,7 @@ pub struct FlowSample {
 }
 
 /// One link at one instant. Counters are totals since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkSample {
     /// Packets waiting.
     pub queue: u64,
