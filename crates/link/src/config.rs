@@ -1,0 +1,82 @@
+//! What a link is configured with, and what may change while it runs.
+
+use clock::{Duration, Instant};
+
+/// One direction of a link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkConfig {
+    /// Bits per second, never 0 (a link that carries nothing is [`ChangeKind::Down`]); `None` is infinitely fast.
+    pub rate: Option<u64>,
+    /// Propagation delay: from the last bit sent to the packet's arrival.
+    pub delay: Duration,
+    /// What waits for the transmitter, and what is refused.
+    pub queue: QueueConfig,
+    /// What is lost on the way.
+    pub loss: LossConfig,
+    /// What changes when, in any order; of changes at the same instant the earlier in the list comes first.
+    pub changes: Vec<Change>,
+}
+
+/// The queue before the transmitter. Limits count what waits, not the packet that is being sent.
+///
+/// ns-2's drop-tail with `queue-limit` q refuses a packet when q - 1 wait (`length() + 1 >= qlim_` in `drop-tail.cc`):
+/// it is `Packets(q - 1)` here.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum QueueConfig {
+    /// Drop-tail without a limit.
+    #[default]
+    Unlimited,
+    /// Drop-tail: at most so many packets wait.
+    Packets(u32),
+    /// Drop-tail: the waiting packets have at most so many bytes in sum.
+    Bytes(u64),
+}
+
+/// Which packets are lost after they were sent: a lost packet has taken its time on the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum LossConfig {
+    /// No loss.
+    #[default]
+    None,
+    /// Each packet on its own with this probability, 0 to 1.
+    Random(f64),
+    /// Two states, good and bad (Gilbert 1960, Elliott 1963); the state may change before each packet. The chain
+    /// starts good.
+    GilbertElliott {
+        /// Probability of a change from good to bad, per packet.
+        to_bad: f64,
+        /// Probability of a change from bad to good, per packet: the mean burst is 1/`to_good` packets.
+        to_good: f64,
+        /// Probability that a packet is lost in the good state.
+        loss_good: f64,
+        /// Probability that a packet is lost in the bad state.
+        loss_bad: f64,
+    },
+}
+
+/// A change at an instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// When it takes effect, before anything else that happens at this instant.
+    pub at: Instant,
+    /// What changes.
+    pub what: ChangeKind,
+}
+
+/// What may change while a link runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ChangeKind {
+    /// A new rate in bits per second, from the next packet on; the one being sent ends at the old rate. `None` is
+    /// infinitely fast.
+    Rate(Option<u64>),
+    /// A new propagation delay, for packets whose last bit is sent from now on. The order of packets stays: with a
+    /// shorter delay a packet arrives no earlier than the one before it.
+    Delay(Duration),
+    /// Another loss; a Gilbert-Elliott chain starts anew.
+    Loss(LossConfig),
+    /// The link fails. What waits or is being sent is lost, what was sent before still arrives, and what is offered
+    /// until [`ChangeKind::Up`] is dropped.
+    Down,
+    /// The link works again.
+    Up,
+}
