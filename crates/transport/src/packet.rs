@@ -1,0 +1,144 @@
+//! What travels between two endpoints of the laboratory: small plain values.
+
+use clock::Instant;
+
+/// No [`Blocks`] belong to a packet.
+pub const NO_BLOCKS: u32 = u32::MAX;
+
+/// A packet as links and endpoints hand it on: 32 bytes, copied, never allocated.
+///
+/// Positions count packets, not bytes: position 0 is the SYN, position *n* the *n*-th packet of data. A packet carries
+/// the low 32 bits; [`expand`] restores the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// When it was sent; on an acknowledgment, the time of the packet that it answers (RFC 7323 §4.3).
+    pub time: Instant,
+    /// The flow that it belongs to.
+    pub flow: u32,
+    /// Where on its way it is: for whoever carries it, not for endpoints.
+    pub hop: u32,
+    /// The packet's position; on an acknowledgment, that of the first one missing.
+    pub position: u32,
+    /// The number of its [`Blocks`], or [`NO_BLOCKS`].
+    pub blocks: u32,
+    /// Size on the wire in bytes, with all headers.
+    pub bytes: u32,
+    /// Kind and marks.
+    pub flags: Flags,
+}
+
+/// The bits of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// An acknowledgment without data.
+    pub const ACK: Self = Self(1);
+    /// Data sent before.
+    pub const RETRANSMISSION: Self = Self(2);
+    /// The endpoints understand marks (RFC 3168 ECT).
+    pub const ECN_CAPABLE: Self = Self(4);
+    /// A queue marked the packet (RFC 3168 CE).
+    pub const MARKED: Self = Self(8);
+    /// The receiver has seen a mark (RFC 3168 ECE).
+    pub const ECHO: Self = Self(16);
+    /// The sender has reduced its window (RFC 3168 CWR).
+    pub const REDUCED: Self = Self(32);
+    /// The packet that is acknowledged had arrived before (RFC 2883).
+    pub const DUPLICATE: Self = Self(64);
+
+    /// Whether all bits of `other` are set.
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// With the bits of `other` set too.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// With the bits of `other` if `condition`.
+    #[inline]
+    #[must_use]
+    pub const fn with_if(self, other: Self, condition: bool) -> Self {
+        if condition { self.with(other) } else { self }
+    }
+}
+
+/// The full position whose low 32 bits are `low`, of those within 2³¹ of `near`. Below zero there are none.
+#[inline]
+pub fn expand(low: u32, near: u64) -> u64 {
+    let distance = i64::from(low.wrapping_sub(near as u32).cast_signed());
+    near.saturating_add_signed(distance)
+}
+
+/// Blocks of selective acknowledgment (RFC 2018): `left..right` in packets, the low 32 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Blocks {
+    /// How many of `blocks` there are.
+    pub count: u8,
+    /// The blocks, the most recent first.
+    pub blocks: [(u32, u32); recovery::MAX_BLOCKS],
+}
+
+impl Blocks {
+    /// Those there are.
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        self.blocks.get(..usize::from(self.count)).unwrap_or(&[])
+    }
+}
+
+/// The blocks of the acknowledgments under way. Few packets carry any, so they are kept beside the packets; places are
+/// used again, and nothing is allocated once there are as many as are ever under way at once.
+#[derive(Clone, Debug, Default)]
+pub struct BlockPool {
+    slots: Vec<Blocks>,
+    free: Vec<u32>,
+}
+
+impl BlockPool {
+    /// Keeps `blocks` and returns their number.
+    pub fn put(&mut self, blocks: Blocks) -> u32 {
+        if let Some(number) = self.free.pop() {
+            if let Some(slot) = self.slots.get_mut(number as usize) {
+                *slot = blocks;
+            }
+            return number;
+        }
+        self.slots.push(blocks);
+        u32::try_from(self.slots.len() - 1).unwrap_or(NO_BLOCKS)
+    }
+
+    /// Takes the blocks of a packet that has arrived, or was dropped; none for [`NO_BLOCKS`].
+    #[inline]
+    pub fn take(&mut self, number: u32) -> Blocks {
+        if number == NO_BLOCKS {
+            return Blocks::default();
+        }
+        self.free.push(number);
+        self.slots.get(number as usize).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_packet_is_small() {
+        assert!(size_of::<Packet>() <= 32);
+    }
+
+    proptest! {
+        #[test]
+        fn positions_survive_the_cut_to_32_bits(near in 0u64..1 << 40, distance in -0x7fff_ffff_i64..0x7fff_ffff) {
+            if let Some(position) = near.checked_add_signed(distance) {
+                prop_assert_eq!(expand(position as u32, near), position);
+            }
+        }
+    }
+}

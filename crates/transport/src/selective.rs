@@ -1,0 +1,259 @@
+//! A sender's loss recovery on selective acknowledgments: RFC 6675, and the variant of ns-2's `Sack1`.
+
+use recovery::{DupThresh, Scoreboard};
+
+use crate::config::Details;
+use crate::packet::expand;
+
+/// What an acknowledgment asks of the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It acknowledged new data, and no loss is being repaired.
+    Progress,
+    /// All that was outstanding at the loss is acknowledged.
+    Recovered,
+    /// Some of it is.
+    Partial,
+    /// New signs of a loss: reduce the window and send the first missing packet.
+    Loss,
+    /// A duplicate; this many so far, outside of recovery.
+    Duplicate(u32),
+    /// Nothing new, or a duplicate in recovery.
+    Nothing,
+}
+
+/// What to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// This packet again.
+    Again(u64),
+    /// New data, if there are any.
+    New,
+    /// Nothing.
+    Nothing,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Selective {
+    board: Scoreboard,
+    details: Details,
+    dupacks: u32,
+    in_recovery: bool,
+    /// Everything below must be acknowledged before recovery ends and before another begins.
+    recover: u64,
+    /// RFC 6675 §4 rule (4): one rescue retransmission a recovery.
+    rescued: bool,
+    /// Since a timeout nothing was acknowledged (ns-2: duplicates do not count meanwhile).
+    timed_out: bool,
+    /// ns-2's estimate of packets in the network, in recovery only.
+    pipe: i64,
+}
+
+impl Selective {
+    pub(crate) fn new(details: Details) -> Self {
+        Self {
+            board: Scoreboard::default(),
+            details,
+            dupacks: 0,
+            in_recovery: false,
+            recover: 0,
+            rescued: false,
+            timed_out: false,
+            pipe: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn in_recovery(&self) -> bool {
+        self.in_recovery
+    }
+
+    /// An acknowledgment of all below `ack` with `blocks`, when all below `una` was acknowledged and all below `max`
+    /// sent.
+    #[inline]
+    pub(crate) fn on_ack(
+        &mut self,
+        ack: u64,
+        blocks: &[(u32, u32)],
+        una: u64,
+        max: u64,
+        dupthresh: DupThresh,
+    ) -> Verdict {
+        match self.details {
+            Details::Rfc => self.rfc_6675(ack, blocks, una, max, dupthresh),
+            Details::Ns2 => self.sack1(ack, blocks, una, max, dupthresh),
+        }
+    }
+
+    /// RFC 6675 §5.
+    fn rfc_6675(&mut self, ack: u64, blocks: &[(u32, u32)], una: u64, max: u64, dupthresh: DupThresh) -> Verdict {
+        let advanced = ack > una;
+        if advanced {
+            self.board.advance(ack);
+        }
+        let new = self.take_blocks(blocks, ack.max(una), max);
+        if advanced && blocks.is_empty() && !self.in_recovery && self.board.is_clear() {
+            self.dupacks = 0;
+            self.timed_out = false;
+            return Verdict::Progress; // The usual case.
+        }
+        let threshold = dupthresh.threshold(max - una);
+        if self.board.sacked() > 0 {
+            self.board.detect(u64::from(threshold));
+        }
+        if self.in_recovery {
+            if ack >= self.recover {
+                self.in_recovery = false;
+                self.dupacks = 0;
+                return Verdict::Recovered;
+            }
+            return if advanced { Verdict::Partial } else { Verdict::Nothing };
+        }
+        if advanced {
+            self.dupacks = 0;
+            self.timed_out = false;
+        } else if new > 0 {
+            self.dupacks += 1;
+        }
+        let una = ack.max(una);
+        // §5 step (4), not again for a window that was repaired or timed out already.
+        if una > self.recover && (self.dupacks >= threshold || self.board.lost() > 0) {
+            self.begin(una, max);
+            return Verdict::Loss;
+        }
+        match (advanced, new > 0) {
+            (true, _) => Verdict::Progress,
+            (false, true) => Verdict::Duplicate(self.dupacks),
+            (false, false) => Verdict::Nothing,
+        }
+    }
+
+    /// ns-2's `Sack1`: the scoreboard lives from a first duplicate to the end of recovery, the pipe is counted.
+    fn sack1(&mut self, ack: u64, blocks: &[(u32, u32)], una: u64, max: u64, dupthresh: DupThresh) -> Verdict {
+        let advanced = ack > una;
+        if !self.in_recovery {
+            if advanced {
+                self.dupacks = 0;
+                self.timed_out = false;
+                self.board.advance(ack);
+                self.board.clear(max);
+                return Verdict::Progress;
+            }
+            if self.timed_out || self.take_blocks(blocks, una, max) == 0 {
+                return Verdict::Nothing;
+            }
+            self.dupacks += 1;
+            let threshold = dupthresh.threshold(max - una);
+            if self.dupacks == threshold && una > self.recover {
+                self.begin(una, max);
+                self.pipe = (max - una).cast_signed() - i64::from(threshold);
+                return Verdict::Loss;
+            }
+            return if self.dupacks < threshold { Verdict::Duplicate(self.dupacks) } else { Verdict::Nothing };
+        }
+        self.pipe -= 1;
+        if ack >= self.recover {
+            self.recover = 0;
+            self.in_recovery = false;
+            self.dupacks = 0;
+            self.timed_out = false;
+            self.board.advance(ack);
+            self.board.clear(max);
+            return Verdict::Recovered;
+        }
+        if advanced {
+            self.pipe -= 1; // The retransmission and the packet it stood for.
+            self.board.advance(ack);
+        }
+        self.take_blocks(blocks, ack.max(una), max);
+        if advanced { Verdict::Partial } else { Verdict::Nothing }
+    }
+
+    fn begin(&mut self, una: u64, max: u64) {
+        self.in_recovery = true;
+        self.rescued = false;
+        self.recover = max;
+        self.board.forget_retransmissions(max);
+        self.board.on_retransmit(una, max);
+    }
+
+    fn take_blocks(&mut self, blocks: &[(u32, u32)], near: u64, max: u64) -> u64 {
+        let mut new = 0;
+        for (left, right) in blocks {
+            new += self.board.sack(expand(*left, near), expand(*right, near), max);
+        }
+        new
+    }
+
+    /// The retransmission timer ran out.
+    pub(crate) fn on_timeout(&mut self, una: u64, max: u64) {
+        self.in_recovery = false;
+        self.dupacks = 0;
+        self.timed_out = true;
+        self.recover = max;
+        self.board.advance(una);
+        match self.details {
+            Details::Rfc => self.board.all_lost(max),
+            Details::Ns2 => self.board.clear(max),
+        }
+    }
+
+    /// The recovery under way was an error.
+    pub(crate) fn on_spurious(&mut self, max: u64) {
+        self.in_recovery = false;
+        self.dupacks = 0;
+        self.board.forget_retransmissions(max);
+    }
+
+    /// Packets in the network, as far as sending goes.
+    #[inline]
+    pub(crate) fn pipe(&self, una: u64, next: u64, max: u64) -> u64 {
+        match self.details {
+            Details::Rfc => self.board.pipe(max),
+            Details::Ns2 if self.in_recovery => self.pipe.max(0).cast_unsigned(),
+            Details::Ns2 => next - una,
+        }
+    }
+
+    /// RFC 6675 §4 `NextSeg`. `has_new` tells whether new data could be sent.
+    #[inline]
+    pub(crate) fn next(&mut self, max: u64, has_new: bool) -> Next {
+        if self.board.is_clear() && !self.in_recovery {
+            return if has_new { Next::New } else { Next::Nothing };
+        }
+        let again = match self.details {
+            Details::Rfc => self.board.next_lost(),
+            Details::Ns2 if self.in_recovery => self.board.next_hole(),
+            Details::Ns2 => None,
+        };
+        if let Some(position) = again {
+            return Next::Again(position);
+        }
+        if has_new {
+            return Next::New;
+        }
+        if self.details == Details::Rfc && self.in_recovery {
+            if let Some(position) = self.board.next_hole() {
+                return Next::Again(position); // Rule (3).
+            }
+            // Rule (4).
+            let last = max - 1;
+            if !self.rescued && !self.board.is_sacked(last) && !self.board.is_retransmitted(last) {
+                self.rescued = true;
+                return Next::Again(last);
+            }
+        }
+        Next::Nothing
+    }
+
+    /// What [`Selective::next`] said was done.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, position: u64, again: bool, max: u64) {
+        if again {
+            self.board.on_retransmit(position, max);
+        }
+        if self.in_recovery {
+            self.pipe += 1;
+        }
+    }
+}
