@@ -1,0 +1,271 @@
+//! Links held against closed forms, bounds, and a second implementation that keeps no state but the textbook
+//! recursion.
+
+use clock::{Duration, Instant, Rng};
+use link::{Change, ChangeKind, DropReason, Link, LinkConfig, LossConfig, QueueConfig};
+use proptest::prelude::*;
+
+fn at(micros: u64) -> Instant {
+    Instant::from_nanos(micros * 1000)
+}
+
+fn link<P>(config: LinkConfig) -> Link<P> {
+    Link::new(config, Rng::from_seed(1))
+}
+
+/// Polls at every event until the link is empty; the arrivals in order.
+fn drain<P>(link: &mut Link<P>) -> Vec<(Instant, P)> {
+    let mut arrivals = Vec::new();
+    while let Some(now) = link.next_event() {
+        while let Some(packet) = link.poll(now) {
+            arrivals.push((now, packet));
+        }
+        assert!(link.next_event().is_none_or(|next| next > now), "the next event is later than now");
+    }
+    arrivals
+}
+
+#[test]
+fn a_packet_of_1500_bytes_at_1_mbit_per_s_takes_12_ms_and_the_delay() {
+    let mut link = link(LinkConfig { rate: Some(1_000_000), delay: Duration::from_millis(30), ..Default::default() });
+    for packet in 0..3 {
+        link.offer(Instant::ZERO, packet, 1500).unwrap();
+    }
+    assert_eq!(drain(&mut link), [(at(42_000), 0), (at(54_000), 1), (at(66_000), 2)]);
+}
+
+#[test]
+fn an_infinitely_fast_link_only_delays() {
+    let mut link =
+        link(LinkConfig { delay: Duration::from_millis(5), queue: QueueConfig::Packets(0), ..Default::default() });
+    for packet in 0..3 {
+        link.offer(Instant::ZERO, packet, 1500).unwrap();
+    }
+    assert_eq!(drain(&mut link), [(at(5000), 0), (at(5000), 1), (at(5000), 2)]);
+}
+
+#[test]
+fn the_limit_counts_what_waits_and_not_what_is_sent() {
+    for (queue, fits) in [
+        (QueueConfig::Packets(3), 4),
+        (QueueConfig::Bytes(3000), 4),
+        (QueueConfig::Bytes(2999), 3),
+        (QueueConfig::Packets(0), 1),
+    ] {
+        let mut link = link(LinkConfig { rate: Some(8_000), queue, ..Default::default() });
+        let accepted = (0..10).filter(|packet| link.offer(Instant::ZERO, *packet, 1000).is_ok()).count();
+        assert_eq!(accepted, fits, "{queue:?}");
+        assert_eq!(link.statistics().dropped_full.packets, 10 - fits as u64);
+    }
+}
+
+#[test]
+fn a_new_rate_counts_from_the_next_packet_on() {
+    let changes = vec![Change { at: at(500_000), what: ChangeKind::Rate(Some(16_000)) }];
+    let mut link = link(LinkConfig { rate: Some(8_000), changes, ..Default::default() });
+    for packet in 0..3 {
+        link.offer(Instant::ZERO, packet, 1000).unwrap(); // 1 s at 8 kbit/s, 0.5 s at 16 kbit/s
+    }
+    assert_eq!(drain(&mut link), [(at(1_000_000), 0), (at(1_500_000), 1), (at(2_000_000), 2)]);
+}
+
+#[test]
+fn a_shorter_delay_does_not_change_the_order() {
+    let changes = vec![Change { at: at(1_500_000), what: ChangeKind::Delay(Duration::from_millis(10)) }];
+    let mut link = link(LinkConfig { rate: Some(8_000), delay: Duration::from_secs(5), changes, ..Default::default() });
+    for packet in 0..3 {
+        link.offer(Instant::ZERO, packet, 1000).unwrap();
+    }
+    // Sent at 1, 2 and 3 s; the first arrives at 6 s, the others would at 2.01 and 3.01 s.
+    assert_eq!(drain(&mut link), [(at(6_000_000), 0), (at(6_000_000), 1), (at(6_000_000), 2)]);
+}
+
+#[test]
+fn a_change_that_brings_an_arrival_forward_is_an_event() {
+    let changes = vec![Change { at: at(500_000), what: ChangeKind::Delay(Duration::ZERO) }];
+    let mut link = link(LinkConfig { rate: Some(8_000), delay: Duration::from_secs(5), changes, ..Default::default() });
+    link.offer(Instant::ZERO, (), 1000).unwrap();
+    assert_eq!(link.next_event(), Some(at(500_000)));
+    assert_eq!(drain(&mut link), [(at(1_000_000), ())]);
+}
+
+#[test]
+fn an_outage_loses_what_waits_and_what_comes_and_keeps_what_is_on_its_way() {
+    let changes =
+        vec![Change { at: at(1_500_000), what: ChangeKind::Down }, Change { at: at(3_000_000), what: ChangeKind::Up }];
+    let config = LinkConfig { rate: Some(8_000), delay: Duration::from_secs(1), changes, ..Default::default() };
+    let mut link = link(config).keeping_discarded();
+    for packet in 0..3 {
+        link.offer(Instant::ZERO, packet, 1000).unwrap();
+    }
+    assert_eq!(drain(&mut link), [(at(2_000_000), 0)]);
+    let refused = link.offer(at(2_999_999), 3, 1000).unwrap_err();
+    assert_eq!((refused.packet, refused.reason), (3, DropReason::Outage));
+    link.offer(at(3_000_000), 4, 1000).unwrap();
+    assert_eq!(drain(&mut link), [(at(5_000_000), 4)]);
+    let discarded: Vec<_> = std::iter::from_fn(|| link.poll_discarded(at(9_000_000)))
+        .map(|dropped| (dropped.packet, dropped.reason))
+        .collect();
+    assert_eq!(discarded, [(1, DropReason::Outage), (2, DropReason::Outage)]);
+    assert_eq!(link.statistics().dropped_outage.packets, 3);
+}
+
+/// Five standard deviations of a binomial share.
+fn bound(p: f64, n: f64) -> f64 {
+    5.0 * (p * (1.0 - p) / n).sqrt()
+}
+
+#[test]
+fn random_loss_has_its_rate_and_no_memory() {
+    let p = 0.1;
+    let n = 100_000u64;
+    let mut link = link(LinkConfig { loss: LossConfig::Random(p), ..Default::default() });
+    let mut lost = Vec::new();
+    for packet in 0..n {
+        link.offer(Instant::ZERO, packet, 1).unwrap();
+        lost.push(link.poll(Instant::ZERO).is_none());
+    }
+    let share = |hits: usize, of: usize| hits as f64 / of as f64;
+    let all = lost.iter().filter(|lost| **lost).count();
+    assert!((share(all, lost.len()) - p).abs() < bound(p, n as f64));
+    // After a loss, loss is as likely as ever.
+    let after: Vec<bool> = lost.windows(2).filter(|pair| pair[0]).map(|pair| pair[1]).collect();
+    assert!((share(after.iter().filter(|lost| **lost).count(), after.len()) - p).abs() < bound(p, after.len() as f64));
+}
+
+#[test]
+fn gilbert_elliott_has_its_stationary_rate_and_its_mean_burst() {
+    let loss = LossConfig::GilbertElliott { to_bad: 0.01, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 };
+    let mut link = link(LinkConfig { loss, ..Default::default() });
+    let n = 400_000;
+    let (mut losses, mut bursts, mut before) = (0u32, 0u32, false);
+    for _ in 0..n {
+        link.offer(Instant::ZERO, (), 1).unwrap();
+        let lost = link.poll(Instant::ZERO).is_none();
+        losses += u32::from(lost);
+        bursts += u32::from(lost && !before);
+        before = lost;
+    }
+    // Stationary: 0.01 / (0.01 + 0.25); mean burst: 1 / 0.25. Bursts are about 15,000, geometric with deviation
+    // sqrt(0.75)/0.25 = 3.5, so five standard errors are 0.14.
+    let rate = f64::from(losses) / f64::from(n);
+    assert!((rate / (0.01 / 0.26) - 1.0).abs() < 0.05, "{rate}");
+    let burst = f64::from(losses) / f64::from(bursts);
+    assert!((burst - 4.0).abs() < 0.15, "{burst}");
+}
+
+#[test]
+fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
+    // M/D/1 at load 0.8: mean wait = load / (2 (1 - load)) service times = 2.
+    let load = 0.8;
+    let service = Duration::from_millis(1);
+    let mut link = link(LinkConfig { rate: Some(8_000_000), ..Default::default() });
+    let mut rng = Rng::from_seed(3);
+    let (mut now, mut offered, mut waits, n) = (Instant::ZERO, Vec::new(), 0.0, 400_000);
+    for packet in 0..n {
+        now += service.mul_f64(-(1.0 - rng.unit()).ln() / load);
+        while let Some(event) = link.next_event().filter(|event| *event <= now) {
+            while let Some(packet) = link.poll(event) {
+                let offer: Instant = offered[packet];
+                waits += (event - offer).as_secs_f64() - service.as_secs_f64();
+            }
+        }
+        offered.push(now);
+        link.offer(now, packet, 1000).unwrap();
+    }
+    let mean = waits / f64::from(n as u32) / service.as_secs_f64();
+    assert!((mean - 2.0).abs() < 0.1, "{mean}");
+}
+
+/// The textbook recursion for a FIFO link with a limit in packets: departure = max(arrival, last departure) + service.
+fn textbook(rate: u64, delay: Duration, limit: usize, offers: &[(u64, u32)]) -> Vec<Option<Instant>> {
+    let mut departures: Vec<Instant> = Vec::new();
+    offers
+        .iter()
+        .map(|&(time, bytes)| {
+            let now = at(time);
+            // Inside are those that depart later than now; the first of them is being sent.
+            let inside = departures.iter().filter(|departure| **departure > now).count();
+            if inside > limit {
+                return None;
+            }
+            let start = departures.last().copied().unwrap_or(now).max(now);
+            departures.push(start + Duration::of_transmission(bytes.into(), rate));
+            departures.last().map(|departure| *departure + delay)
+        })
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn equals_the_textbook_recursion(
+        rate in 1_000u64..10_000_000, delay in 0u64..100_000, limit in 0u32..8, greedy: bool,
+        gaps in proptest::collection::vec((0u64..20_000, 40u32..1600), 1..80),
+    ) {
+        let mut time = 0;
+        let offers: Vec<(u64, u32)> = gaps.iter().map(|&(gap, bytes)| { time += gap; (time, bytes) }).collect();
+        let delay = Duration::from_micros(delay);
+        let mut link = link(LinkConfig { rate: Some(rate), delay, queue: QueueConfig::Packets(limit), ..Default::default() });
+        let mut arrivals = vec![None; offers.len()];
+        for (index, &(time, bytes)) in offers.iter().enumerate() {
+            // With and without being looked at at each event: it must make no difference.
+            while let Some(event) = link.next_event().filter(|event| greedy && *event <= at(time)) {
+                while let Some(packet) = link.poll(event) { arrivals[packet] = Some(event); }
+            }
+            let _ = link.offer(at(time), index, bytes);
+        }
+        for (arrival, packet) in drain(&mut link) { arrivals[packet] = Some(arrival); }
+        prop_assert_eq!(arrivals, textbook(rate, delay, limit as usize, &offers));
+    }
+
+    #[test]
+    fn nothing_is_made_or_vanishes_and_order_stays(
+        seed: u64, limit in 0u64..6000, p in 0.0..0.5f64,
+        changes in proptest::collection::vec((0u64..3_000_000, 0u8..5, 1u64..1_000_000), 0..12),
+        gaps in proptest::collection::vec((0u64..60_000, 40u32..1600), 1..80),
+    ) {
+        let changes = changes.into_iter().map(|(time, kind, value)| Change { at: at(time), what: match kind {
+            0 => ChangeKind::Rate(Some(value)),
+            1 => ChangeKind::Delay(Duration::from_micros(value)),
+            2 => ChangeKind::Loss(LossConfig::Random(p)),
+            3 => ChangeKind::Down,
+            _ => ChangeKind::Up,
+        }}).collect();
+        let config = LinkConfig { rate: Some(1_000_000), delay: Duration::from_millis(20), queue: QueueConfig::Bytes(limit), loss: LossConfig::None, changes };
+        let mut link = Link::new(config, Rng::from_seed(seed)).keeping_discarded();
+        let (mut time, mut last, mut delivered, mut refused) = (0, None, 0, 0);
+        let check = |link: &Link<usize>, delivered: u64| {
+            let statistics = link.statistics();
+            assert_eq!(statistics.offered.packets, statistics.delivered.packets + statistics.dropped().packets + link.inside() as u64);
+            assert_eq!(statistics.delivered.packets, delivered);
+        };
+        for (index, (gap, bytes)) in gaps.into_iter().enumerate() {
+            time += gap;
+            if link.offer(at(time), index, bytes).is_err() { refused += 1; }
+            while let Some(packet) = link.poll(at(time)) { assert!(last.is_none_or(|last| last < packet)); last = Some(packet); delivered += 1; }
+            check(&link, delivered);
+        }
+        for (_, packet) in drain(&mut link) { assert!(last.is_none_or(|last| last < packet)); last = Some(packet); delivered += 1; }
+        check(&link, delivered);
+        prop_assert_eq!(link.inside(), 0);
+        let discarded = std::iter::from_fn(|| link.poll_discarded(Instant::FAR_FUTURE)).count() as u64;
+        prop_assert_eq!(link.statistics().dropped().packets, refused + discarded);
+    }
+}
+
+#[test]
+fn an_overloaded_link_carries_its_rate_whatever_the_packet_sizes() {
+    let mut link = link(LinkConfig { rate: Some(8_000_000), queue: QueueConfig::Packets(50), ..Default::default() });
+    let mut rng = Rng::from_seed(5);
+    for micros in 0..1_000_000u64 {
+        if micros % 500 == 0 {
+            let _ = link.offer(at(micros), (), 40 + rng.below(1460) as u32);
+        }
+        while link.poll(at(micros)).is_some() {}
+    }
+    // 1 s at 8 Mbit/s is 1 MB, up to one packet that is still being sent and one rounding a packet.
+    let sent = link.statistics().sent;
+    assert!((998_000..=1_000_000).contains(&sent.bytes), "{sent:?}");
+    let busy = link.statistics().busy.as_secs_f64();
+    assert!((busy - sent.bytes as f64 * 8.0 / 8e6).abs() < 1e-5);
+}
