@@ -93,9 +93,9 @@ pub struct PublicIdentity {
 }
 
 enum SecretKey {
-    Rsa(Box<RsaPrivateKey>),
-    P256(p256::SecretKey),
-    P384(p384::SecretKey),
+    Rsa(Box<pss::SigningKey<Sha256>>),
+    P256(ecdsa_p256::SigningKey),
+    P384(ecdsa_p384::SigningKey),
 }
 
 #[derive(Clone)]
@@ -112,11 +112,9 @@ impl HostIdentity {
     /// [`IdentityError::Malformed`] if no RSA key could be made of what `rng` gives (never seen).
     pub fn generate(algorithm: Algorithm, rng: &mut dyn CryptoRng) -> Result<Self, IdentityError> {
         Self::new(match algorithm {
-            Algorithm::Rsa => {
-                SecretKey::Rsa(Box::new(RsaPrivateKey::new(rng, RSA_MIN_BITS).map_err(|_| IdentityError::Malformed)?))
-            }
-            Algorithm::EcdsaP256 => SecretKey::P256(p256::SecretKey::generate_from_rng(rng)),
-            Algorithm::EcdsaP384 => SecretKey::P384(p384::SecretKey::generate_from_rng(rng)),
+            Algorithm::Rsa => rsa_signer(RsaPrivateKey::new(rng, RSA_MIN_BITS).map_err(|_| IdentityError::Malformed)?),
+            Algorithm::EcdsaP256 => SecretKey::P256(ecdsa_p256::SigningKey::generate_from_rng(rng)),
+            Algorithm::EcdsaP384 => SecretKey::P384(ecdsa_p384::SigningKey::generate_from_rng(rng)),
         })
     }
 
@@ -129,17 +127,15 @@ impl HostIdentity {
         let (label, block) = private_key_block(pem)?;
         let secret = match label {
             "PRIVATE KEY" => p384::SecretKey::from_pkcs8_pem(block)
-                .map(SecretKey::P384)
-                .or_else(|_| p256::SecretKey::from_pkcs8_pem(block).map(SecretKey::P256))
-                .or_else(|_| RsaPrivateKey::from_pkcs8_pem(block).map(|key| SecretKey::Rsa(Box::new(key))))
+                .map(|key| SecretKey::P384(key.into()))
+                .or_else(|_| p256::SecretKey::from_pkcs8_pem(block).map(|key| SecretKey::P256(key.into())))
+                .or_else(|_| RsaPrivateKey::from_pkcs8_pem(block).map(rsa_signer))
                 .map_err(|_| IdentityError::Malformed)?,
             "EC PRIVATE KEY" => p384::SecretKey::from_sec1_pem(block)
-                .map(SecretKey::P384)
-                .or_else(|_| p256::SecretKey::from_sec1_pem(block).map(SecretKey::P256))
+                .map(|key| SecretKey::P384(key.into()))
+                .or_else(|_| p256::SecretKey::from_sec1_pem(block).map(|key| SecretKey::P256(key.into())))
                 .map_err(|_| IdentityError::Malformed)?,
-            _ => RsaPrivateKey::from_pkcs1_pem(block)
-                .map(|key| SecretKey::Rsa(Box::new(key)))
-                .map_err(|_| IdentityError::Malformed)?,
+            _ => RsaPrivateKey::from_pkcs1_pem(block).map(rsa_signer).map_err(|_| IdentityError::Malformed)?,
         };
         Self::new(secret)
     }
@@ -147,7 +143,7 @@ impl HostIdentity {
     /// The key pair as PKCS#8 in PEM.
     pub fn to_pem(&self) -> Zeroizing<String> {
         match &self.secret {
-            SecretKey::Rsa(key) => key.to_pkcs8_pem(LineEnding::LF),
+            SecretKey::Rsa(key) => key.as_ref().as_ref().to_pkcs8_pem(LineEnding::LF),
             SecretKey::P256(key) => key.to_pkcs8_pem(LineEnding::LF),
             SecretKey::P384(key) => key.to_pkcs8_pem(LineEnding::LF),
         }
@@ -173,33 +169,29 @@ impl HostIdentity {
             digest.update(message);
             Ok(())
         };
+        let sha256 = |digest: &mut Sha256| {
+            digest.update(message);
+            Ok(())
+        };
         match &self.secret {
             SecretKey::Rsa(key) => {
-                // RFC 7401 §5.2.9 with RFC 8017 §9.1: a salt as long as the hash.
-                let sign = pss::SigningKey::<Sha256>::new(RsaPrivateKey::clone(key)).try_sign_digest_with_rng(
-                    rng,
-                    |digest: &mut Sha256| {
-                        digest.update(message);
-                        Ok(())
-                    },
-                );
-                sign.map(|signature: pss::Signature| signature.to_vec())
+                key.try_sign_digest_with_rng(rng, sha256).map(|signature: pss::Signature| signature.to_vec())
             }
-            SecretKey::P256(key) => ecdsa_p256::SigningKey::from(key)
-                .try_sign_digest_with_rng(rng, sha384)
-                .map(|signature: ecdsa_p256::Signature| signature.to_vec()),
-            SecretKey::P384(key) => ecdsa_p384::SigningKey::from(key)
-                .try_sign_digest_with_rng(rng, sha384)
-                .map(|signature: ecdsa_p384::Signature| signature.to_vec()),
+            SecretKey::P256(key) => {
+                key.try_sign_digest_with_rng(rng, sha384).map(|signature: ecdsa_p256::Signature| signature.to_vec())
+            }
+            SecretKey::P384(key) => {
+                key.try_sign_digest_with_rng(rng, sha384).map(|signature: ecdsa_p384::Signature| signature.to_vec())
+            }
         }
         .expect("signing with a valid key and a generator that cannot fail")
     }
 
     fn new(secret: SecretKey) -> Result<Self, IdentityError> {
         let key = match &secret {
-            SecretKey::Rsa(key) => rsa_verifier(key.to_public_key())?,
-            SecretKey::P256(key) => PublicKey::P256(key.public_key().into()),
-            SecretKey::P384(key) => PublicKey::P384(key.public_key().into()),
+            SecretKey::Rsa(key) => rsa_verifier(key.as_ref().as_ref().to_public_key())?,
+            SecretKey::P256(key) => PublicKey::P256(*key.verifying_key()),
+            SecretKey::P384(key) => PublicKey::P384(*key.verifying_key()),
         };
         Ok(Self { public: PublicIdentity::new(key), secret })
     }
@@ -327,6 +319,11 @@ fn encode(key: &PublicKey) -> Vec<u8> {
         PublicKey::P256(key) => [&CURVE_P256.to_be_bytes(), key.to_sec1_point(false).as_bytes()].concat(),
         PublicKey::P384(key) => [&CURVE_P384.to_be_bytes(), key.to_sec1_point(false).as_bytes()].concat(),
     }
+}
+
+fn rsa_signer(key: RsaPrivateKey) -> SecretKey {
+    // RFC 7401 §5.2.9 with RFC 8017 §9.1: a salt as long as the hash.
+    SecretKey::Rsa(Box::new(pss::SigningKey::new(key)))
 }
 
 fn rsa_verifier(key: RsaPublicKey) -> Result<PublicKey, IdentityError> {
