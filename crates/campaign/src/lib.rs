@@ -3,11 +3,17 @@
 
 #[expect(dead_code, reason = "the store that uses it follows")]
 mod files;
+mod metrics;
 mod pcap;
+mod report;
+#[expect(dead_code, reason = "the store that uses it follows")]
+mod series;
 mod table;
+mod text;
 mod workers;
 
 pub use files::StoreError;
 pub use pcap::{Capture, CapturedPacket, Segment, Transport};
+pub use report::{FlowGroup, PointReport, Report};
 pub use table::{Table, Values};
 pub use workers::{Outcome, for_each};

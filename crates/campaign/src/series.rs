@@ -1,0 +1,127 @@
+//! The time series of one run as tables: a row per sample and flow, path or link.
+
+use simulator::{FlowSample, LinkSample, RunResult, Sample};
+
+use crate::metrics::Label;
+use crate::table::{Table, Values};
+
+/// Per flow: what the application got. Counters are totals since the start; rates are over the interval before the sample.
+pub(crate) fn flows(label: &Label, result: &RunResult) -> Table {
+    let names: Vec<&str> = result.flows.iter().map(|flow| flow.name.as_str()).collect();
+    let rows = Rows::of(result, &names, |sample| &sample.flows);
+    label
+        .begin(Table::new())
+        .with("time_s", rows.times())
+        .with("flow", rows.names())
+        .with("goodput_mbps", rows.rate(|flow: &FlowSample| flow.delivered_bytes))
+        .with("delivered_bytes", rows.counts(|flow| flow.delivered_bytes))
+        .with("retransmissions", rows.counts(|flow| flow.retransmissions))
+}
+
+/// Per path: what congestion control knew. A single-path flow has path 0.
+pub(crate) fn paths(label: &Label, result: &RunResult) -> Table {
+    let names: Vec<&str> = result.flows.iter().map(|flow| flow.name.as_str()).collect();
+    let rows = Rows::of(result, &names, |sample| &sample.flows);
+    // Before the first loss ssthresh is infinite, before the first acknowledgment there is no round-trip time: null.
+    let known = |value: f64, is_known: bool| if is_known { value } else { f64::NAN };
+    label
+        .begin(Table::new())
+        .with("time_s", rows.times())
+        .with("flow", rows.names())
+        .with("path", Values::SameCount(0))
+        .with("cwnd_packets", rows.floats(|path: &FlowSample| path.cwnd))
+        .with("ssthresh_packets", rows.floats(|path| known(path.ssthresh, path.ssthresh.is_finite())))
+        .with("flight_packets", rows.counts(|path| path.flight))
+        .with("srtt_ms", rows.floats(|path| known(path.srtt_ms, path.srtt_ms > 0.0)))
+}
+
+/// Per link and direction. Counters are totals since the start; rates are over the interval before the sample.
+pub(crate) fn links(label: &Label, result: &RunResult) -> Table {
+    let names: Vec<&str> = result.links.iter().map(|link| link.name.as_str()).collect();
+    let rows = Rows::of(result, &names, |sample| &sample.links);
+    label
+        .begin(Table::new())
+        .with("time_s", rows.times())
+        .with("link", rows.names())
+        .with("throughput_mbps", rows.rate(|link: &LinkSample| link.delivered_bytes))
+        .with("queue_packets", rows.counts(|link| link.queue))
+        .with("delivered_bytes", rows.counts(|link| link.delivered_bytes))
+        .with("drops", rows.counts(|link| link.drops))
+}
+
+/// The samples of all flows or links, one after the other, a sample's in the order of the scenario.
+struct Rows<'a, T> {
+    names: &'a [&'a str],
+    samples: Vec<(f64, &'a [T])>,
+}
+
+impl<'a, T> Rows<'a, T> {
+    fn of(result: &'a RunResult, names: &'a [&'a str], part: impl Fn(&'a Sample) -> &'a Vec<T>) -> Self {
+        let samples = result.series.iter().map(|sample| (sample.time_s, part(sample).as_slice())).collect();
+        Self { names, samples }
+    }
+
+    fn times(&self) -> Values {
+        Values::Float(self.each(|time, _| time))
+    }
+
+    fn names(&self) -> Values {
+        let names = self.samples.iter().flat_map(|(_, part)| self.names.iter().take(part.len()));
+        Values::Text(names.map(|name| (*name).to_owned()).collect())
+    }
+
+    fn floats(&self, value: impl Fn(&T) -> f64) -> Values {
+        Values::Float(self.each(|_, item| value(item)))
+    }
+
+    fn counts(&self, value: impl Fn(&T) -> u64) -> Values {
+        Values::Count(self.each(|_, item| value(item)))
+    }
+
+    fn each<V>(&self, value: impl Fn(f64, &T) -> V) -> Vec<V> {
+        let value = &value;
+        self.samples.iter().flat_map(|&(time, part)| part.iter().map(move |item| value(time, item))).collect()
+    }
+
+    /// Mbit/s of what a counter of bytes gained since the sample before (since the start, for the first).
+    fn rate(&self, bytes: impl Fn(&T) -> u64) -> Values {
+        let mut rates = Vec::new();
+        let mut before: (f64, &[T]) = (0.0, &[]);
+        for &(time, part) in &self.samples {
+            for (index, item) in part.iter().enumerate() {
+                let earlier = before.1.get(index).map_or(0, &bytes);
+                let gained = bytes(item).saturating_sub(earlier) as f64;
+                let passed = time - before.0;
+                rates.push(if passed > 0.0 { gained * 8e-6 / passed } else { f64::NAN });
+            }
+            before = (time, part);
+        }
+        Values::Float(rates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simulator::FlowResult;
+
+    #[test]
+    fn rates_are_differences_of_counters() {
+        let sample = |time_s, bytes| Sample {
+            time_s,
+            flows: vec![FlowSample { delivered_bytes: bytes, ..FlowSample::default() }],
+            links: vec![],
+        };
+        let result = RunResult {
+            flows: vec![FlowResult { name: "f".into(), ..FlowResult::default() }],
+            series: vec![sample(0.0, 0), sample(0.5, 62_500), sample(1.0, 62_500)],
+            ..RunResult::default()
+        };
+        let rows = Rows::of(&result, &["f"], |sample| &sample.flows);
+        let Values::Float(rates) = rows.rate(|flow| flow.delivered_bytes) else { panic!() };
+        assert!(rates[0].is_nan());
+        // 62,500 bytes in half a second are 1 Mbit/s.
+        assert_eq!(&rates[1..], &[1.0, 0.0]);
+        assert_eq!(flows(&Label::default(), &result).rows(), 3);
+    }
+}
