@@ -9,7 +9,13 @@
 //! happens, however late the caller comes. [`Emulator`] is the thread around it, and the only place that reads the clock.
 
 mod capture;
+mod lateness;
+mod network;
 mod port;
+mod realtime;
 
 pub use capture::Capture;
+pub use lateness::Lateness;
+pub use network::{Counts, Delivery, LinkId, Network, RouteId};
 pub use port::Port;
+pub use realtime::{Emulator, Recording, Summary};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use clock::{Instant, Rng};
-use link::{Link, LinkConfig, LinkStatistics};
+use link::{ChangeKind, Link, LinkConfig, LinkStatistics};
 
 /// Names one direction of a link of a [`Network`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +45,8 @@ pub struct Network {
     links: Vec<Link<Flight>>,
     routes: Vec<Route>,
     table: BTreeMap<(IpAddr, IpAddr), RouteId>,
+    /// Changes to come, the next one last.
+    changes: Vec<(Instant, LinkId, ChangeKind)>,
     counts: Counts,
 }
 
@@ -69,7 +71,7 @@ impl Default for Network {
 impl Network {
     /// A network without links.
     pub fn new() -> Self {
-        Self { links: Vec::new(), routes: Vec::new(), table: BTreeMap::new(), counts: Counts::default() }
+        Self { links: Vec::new(), routes: Vec::new(), table: BTreeMap::new(), changes: Vec::new(), counts: Counts::default() }
     }
 
     /// Adds one direction of a link; `rng` decides its random losses.
@@ -86,6 +88,12 @@ impl Network {
         route
     }
 
+    /// Changes a link at an instant to come. Changes that are part of a [`LinkConfig`] need no call.
+    pub fn schedule(&mut self, at: Instant, link: LinkId, what: ChangeKind) {
+        let place = self.changes.partition_point(|(other, _, _)| *other > at);
+        self.changes.insert(place, (at, link, what));
+    }
+
     /// Takes in a packet that a host sent at `now`. Everything that is due before `now` must have been polled.
     pub fn handle_packet(&mut self, now: Instant, packet: Vec<u8>) {
         self.counts.received += 1;
@@ -100,7 +108,15 @@ impl Network {
     /// The next packet that has arrived at the end of its route by `now`, in the order of arrival.
     pub fn poll(&mut self, now: Instant) -> Option<Delivery> {
         loop {
-            let (at, index) = self.earliest()?;
+            let arrival = self.earliest();
+            // A change comes before what else happens at its instant.
+            if let Some((at, link, what)) = self.changes.pop_if(|(at, _, _)| *at <= now && arrival.is_none_or(|(arrival, _)| *at <= arrival)) {
+                if let Some(link) = self.links.get_mut(link.0) {
+                    link.change(at, what);
+                }
+                continue;
+            }
+            let (at, index) = arrival?;
             if at > now {
                 return None;
             }
@@ -118,9 +134,10 @@ impl Network {
         }
     }
 
-    /// When something happens next; absent while every link is empty.
+    /// When something happens next; absent while every link is empty and no change is to come.
     pub fn next_event(&self) -> Option<Instant> {
-        self.earliest().map(|(at, _)| at)
+        let change = self.changes.last().map(|(at, _, _)| *at);
+        self.earliest().map(|(at, _)| at).into_iter().chain(change).min()
     }
 
     /// What happened to the packets so far.

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use clock::{Duration, Instant};
+use link::ChangeKind;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::time::TimeSpec;
@@ -16,13 +17,13 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::time::{ClockId as ReadClock, clock_gettime};
 
 use crate::lateness::Lateness;
-use crate::network::{Counts, Network, RouteId};
+use crate::network::{Counts, LinkId, Network, RouteId};
 use crate::{Capture, Port};
 
 /// A running [`Network`] between [`Port`]s. It stops when it is dropped.
 pub struct Emulator {
     stop: Arc<AtomicBool>,
-    shared: Arc<Mutex<Snapshot>>,
+    shared: Arc<Mutex<Shared>>,
     thread: Option<JoinHandle<io::Result<Summary>>>,
 }
 
@@ -39,9 +40,12 @@ pub struct Summary {
     pub real_time_priority: bool,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Snapshot {
+/// What the emulator's thread and its owner tell each other.
+#[derive(Default)]
+struct Shared {
     counts: Counts,
+    /// Changes asked for, counted from the moment they are taken up.
+    changes: Vec<(Duration, LinkId, ChangeKind)>,
 }
 
 /// A file that takes what one route delivers.
@@ -52,8 +56,8 @@ pub struct Recording {
     pub file: std::path::PathBuf,
 }
 
-/// How long the thread sleeps at most: the time until it notices that it should stop.
-const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+/// How long the thread sleeps at most: the time until it notices what its owner wants.
+const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// A deadline this near is awaited awake: going to sleep and waking up again would take longer.
 const SPIN: Duration = Duration::from_micros(20);
 /// Packets read from one port before the others have their turn, and deliveries before reading again.
@@ -73,7 +77,7 @@ impl Emulator {
         let captures = recordings.iter().map(|recording| open(recording)).collect::<io::Result<Vec<_>>>()?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let shared = Arc::new(Mutex::new(Snapshot::default()));
+        let shared = Arc::new(Mutex::new(Shared::default()));
         let engine = Engine {
             origin: monotonic()?,
             network,
@@ -91,7 +95,15 @@ impl Emulator {
 
     /// What happened to the packets until a moment ago.
     pub fn counts(&self) -> Counts {
-        self.shared.lock().map(|snapshot| snapshot.counts).unwrap_or_default()
+        self.shared.lock().map(|shared| shared.counts).unwrap_or_default()
+    }
+
+    /// Changes links from now on: each change after a delay, to within 10 ms. This is for changes that count from the
+    /// start of a measurement; those of a [`link::LinkConfig`] count from the start of the emulator.
+    pub fn schedule(&self, changes: impl IntoIterator<Item = (Duration, LinkId, ChangeKind)>) {
+        if let Ok(mut shared) = self.shared.lock() {
+            shared.changes.extend(changes);
+        }
     }
 
     /// Stops, completes the captures and closes the ports.
@@ -142,7 +154,7 @@ struct Engine {
     captures: Vec<Recorder>,
     timer: TimerFd,
     stop: Arc<AtomicBool>,
-    shared: Arc<Mutex<Snapshot>>,
+    shared: Arc<Mutex<Shared>>,
     summary: Summary,
     buffer: Vec<u8>,
 }
@@ -157,15 +169,25 @@ impl Engine {
                 self.receive(port)?;
             }
             self.deliver()?;
-            if let Ok(mut snapshot) = self.shared.lock() {
-                snapshot.counts = self.network.counts();
-            }
+            self.exchange()?;
         }
         self.summary.counts = self.network.counts();
         for recorder in self.captures {
             recorder.capture.finish()?;
         }
         Ok(self.summary)
+    }
+
+    fn exchange(&mut self) -> io::Result<()> {
+        let now = self.now()?;
+        // Whoever holds the lock is about to release it; the next turn is soon enough.
+        if let Ok(mut shared) = self.shared.try_lock() {
+            shared.counts = self.network.counts();
+            for (after, link, what) in shared.changes.drain(..) {
+                self.network.schedule(now + after, link, what);
+            }
+        }
+        Ok(())
     }
 
     /// Waits for a packet or a deadline; the ports that have packets.

@@ -3,7 +3,12 @@
 mod error;
 mod namespace;
 mod privilege;
+mod progress;
+mod site;
+mod topology;
+mod transfer;
 
 pub use error::LabError;
-pub use namespace::{Namespace, Program};
+pub use namespace::{Namespace, Program, Running};
 pub use privilege::become_root;
+pub use progress::Progress;

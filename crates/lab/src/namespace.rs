@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
@@ -77,13 +77,14 @@ impl Namespace {
         result.step(format!("working on host {}", self.name))
     }
 
-    /// Starts a program on this host. It is killed when this host is dropped or our process ends.
+    /// Starts a program on this host. It is killed when the result or this host is dropped, or when our process ends.
     ///
     /// # Errors
     /// When the program cannot be started.
-    pub fn spawn(&self, program: &Program) -> Result<Child, LabError> {
+    pub fn spawn(&self, program: &Program) -> Result<Running, LabError> {
         let mut command = program.command();
-        self.run(move || command.spawn())?.step(format!("starting {} on host {}", program.name(), self.name))
+        let child = self.run(move || command.spawn())?.step(format!("starting {} on host {}", program.name(), self.name))?;
+        Ok(Running { child: Some(child) })
     }
 
     /// Runs a program on this host to its end.
@@ -91,8 +92,7 @@ impl Namespace {
     /// # Errors
     /// When it cannot be started or ends with an error, with what it wrote to standard error.
     pub fn output(&self, program: &Program) -> Result<String, LabError> {
-        let child = self.spawn(program)?;
-        let output = child.wait_with_output().step(format!("waiting for {}", program.name()))?;
+        let output = self.spawn(program)?.output().step(format!("waiting for {}", program.name()))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
@@ -141,6 +141,41 @@ impl Drop for Namespace {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
+        }
+    }
+}
+
+/// A program that runs. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    /// Absent once it has been waited for.
+    child: Option<Child>,
+}
+
+impl Running {
+    /// Whether it has ended.
+    ///
+    /// # Errors
+    /// When the system cannot tell.
+    pub fn has_ended(&mut self) -> io::Result<bool> {
+        self.child.as_mut().map_or(Ok(true), |child| Ok(child.try_wait()?.is_some()))
+    }
+
+    /// Waits for its end; what it wrote, unless that went to a file.
+    ///
+    /// # Errors
+    /// When its output cannot be read.
+    pub fn output(mut self) -> io::Result<Output> {
+        self.child.take().map_or_else(|| Err(io::Error::other("it was waited for already")), Child::wait_with_output)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }

@@ -1,0 +1,108 @@
+//! A topology, built: hosts, devices, routes and the emulator between them.
+
+use std::path::{Path, PathBuf};
+
+use clock::Streams;
+use emulator::{Emulator, Network, Port, Recording, Summary};
+use link::LinkConfig;
+
+use crate::error::Step;
+use crate::topology::Topology;
+use crate::{LabError, Namespace};
+
+/// The MTU of access links, in bytes: Ethernet's.
+pub(crate) const MTU: u16 = 1500;
+
+/// Hosts on a running network. Everything disappears when it is dropped.
+pub(crate) struct Site {
+    // The emulator first: it is stopped before the hosts go.
+    emulator: Emulator,
+    hosts: Vec<Namespace>,
+}
+
+impl Site {
+    /// Builds hosts and network. `links` has, for each link of the scenario, what it does from its first node to its second and back.
+    /// With `captures` each path of each flow leaves a pcap file in that directory.
+    pub(crate) fn build(topology: &Topology, links: Vec<[LinkConfig; 2]>, seed: u64, captures: Option<&Path>) -> Result<Self, LabError> {
+        let streams = Streams::new(seed);
+        let mut network = Network::new();
+        let links: Vec<_> = links
+            .into_iter()
+            .enumerate()
+            .map(|(index, [there, back])| {
+                let there = network.add_link(there, streams.stream(&format!("link {index} forward")));
+                let back = network.add_link(back, streams.stream(&format!("link {index} backward")));
+                [there, back]
+            })
+            .collect();
+        let mut recordings = Vec::new();
+        for (index, path) in topology.flows.iter().flatten().enumerate() {
+            let [from, to] = path.ends;
+            let [first, last] = [topology.address(from), topology.address(to)];
+            let along = |reverse: bool| {
+                let mut hops: Vec<_> = path
+                    .hops
+                    .iter()
+                    .filter_map(|(link, forward)| links.get(*link).map(|[there, back]| if *forward == reverse { *back } else { *there }))
+                    .collect();
+                if reverse {
+                    hops.reverse();
+                }
+                hops
+            };
+            // Ports are numbered as attachments are.
+            let routes = vec![network.add_route(first, last, along(false), to), network.add_route(last, first, along(true), from)];
+            recordings.extend(captures.map(|directory| Recording { routes, file: capture_file(directory, index) }));
+        }
+        let hosts = topology.hosts.iter().map(|name| Namespace::create(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut ports = Vec::new();
+        for attachment in &topology.attachments {
+            let (device, address) = (attachment.device.clone(), attachment.address);
+            let host = at(&hosts, attachment.host)?;
+            ports.push(host.run(move || Port::open(&device, address, MTU))?.step("opening a TUN device")?);
+        }
+        for (index, host) in hosts.iter().enumerate() {
+            host.ip(&routes(topology, index))?;
+        }
+        Ok(Self { emulator: Emulator::start(network, ports, &recordings).step("starting the emulator")?, hosts })
+    }
+
+    /// The host at a place of [`Topology::hosts`].
+    pub(crate) fn host(&self, index: usize) -> Result<&Namespace, LabError> {
+        at(&self.hosts, index)
+    }
+
+    /// Stops the network, then the hosts with all their programs.
+    pub(crate) fn close(self) -> Result<Summary, LabError> {
+        self.emulator.stop().step("stopping the emulator")
+    }
+}
+
+/// The capture of the path with this number, counted over all flows.
+pub(crate) fn capture_file(directory: &Path, path: usize) -> PathBuf {
+    directory.join(format!("path{}.pcap", path + 1))
+}
+
+fn at(hosts: &[Namespace], index: usize) -> Result<&Namespace, LabError> {
+    hosts.get(index).ok_or_else(|| LabError::Io { step: format!("finding host {index}"), cause: std::io::ErrorKind::NotFound.into() })
+}
+
+/// What `ip` must be told on one host: who sends from an access link's address sends over that link, and the addresses
+/// at the other ends of paths are reached over them.
+fn routes(topology: &Topology, host: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (number, (index, attachment)) in topology.attachments_of(host).enumerate() {
+        let (device, address, table) = (&attachment.device, attachment.address, 100 + number);
+        lines.push(format!("rule add from {address} lookup {table}"));
+        lines.push(format!("route add default dev {device} src {address} table {table}"));
+        for path in topology.flows.iter().flatten() {
+            let peer = match path.ends {
+                [own, peer] | [peer, own] if own == index => topology.address(peer),
+                _ => continue,
+            };
+            // The first path to an address is the one for programs that do not choose.
+            lines.push(format!("route append {peer}/32 dev {device} src {address}"));
+        }
+    }
+    lines
+}
