@@ -61,6 +61,13 @@ pub enum Event {
         /// A sentence.
         reason: String,
     },
+    /// The peer has signed a NOTIFY.
+    Notified {
+        /// The peer.
+        peer: Hit,
+        /// Its number (RFC 7401 §5.2.19): below 16384 an error.
+        message: u16,
+    },
     /// The base exchange did not come to an end.
     Failed {
         /// The peer.

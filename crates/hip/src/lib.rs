@@ -8,3 +8,21 @@ pub mod keymat;
 pub mod orchid;
 pub mod puzzle;
 pub mod rhash;
+
+mod association;
+mod closing;
+mod config;
+mod event;
+mod exchange;
+mod host;
+mod r1;
+mod route;
+mod session;
+mod update;
+
+pub use association::{AssociationView, State};
+pub use config::{HostConfig, Peer};
+pub use event::{Control, Counters, Event, TimerKind};
+pub use host::{ConnectError, Host, HostError};
+pub use route::{Route, UDP_PORT};
+pub use scheduler::PathId;

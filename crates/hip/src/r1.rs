@@ -43,11 +43,7 @@ struct Offer {
 }
 
 impl R1Pool {
-    pub(crate) fn new(
-        identity: &HostIdentity,
-        config: &HostConfig,
-        rng: &mut dyn CryptoRng,
-    ) -> Result<Self, TooLong> {
+    pub(crate) fn new(identity: &HostIdentity, config: &HostConfig, rng: &mut dyn CryptoRng) -> Result<Self, TooLong> {
         Ok(Self {
             current: Generation::new(identity, config, config.first_generation, Instant::ZERO, rng)?,
             previous: None,

@@ -4,7 +4,7 @@ use rand_core::CryptoRng;
 use wire::Hit;
 use wire::hip::{Builder, HostId, Packet, Parameter, Signature, TooLong};
 
-use crate::esp::{EspKeys, EspSuite};
+use crate::esp::EspSuite;
 use crate::identity::{HostIdentity, PublicIdentity};
 use crate::keymat::{EspKeyPair, HipKeys, Keymat};
 use crate::rhash::Rhash;
@@ -15,7 +15,7 @@ pub(crate) struct Session {
     pub(crate) keys: HipKeys,
     pub(crate) keymat: Keymat,
     /// Where unused KEYMAT begins, bytes. It never goes back: a key that is drawn twice breaks AES-GCM.
-    pub(crate) keymat_next: usize,
+    pub(crate) keymat_next: u16,
     pub(crate) suite: EspSuite,
     pub(crate) peer: PublicIdentity,
 }
@@ -30,11 +30,11 @@ pub(crate) enum Forged {
 impl Session {
     /// The keys of a pair of ESP security associations at `index` of the KEYMAT, and no less than the index after all
     /// that was drawn before. Nothing where the KEYMAT ends.
-    pub(crate) fn draw_esp(&mut self, index: usize, local: Hit, remote: Hit) -> Option<EspKeyPair> {
+    pub(crate) fn draw_esp(&mut self, index: u16, local: Hit) -> Option<EspKeyPair> {
         if index < self.keymat_next {
             return None;
         }
-        let (keys, next) = self.keymat.esp_keys(index, self.suite, local, remote)?;
+        let (keys, next) = self.keymat.esp_keys(self.suite, index, &local, &self.peer.hit()).ok()?;
         self.keymat_next = next;
         Some(keys)
     }
@@ -113,4 +113,3 @@ pub(crate) fn host_id(identity: &PublicIdentity) -> HostId {
         domain: Vec::new(),
     }
 }
-

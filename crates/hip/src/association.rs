@@ -1,0 +1,320 @@
+//! What a host knows about one peer: the state of RFC 7401 §4.4 and what belongs to each state.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use clock::{Duration, Instant};
+use scheduler::PathId;
+use wire::hip::{HostId, Puzzle};
+use wire::{Hit, Spi};
+use zeroize::Zeroizing;
+
+use crate::config::{HostConfig, Peer};
+use crate::event::TimerKind;
+use crate::keymat::EspKeyPair;
+use crate::route::Route;
+use crate::session::Session;
+
+/// The states of RFC 7401 §4.4.1, as status tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names of the RFC")]
+pub enum State {
+    Unassociated,
+    I1Sent,
+    I2Sent,
+    R2Sent,
+    Established,
+    Closing,
+    Closed,
+    Failed,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unassociated => "UNASSOCIATED",
+            Self::I1Sent => "I1-SENT",
+            Self::I2Sent => "I2-SENT",
+            Self::R2Sent => "R2-SENT",
+            Self::Established => "ESTABLISHED",
+            Self::Closing => "CLOSING",
+            Self::Closed => "CLOSED",
+            Self::Failed => "E-FAILED",
+        })
+    }
+}
+
+/// A peer and how things stand with it.
+pub(crate) struct PeerRecord {
+    pub(crate) peer: Peer,
+    /// The newest R1 generation that this peer has shown (RFC 7401 §4.1.4).
+    pub(crate) r1_counter: u64,
+    /// Digests of the I2s accepted last: none of them begins an association twice.
+    pub(crate) accepted: VecDeque<Vec<u8>>,
+    pub(crate) phase: Phase,
+}
+
+/// The state with what belongs to it.
+pub(crate) enum Phase {
+    Unassociated,
+    I1Sent(I1Sent),
+    I2Sent(Box<I2Sent>),
+    /// R2-SENT and ESTABLISHED.
+    Up(Box<Association>),
+    Closing(Box<Closing>),
+    Closed(Box<Closed>),
+    Failed,
+}
+
+impl Phase {
+    pub(crate) fn state(&self) -> State {
+        match self {
+            Self::Unassociated => State::Unassociated,
+            Self::I1Sent(_) => State::I1Sent,
+            Self::I2Sent(_) => State::I2Sent,
+            Self::Up(up) if !up.confirmed => State::R2Sent,
+            Self::Up(_) => State::Established,
+            Self::Closing(_) => State::Closing,
+            Self::Closed(_) => State::Closed,
+            Self::Failed => State::Failed,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<(Instant, TimerKind)> {
+        match self {
+            Self::Unassociated | Self::Failed => None,
+            Self::I1Sent(sent) => Some((sent.retry.at, TimerKind::Retransmission)),
+            Self::I2Sent(sent) => Some((sent.retry.at, TimerKind::Retransmission)),
+            Self::Up(up) => up.deadline(),
+            Self::Closing(closing) => Some((closing.retry.at, TimerKind::Retransmission)),
+            Self::Closed(closed) => Some((closed.until, TimerKind::Expiry)),
+        }
+    }
+}
+
+/// An I1 is out. It is tried on one route after the other, since nobody knows yet which of them works.
+pub(crate) struct I1Sent {
+    pub(crate) routes: Vec<Route>,
+    pub(crate) retry: Retry,
+}
+
+/// An I2 is out.
+pub(crate) struct I2Sent {
+    pub(crate) route: Route,
+    pub(crate) packet: Vec<u8>,
+    pub(crate) puzzle: Puzzle,
+    pub(crate) session: Session,
+    /// The Responder's, as HIP_MAC_2 covers it.
+    pub(crate) host_id: HostId,
+    pub(crate) esp_index: u16,
+    pub(crate) spi_in: Spi,
+    /// Where the R1 says that the Responder is, too.
+    pub(crate) locators: Vec<std::net::IpAddr>,
+    pub(crate) retry: Retry,
+}
+
+/// Keys are agreed.
+pub(crate) struct Association {
+    pub(crate) session: Session,
+    pub(crate) initiator: bool,
+    /// False in R2-SENT.
+    pub(crate) confirmed: bool,
+    pub(crate) paths: Vec<Path>,
+    pub(crate) next_path: u16,
+    /// Our last Update ID, and the peer's.
+    pub(crate) update_id: u32,
+    pub(crate) peer_update_id: Option<u32>,
+    /// Answers to the peer's last UPDATEs, to be given again when those come again.
+    pub(crate) answers: VecDeque<(u32, Vec<u8>)>,
+    /// The path that we are opening. One at a time: Update IDs have to arrive in order (RFC 7401 §6.12).
+    pub(crate) opening: Option<Opening>,
+    /// Paths that are to get new keys.
+    pub(crate) renewals: VecDeque<PathId>,
+    /// Paths that the peer has opened and that wait for its echo.
+    pub(crate) offers: Vec<Offer>,
+    pub(crate) candidates: Vec<Candidate>,
+    /// As Responder: the I2 that began this, and the R2 that answers it again.
+    pub(crate) r2: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// A pair of ESP security associations.
+pub(crate) struct Path {
+    pub(crate) id: PathId,
+    pub(crate) route: Route,
+    pub(crate) spi_in: Spi,
+    pub(crate) spi_out: Spi,
+}
+
+/// Our UPDATE for a new path is out.
+pub(crate) struct Opening {
+    pub(crate) route: Route,
+    pub(crate) seq: u32,
+    pub(crate) nonce: Vec<u8>,
+    pub(crate) keys: EspKeyPair,
+    pub(crate) spi_in: Spi,
+    pub(crate) packet: Vec<u8>,
+    pub(crate) retry: Retry,
+    /// The path whose keys this one renews.
+    pub(crate) replaces: Option<PathId>,
+}
+
+/// Our answer to the peer's UPDATE for a new path is out; its echo is awaited.
+pub(crate) struct Offer {
+    pub(crate) path: PathId,
+    pub(crate) route: Route,
+    pub(crate) seq: u32,
+    pub(crate) nonce: Vec<u8>,
+    pub(crate) packet: Vec<u8>,
+    pub(crate) retry: Retry,
+    /// The path whose keys this one renews.
+    pub(crate) replaces: Option<PathId>,
+}
+
+/// A pair of locators that a path may use.
+pub(crate) struct Candidate {
+    pub(crate) route: Route,
+    pub(crate) failures: u32,
+    pub(crate) not_before: Instant,
+}
+
+/// Our CLOSE is out.
+pub(crate) struct Closing {
+    pub(crate) session: Session,
+    pub(crate) routes: Vec<Route>,
+    pub(crate) packet: Vec<u8>,
+    pub(crate) nonce: Vec<u8>,
+    pub(crate) retry: Retry,
+}
+
+/// The peer has closed; its CLOSE is answered for a while longer.
+pub(crate) struct Closed {
+    pub(crate) session: Session,
+    pub(crate) until: Instant,
+}
+
+/// A packet that is sent again until it is answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Retry {
+    pub(crate) at: Instant,
+    pub(crate) tries: u32,
+    wait: Duration,
+}
+
+impl Retry {
+    pub(crate) fn new(now: Instant, config: &HostConfig) -> Self {
+        Self { at: now + config.retransmission, tries: 1, wait: config.retransmission }
+    }
+
+    /// Counts another try, and backs off.
+    pub(crate) fn again(&mut self, now: Instant, config: &HostConfig) {
+        self.tries += 1;
+        self.wait = (self.wait * 2).min(config.max_retransmission);
+        self.at = now + self.wait;
+    }
+}
+
+/// Random bytes that the peer has to send back.
+pub(crate) fn nonce(rng: &mut dyn rand_core::CryptoRng) -> Vec<u8> {
+    let mut bytes = Zeroizing::new([0; 16]);
+    rng.fill_bytes(&mut bytes[..]);
+    bytes.to_vec()
+}
+
+impl Association {
+    pub(crate) fn new(session: Session, initiator: bool) -> Self {
+        Self {
+            session,
+            initiator,
+            confirmed: initiator,
+            paths: Vec::new(),
+            next_path: 0,
+            update_id: 0,
+            peer_update_id: None,
+            answers: VecDeque::new(),
+            opening: None,
+            renewals: VecDeque::new(),
+            offers: Vec::new(),
+            candidates: Vec::new(),
+            r2: None,
+        }
+    }
+
+    pub(crate) fn add_path(&mut self, route: Route, spi_in: Spi, spi_out: Spi) -> PathId {
+        let id = PathId(self.next_path);
+        // 65,536 paths in one association: the KEYMAT ends long before.
+        self.next_path = self.next_path.saturating_add(1);
+        self.paths.push(Path { id, route, spi_in, spi_out });
+        id
+    }
+
+    pub(crate) fn deadline(&self) -> Option<(Instant, TimerKind)> {
+        let opening = self.opening.as_ref().map(|opening| (opening.retry.at, TimerKind::Retransmission));
+        let offers = self.offers.iter().map(|offer| (offer.retry.at, TimerKind::Retransmission));
+        let retry = match (&self.opening, self.wants_path()) {
+            (None, true) => {
+                self.next_candidate().map(|index| (self.candidates[index].not_before, TimerKind::PathRetry))
+            }
+            _ => None,
+        };
+        offers.chain(opening).chain(retry).min()
+    }
+
+    /// As many paths as the host with more locators has locators; where routes are configured, all of them.
+    fn wants_path(&self) -> bool {
+        self.initiator && self.paths.len() < self.wanted()
+    }
+
+    fn wanted(&self) -> usize {
+        let count = |pick: fn(&Route) -> std::net::SocketAddr| {
+            let mut seen: Vec<_> = self.candidates.iter().map(|candidate| pick(&candidate.route)).collect();
+            seen.sort();
+            seen.dedup();
+            seen.len()
+        };
+        count(|route| route.local).max(count(|route| route.remote))
+    }
+
+    /// The candidate for the next path: the one whose turn comes first, and among those the pair of locators that
+    /// paths use least.
+    pub(crate) fn next_candidate(&self) -> Option<usize> {
+        let users = |candidate: &Candidate| {
+            let uses = |path: &Path| {
+                usize::from(path.route.local == candidate.route.local)
+                    + usize::from(path.route.remote == candidate.route.remote)
+            };
+            self.paths.iter().map(uses).sum::<usize>()
+        };
+        let free = |candidate: &Candidate| !self.paths.iter().any(|path| path.route == candidate.route);
+        (0..self.candidates.len())
+            .filter(|&index| free(&self.candidates[index]))
+            .min_by_key(|&index| (self.candidates[index].not_before, users(&self.candidates[index]), index))
+    }
+
+    /// The candidate to open a path with now, if there is something to do.
+    pub(crate) fn due_candidate(&self, now: Instant) -> Option<usize> {
+        if self.opening.is_some() || !self.wants_path() {
+            return None;
+        }
+        self.next_candidate().filter(|&index| self.candidates[index].not_before <= now)
+    }
+
+    /// Remembers an answer to the peer's UPDATE `seq`.
+    pub(crate) fn remember(&mut self, seq: u32, answer: Vec<u8>) {
+        self.peer_update_id = Some(seq);
+        self.answers.push_back((seq, answer));
+        if self.answers.len() > 8 {
+            self.answers.pop_front();
+        }
+    }
+}
+
+/// A peer's own view, for status.
+#[derive(Clone, Debug)]
+pub struct AssociationView {
+    /// The peer.
+    pub peer: Hit,
+    /// Where the association stands.
+    pub state: State,
+    /// The paths that are open.
+    pub paths: Vec<(PathId, Route)>,
+}

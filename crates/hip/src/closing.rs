@@ -1,0 +1,109 @@
+//! CLOSE and CLOSE_ACK (RFC 7401 §5.3.7, §5.3.8, §6.13, §6.14).
+
+use clock::{Duration, Instant};
+use rand_core::CryptoRng;
+use wire::Hit;
+use wire::hip::{Builder, Packet, PacketKind, Parameter};
+
+use crate::association::{Closed, Closing, Phase, Retry, nonce};
+use crate::event::Event;
+use crate::host::{Host, Refusal};
+use crate::route::Route;
+
+/// How long a CLOSE that comes again is answered: the longest that the peer sends it, and what the network delays.
+const LINGER: Duration = Duration::from_secs(30);
+
+impl Host {
+    /// Ends the association with a peer, and tells it.
+    pub fn close(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
+        let hit = self.identity.hit();
+        let Some(record) = self.peers.get_mut(&peer) else { return };
+        if !matches!(record.phase, Phase::Up(_)) {
+            self.out.end(record, "closed");
+            return;
+        }
+        let Phase::Up(mut up) = std::mem::replace(&mut record.phase, Phase::Unassociated) else { return };
+        let nonce = nonce(rng);
+        let builder = Builder::new(PacketKind::Close, hit, peer).push(&Parameter::EchoRequestSigned(nonce.clone()));
+        let packet = up.session.seal(builder, &self.identity, rng);
+        let routes: Vec<Route> = up.paths.iter().map(|path| path.route).collect();
+        up.paths.iter().for_each(|path| _ = self.out.spis.remove(&path.spi_in));
+        up.opening.take().iter().for_each(|opening| _ = self.out.spis.remove(&opening.spi_in));
+        self.out.events.push_back(Event::Closed { peer, reason: "closed".into() });
+        if let (Ok(packet), Some(&first)) = (packet, routes.first()) {
+            self.out.send(first, packet.clone());
+            let retry = Retry::new(now, &self.config);
+            record.phase = Phase::Closing(Box::new(Closing { session: up.session, routes, packet, nonce, retry }));
+        }
+    }
+
+    /// Ends all associations.
+    pub fn close_all(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        let peers: Vec<Hit> = self.peers.keys().copied().collect();
+        peers.into_iter().for_each(|peer| self.close(now, rng, peer));
+    }
+
+    pub(crate) fn on_close(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        route: Route,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refusal> {
+        let (hit, peer) = (self.identity.hit(), packet.sender());
+        let record = self.peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
+        let session = match &record.phase {
+            Phase::Up(up) => &up.session,
+            Phase::Closing(closing) => &closing.session,
+            Phase::Closed(closed) => &closed.session,
+            _ => return Err(Refusal::Unexpected),
+        };
+        session.check(packet)?;
+        let echo = packet.echo_request_signed().ok_or(Refusal::Malformed)?;
+        let builder = Builder::new(PacketKind::CloseAck, hit, peer).push(&Parameter::EchoResponseSigned(echo.clone()));
+        let answer = session.seal(builder, &self.identity, rng).map_err(|_| Refusal::Malformed)?;
+        self.out.send(route, answer);
+        record.phase = match std::mem::replace(&mut record.phase, Phase::Unassociated) {
+            Phase::Up(up) => {
+                up.paths.iter().for_each(|path| _ = self.out.spis.remove(&path.spi_in));
+                up.opening.iter().for_each(|opening| _ = self.out.spis.remove(&opening.spi_in));
+                self.out.events.push_back(Event::Closed { peer, reason: "closed by the peer".into() });
+                Phase::Closed(Box::new(Closed { session: up.session, until: now + LINGER }))
+            }
+            Phase::Closing(closing) => {
+                Phase::Closed(Box::new(Closed { session: closing.session, until: now + LINGER }))
+            }
+            other => other,
+        };
+        Ok(())
+    }
+
+    pub(crate) fn on_close_ack(&mut self, packet: &Packet<'_>) -> Result<(), Refusal> {
+        let record = self.peers.get_mut(&packet.sender()).ok_or(Refusal::Unexpected)?;
+        let Phase::Closing(closing) = &record.phase else { return Err(Refusal::Unexpected) };
+        closing.session.check(packet)?;
+        if packet.echo_response_signed() != Some(&closing.nonce) {
+            return Err(Refusal::Replayed);
+        }
+        record.phase = Phase::Unassociated;
+        Ok(())
+    }
+
+    /// Sends the CLOSE again, on one path after the other; forgets what has lasted long enough.
+    pub(crate) fn retry_close(&mut self, now: Instant, peer: Hit) {
+        let Some(record) = self.peers.get_mut(&peer) else { return };
+        match &mut record.phase {
+            Phase::Closing(closing) if closing.retry.at <= now => {
+                let route = closing.routes.get(closing.retry.tries as usize % closing.routes.len().max(1)).copied();
+                if closing.retry.tries >= 2 * self.config.max_update_tries {
+                    record.phase = Phase::Unassociated;
+                } else if let Some(route) = route {
+                    closing.retry.again(now, &self.config);
+                    self.out.send_again(route, &closing.packet);
+                }
+            }
+            Phase::Closed(closed) if closed.until <= now => record.phase = Phase::Unassociated,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! One host identity and all its associations: packets and time in; packets, events and the next deadline out.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+
+use clock::Instant;
+use rand_core::CryptoRng;
+use wire::hip::{Builder, Packet, PacketKind, Parameter, set_checksum};
+use wire::{Hit, Spi};
+
+use crate::association::{AssociationView, I1Sent, PeerRecord, Phase, Retry};
+use crate::config::{HostConfig, Peer};
+use crate::event::{Control, Counters, Event, TimerKind};
+use crate::identity::HostIdentity;
+use crate::r1::R1Pool;
+use crate::route::Route;
+use crate::session::Forged;
+
+/// A HIP host without I/O (RFC 7401). It answers the base exchanges of configured peers, begins one when asked to,
+/// and as Initiator opens a path for each further locator (RFC 8046, RFC 8047).
+pub struct Host {
+    pub(crate) identity: HostIdentity,
+    pub(crate) config: HostConfig,
+    pub(crate) r1s: R1Pool,
+    pub(crate) peers: BTreeMap<Hit, PeerRecord>,
+    pub(crate) out: Output,
+}
+
+/// What waits to be polled, and what is counted on the way.
+#[derive(Default)]
+pub(crate) struct Output {
+    pub(crate) transmit: VecDeque<Control>,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) counters: Counters,
+    /// The SPIs at which we receive.
+    pub(crate) spis: BTreeSet<Spi>,
+}
+
+/// Why a [`Host`] cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The Host Identity and its signature do not fit a HIP packet.
+    #[error("the host identity is too long for a HIP packet; RSA keys may have up to 4096 bits")]
+    IdentityTooLong,
+    /// No group, cipher or suite is left.
+    #[error("the list of {0} is empty; leave it out for the default")]
+    Empty(&'static str),
+    /// The puzzle takes too long.
+    #[error("the puzzle difficulty {0} is too great; at most {max}", max = HostConfig::MAX_DIFFICULTY)]
+    Difficulty(u8),
+}
+
+/// Why a base exchange cannot begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// Nobody of that identity is configured.
+    #[error("{0} is not among the peers")]
+    UnknownPeer(Hit),
+    /// There is no pair of locators.
+    #[error("{0} has no locator of an address family that this host has a locator of")]
+    NoRoute(Hit),
+}
+
+impl Host {
+    /// A host. Signs the first R1s, which takes a few milliseconds per group.
+    ///
+    /// # Errors
+    /// [`HostError`] where the configuration cannot work.
+    pub fn new(identity: HostIdentity, config: HostConfig, rng: &mut dyn CryptoRng) -> Result<Self, HostError> {
+        for (empty, name) in [
+            (config.groups.is_empty(), "Diffie-Hellman groups"),
+            (config.ciphers.is_empty(), "HIP ciphers"),
+            (config.esp_suites.is_empty(), "ESP suites"),
+        ] {
+            if empty {
+                return Err(HostError::Empty(name));
+            }
+        }
+        if config.puzzle_difficulty > HostConfig::MAX_DIFFICULTY {
+            return Err(HostError::Difficulty(config.puzzle_difficulty));
+        }
+        let r1s = R1Pool::new(&identity, &config, rng).map_err(|_| HostError::IdentityTooLong)?;
+        Ok(Self { identity, config, r1s, peers: BTreeMap::new(), out: Output::default() })
+    }
+
+    /// This host's HIT.
+    pub fn hit(&self) -> Hit {
+        self.identity.hit()
+    }
+
+    /// Lets a peer in. A peer that is known gets the new locators, and keeps its association.
+    pub fn add_peer(&mut self, peer: Peer) {
+        match self.peers.get_mut(&peer.hit) {
+            Some(record) => record.peer = peer,
+            None => {
+                let record = PeerRecord { r1_counter: 0, accepted: VecDeque::new(), phase: Phase::Unassociated, peer };
+                self.peers.insert(record.peer.hit, record);
+            }
+        }
+    }
+
+    /// Begins a base exchange with a peer; does nothing where one is under way or the association is up.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: the peer is not known, or cannot be reached from here.
+    pub fn connect(&mut self, now: Instant, _rng: &mut dyn CryptoRng, peer: Hit) -> Result<(), ConnectError> {
+        let hit = self.hit();
+        let record = self.peers.get_mut(&peer).ok_or(ConnectError::UnknownPeer(peer))?;
+        match record.phase {
+            Phase::I1Sent(_) | Phase::I2Sent(_) | Phase::Up(_) => return Ok(()),
+            Phase::Unassociated | Phase::Closing(_) | Phase::Closed(_) | Phase::Failed => {}
+        }
+        let routes = routes(&self.config, &record.peer, &[]);
+        let first = *routes.first().ok_or(ConnectError::NoRoute(peer))?;
+        self.out.send(first, i1(&self.config, hit, peer));
+        record.phase = Phase::I1Sent(I1Sent { routes, retry: Retry::new(now, &self.config) });
+        Ok(())
+    }
+
+    /// Forgets the association with a peer without a word to it, as when nothing has come back for long. Its paths go
+    /// down with [`Event::Closed`]; [`Host::connect`] begins anew.
+    pub fn abandon(&mut self, peer: Hit, reason: &str) {
+        if let Some(record) = self.peers.get_mut(&peer) {
+            self.out.end(record, reason);
+        }
+    }
+
+    /// Takes a HIP packet that came in on `route`, without the zero bytes that precede it inside UDP. Whatever is
+    /// wrong with it is counted, and changes nothing.
+    pub fn handle_packet(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, packet: &[u8]) {
+        self.out.counters.packets_in += 1;
+        let packet = match Packet::parse(packet) {
+            Ok(packet) => packet,
+            Err(_) => return self.out.counters.malformed += 1,
+        };
+        // RFC 5770 §4.1: inside UDP the checksum is not used.
+        if !route.in_udp() && !packet.checksum_is_right(route.remote.ip(), route.local.ip()) {
+            return self.out.counters.bad_checksum += 1;
+        }
+        if packet.receiver() != self.hit() {
+            return self.out.counters.not_for_us += 1;
+        }
+        if !self.peers.contains_key(&packet.sender()) {
+            return self.out.counters.unknown_peer += 1;
+        }
+        if packet.unknown_critical().is_some() {
+            return self.out.counters.unknown_critical += 1;
+        }
+        let taken = match packet.kind() {
+            PacketKind::I1 => self.on_i1(now, rng, route, &packet),
+            PacketKind::R1 => self.on_r1(now, rng, route, &packet),
+            PacketKind::I2 => self.on_i2(now, rng, route, &packet),
+            PacketKind::R2 => self.on_r2(now, rng, &packet),
+            PacketKind::Update => self.on_update(now, rng, route, &packet),
+            PacketKind::Notify => self.on_notify(&packet),
+            PacketKind::Close => self.on_close(now, rng, route, &packet),
+            PacketKind::CloseAck => self.on_close_ack(&packet),
+        };
+        if let Err(refusal) = taken {
+            self.out.count(refusal);
+        }
+    }
+
+    /// Does what is due: sends again, tries the next route, forgets.
+    pub fn handle_timeout(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        let peers: Vec<Hit> = self.peers.keys().copied().collect();
+        for peer in peers {
+            self.retry_exchange(now, peer);
+            self.retry_updates(now, peer);
+            self.retry_close(now, peer);
+            self.open_paths(now, rng, peer);
+        }
+    }
+
+    /// The next packet to send.
+    pub fn poll_transmit(&mut self) -> Option<Control> {
+        self.out.transmit.pop_front()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.out.events.pop_front()
+    }
+
+    /// When [`Host::handle_timeout`] is to be called, and why.
+    pub fn poll_timeout(&self) -> Option<(Instant, TimerKind)> {
+        self.peers.values().filter_map(|record| record.phase.deadline()).min()
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> &Counters {
+        &self.out.counters
+    }
+
+    /// How things stand with each peer.
+    pub fn associations(&self) -> impl Iterator<Item = AssociationView> {
+        self.peers.iter().map(|(&peer, record)| AssociationView {
+            peer,
+            state: record.phase.state(),
+            paths: match &record.phase {
+                Phase::Up(up) => up.paths.iter().map(|path| (path.id, path.route)).collect(),
+                _ => Vec::new(),
+            },
+        })
+    }
+}
+
+/// Why a packet was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Malformed,
+    Unexpected,
+    Puzzle,
+    Mac,
+    Signature,
+    DiffieHellman,
+    Replayed,
+    NoCommonAlgorithm,
+}
+
+impl From<Forged> for Refusal {
+    fn from(forged: Forged) -> Self {
+        match forged {
+            Forged::Mac => Self::Mac,
+            Forged::Signature => Self::Signature,
+        }
+    }
+}
+
+impl Output {
+    pub(crate) fn send(&mut self, route: Route, mut bytes: Vec<u8>) {
+        if !route.in_udp() {
+            set_checksum(&mut bytes, route.local.ip(), route.remote.ip());
+        }
+        self.counters.packets_out += 1;
+        self.transmit.push_back(Control { route, bytes });
+    }
+
+    pub(crate) fn send_again(&mut self, route: Route, bytes: &[u8]) {
+        self.counters.retransmissions += 1;
+        self.send(route, bytes.to_vec());
+    }
+
+    fn count(&mut self, refusal: Refusal) {
+        let counters = &mut self.counters;
+        *match refusal {
+            Refusal::Malformed => &mut counters.malformed,
+            Refusal::Unexpected => &mut counters.unexpected,
+            Refusal::Puzzle => &mut counters.bad_puzzle,
+            Refusal::Mac => &mut counters.bad_mac,
+            Refusal::Signature => &mut counters.bad_signature,
+            Refusal::DiffieHellman => &mut counters.bad_diffie_hellman,
+            Refusal::Replayed => &mut counters.replayed,
+            Refusal::NoCommonAlgorithm => &mut counters.no_common_algorithm,
+        } += 1;
+    }
+
+    /// An SPI at which nothing is received yet.
+    pub(crate) fn new_spi(&mut self, rng: &mut dyn CryptoRng) -> Spi {
+        loop {
+            let spi = Spi(rng.next_u32());
+            // RFC 4303 §2.1: 0 to 255 are reserved.
+            if spi.0 > 255 && self.spis.insert(spi) {
+                return spi;
+            }
+        }
+    }
+
+    /// Ends what there is with a peer, whatever it is.
+    pub(crate) fn end(&mut self, record: &mut PeerRecord, reason: &str) {
+        match std::mem::replace(&mut record.phase, Phase::Unassociated) {
+            Phase::Up(up) => {
+                up.paths.iter().for_each(|path| _ = self.spis.remove(&path.spi_in));
+                up.opening.iter().for_each(|opening| _ = self.spis.remove(&opening.spi_in));
+                self.events.push_back(Event::Closed { peer: record.peer.hit, reason: reason.to_owned() });
+            }
+            Phase::I2Sent(sent) => _ = self.spis.remove(&sent.spi_in),
+            _ => {}
+        }
+    }
+
+    /// The base exchange with a peer has failed.
+    pub(crate) fn fail(&mut self, record: &mut PeerRecord, reason: String) {
+        self.end(record, &reason);
+        record.phase = Phase::Failed;
+        self.counters.failed += 1;
+        self.events.push_back(Event::Failed { peer: record.peer.hit, reason });
+    }
+}
+
+/// An I1 (RFC 7401 §5.3.1).
+pub(crate) fn i1(config: &HostConfig, hit: Hit, peer: Hit) -> Vec<u8> {
+    let groups = config.groups.iter().map(|group| group.number()).collect();
+    // A list of groups never is longer than a packet.
+    Builder::new(PacketKind::I1, hit, peer).push(&Parameter::DhGroupList(groups)).finish().unwrap_or_default()
+}
+
+/// The pairs of locators between this host and a peer, the best first: each of ours with one of the peer's before any
+/// is used twice.
+pub(crate) fn routes(config: &HostConfig, peer: &Peer, learned: &[IpAddr]) -> Vec<Route> {
+    if !peer.routes.is_empty() {
+        return peer.routes.clone();
+    }
+    let mut remotes = peer.locators.clone();
+    for &address in learned {
+        if let Some(first) = peer.locators.first()
+            && !remotes.iter().any(|remote| remote.ip() == address)
+        {
+            remotes.push((address, first.port()).into());
+        }
+    }
+    let count = config.locators.len().max(remotes.len());
+    let mut found = Vec::new();
+    for shift in 0..count {
+        for index in 0..count {
+            let pair = (
+                config.locators.get(index % config.locators.len().max(1)),
+                remotes.get((index + shift) % remotes.len().max(1)),
+            );
+            if let (Some(&local), Some(&remote)) = pair
+                && local.is_ipv4() == remote.is_ipv4()
+                && (local.port() == 0) == (remote.port() == 0)
+                && !found.contains(&Route { local, remote })
+            {
+                found.push(Route { local, remote });
+            }
+        }
+    }
+    found
+}
+
+/// An address as LOCATOR_SET carries it.
+pub(crate) fn mapped(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+}
