@@ -8,6 +8,7 @@ mod pcap;
 mod report;
 #[expect(dead_code, reason = "the store that uses it follows")]
 mod series;
+mod store;
 mod table;
 mod text;
 mod workers;
@@ -15,5 +16,6 @@ mod workers;
 pub use files::StoreError;
 pub use pcap::{Capture, CapturedPacket, Segment, Transport};
 pub use report::{FlowGroup, PointReport, Report};
+pub use store::Origin;
 pub use table::{Table, Values};
 pub use workers::{Outcome, for_each};
