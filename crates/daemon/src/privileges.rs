@@ -4,7 +4,7 @@
 
 use std::io;
 
-use caps::{CapSet, CapsError};
+use caps::CapSet;
 
 /// Gives up all capabilities of this thread, for good.
 ///
@@ -15,15 +15,11 @@ pub fn drop_all() -> io::Result<()> {
     // the same door.
     let _ = caps::clear(None, CapSet::Bounding);
     rustix::thread::set_no_new_privs(true)?;
-    caps::clear(None, CapSet::Ambient).or_else(ignore_unsupported)?;
+    // Kernels without ambient capabilities have none to give up.
+    let _ = caps::clear(None, CapSet::Ambient);
     for set in [CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
         caps::clear(None, set).map_err(io::Error::other)?;
     }
-    Ok(())
-}
-
-/// Kernels without ambient capabilities have none to give up.
-fn ignore_unsupported(_: CapsError) -> io::Result<()> {
     Ok(())
 }
 

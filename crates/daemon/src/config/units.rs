@@ -6,7 +6,7 @@ use clock::Duration;
 ///
 /// # Errors
 /// A sentence that says what a rate looks like.
-pub fn parse_rate(text: &str) -> Result<u64, String> {
+pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
     let usual = || format!("\"{text}\" is no rate: write a number and bit/s, kbit/s, Mbit/s or Gbit/s, as in \"8Mbit/s\"");
     let (number, unit) = split(text).ok_or_else(usual)?;
     let factor = match unit {
@@ -25,7 +25,7 @@ pub fn parse_rate(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// A sentence that says what a delay looks like.
-pub fn parse_delay(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_delay(text: &str) -> Result<Duration, String> {
     let usual = || format!("\"{text}\" is no delay: write a number and s, ms or us, as in \"30ms\"");
     let (number, unit) = split(text).ok_or_else(usual)?;
     let factor = match unit {

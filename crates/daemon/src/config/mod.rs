@@ -1,0 +1,220 @@
+//! The configuration file: a TOML document, read strictly. An unknown key is an error, because a misspelt one would
+//! otherwise silently do nothing. Every error points at its line and column and says what would be right.
+//!
+//! ```toml
+//! identity = "a.pem"              # what `sinnet keygen` wrote; relative to this file
+//! name = "a.hip"                  # this host's own name (optional)
+//! lsi = "1.0.0.1"                 # this host's own LSI (optional; otherwise it follows from the HIT)
+//! control = "/run/sinnet/a.sock"  # the control socket (optional; --control wins)
+//!
+//! [[path]]                        # this host's access links, at least one
+//! name = "dsl"
+//! address = "192.0.2.10"          # or interface = "eth0", or both
+//! rate = "8Mbit/s"                # out of this host
+//! delay = "30ms"                  # one way
+//! mtu = 1500                      # optional; otherwise the interface's
+//!
+//! [[peer]]
+//! name = "b.hip"
+//! hit = "2001:20::1"
+//! lsi = "1.0.0.2"                 # optional, as above
+//! locators = ["198.51.100.7", { address = "203.0.113.7", rate = "4Mbit/s", delay = "20ms" }]
+//! routes = [{ from = "dsl", to = "198.51.100.7" }]   # optional; otherwise locators are paired automatically
+//!
+//! [tun]
+//! name = "sinnet0"
+//! [esp]
+//! suites = ["aes-128-gcm-16", "aes-128-cbc-hmac-sha-256"]   # in order of preference
+//! encapsulation = "udp"           # or "native": protocols 139 and 50
+//! [hip]
+//! groups = ["p-256", "p-384"]     # in order of preference
+//! puzzle = 0                      # difficulty K of the puzzles we set
+//! [dns]
+//! enabled = true                  # answer for the names above on the LSI, port 53
+//! ```
+
+mod reader;
+mod sections;
+mod units;
+
+use std::net::IpAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use clock::Duration;
+use diagnostic::Diagnostic;
+use hip::dh::Group;
+use hip::esp::EspSuite;
+use hip::identity::HostIdentity;
+use wire::{Hit, Lsi};
+
+use reader::{At, Source};
+
+/// A configuration that makes sense in itself; whether its addresses are this host's is seen when the daemon starts.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This host's own name, if it has one.
+    pub name: Option<String>,
+    /// This host's own LSI, if it is not to follow from the HIT.
+    pub lsi: Option<Lsi>,
+    /// Where the control socket shall be.
+    pub control: Option<PathBuf>,
+    /// The TUN device's name.
+    pub device: String,
+    /// The access links; at least one.
+    pub paths: Vec<PathConfig>,
+    /// The hosts that may be talked to.
+    pub peers: Vec<PeerConfig>,
+    /// ESP suites in order of preference.
+    pub esp_suites: Vec<EspSuite>,
+    /// How packets travel.
+    pub encapsulation: Encapsulation,
+    /// Diffie-Hellman groups in order of preference.
+    pub groups: Vec<Group>,
+    /// The difficulty K of the puzzles we set (RFC 7401 §4.1.2).
+    pub puzzle_difficulty: u8,
+    /// Whether names are answered for.
+    pub dns: bool,
+    identity: At<PathBuf>,
+    source: Source,
+}
+
+/// One access link of this host.
+#[derive(Clone, Debug)]
+pub struct PathConfig {
+    /// What to call it.
+    pub name: String,
+    /// Its address; where absent, the first one of `interface`.
+    pub address: Option<IpAddr>,
+    /// Its network interface; where absent, the one that has `address`, and packets are not bound to it.
+    pub interface: Option<String>,
+    /// Out of this host, in bit/s.
+    pub rate: u64,
+    /// One way.
+    pub delay: Duration,
+    /// The largest IP packet, in bytes, where it is less than the interface's.
+    pub mtu: Option<u16>,
+    span: Range<usize>,
+}
+
+/// A host that may be talked to.
+#[derive(Clone, Debug)]
+pub struct PeerConfig {
+    /// Its name, for people and for the DNS.
+    pub name: String,
+    /// Its identity.
+    pub hit: Hit,
+    /// Its LSI, if it is not to follow from the HIT.
+    pub lsi: Option<Lsi>,
+    /// Its addresses; at least one.
+    pub locators: Vec<LocatorConfig>,
+    /// Which of our paths goes to which of its addresses; empty for automatic pairing.
+    pub routes: Vec<RouteConfig>,
+}
+
+/// An address of a peer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LocatorConfig {
+    /// The address.
+    pub address: IpAddr,
+    /// What the peer's link there carries, in bit/s, where it is less than ours.
+    pub rate: Option<u64>,
+    /// One way, where it is more than ours.
+    pub delay: Option<Duration>,
+}
+
+/// A pair of locators.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RouteConfig {
+    /// Index into [`Config::paths`].
+    pub from: usize,
+    /// An address of the peer.
+    pub to: IpAddr,
+    /// Along this route, in bit/s.
+    pub rate: Option<u64>,
+    /// Along this route, one way.
+    pub delay: Option<Duration>,
+}
+
+/// How HIP and ESP travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encapsulation {
+    /// In UDP on port 10500, through every NAT and firewall that lets UDP pass (RFC 5770).
+    Udp,
+    /// As IP protocols 139 and 50.
+    Native,
+}
+
+/// Reads a configuration from `text`; `name` is what to call the file in messages.
+///
+/// # Errors
+/// Points at the first thing that is wrong and says what would be right.
+pub fn parse(text: &str, name: &str) -> Result<Config, Diagnostic> {
+    sections::read(Source { name: name.to_owned(), text: text.to_owned() })
+}
+
+impl Config {
+    /// Reads the host identity. A relative path is relative to the configuration file, which is in `directory`.
+    ///
+    /// # Errors
+    /// Points at the `identity` of the configuration where the key file cannot be read or is no key.
+    pub fn read_identity(&self, directory: &Path) -> Result<HostIdentity, Diagnostic> {
+        let path = directory.join(&self.identity.value);
+        let shown = path.display();
+        let error = |message: String, help: &str| self.source.error(&self.identity.span, message, help);
+        let pem = std::fs::read_to_string(&path).map(zeroize::Zeroizing::new).map_err(|failure| {
+            let help = match failure.kind() {
+                std::io::ErrorKind::NotFound => format!("`sinnet keygen --out {shown}` makes one"),
+                std::io::ErrorKind::PermissionDenied => "start as the user who owns it, or as root".to_owned(),
+                _ => "it must be a PEM file that `sinnet keygen` wrote".to_owned(),
+            };
+            error(format!("the host identity {shown} cannot be read: {failure}"), &help)
+        })?;
+        HostIdentity::from_pem(&pem).map_err(|failure| {
+            error(
+                format!("{shown} is no host identity: {failure}"),
+                "it must be a PEM file with a private key; `sinnet keygen --out FILE` makes one",
+            )
+        })
+    }
+
+    /// An error of a path that is only seen on this machine.
+    pub(crate) fn path_error(&self, path: &PathConfig, message: String, help: String) -> Diagnostic {
+        self.source.error(&path.span, message, help)
+    }
+
+    /// This host's LSI and those of the peers, in order: the configured ones, and for the others 1.x.y.z with the last
+    /// 24 bits of the HIT, or the next that is free.
+    pub fn assign_lsis(&self, own: Hit) -> (Lsi, Vec<Lsi>) {
+        let mut taken: Vec<Lsi> = self.lsi.into_iter().chain(self.peers.iter().filter_map(|peer| peer.lsi)).collect();
+        let mut assign = |configured: Option<Lsi>, hit: &Hit| {
+            configured.unwrap_or_else(|| {
+                let lsi = free_lsi(hit, &taken);
+                taken.push(lsi);
+                lsi
+            })
+        };
+        let own = assign(self.lsi, &own);
+        (own, self.peers.iter().map(|peer| assign(peer.lsi, &peer.hit)).collect())
+    }
+}
+
+fn free_lsi(hit: &Hit, taken: &[Lsi]) -> Lsi {
+    const HOSTS: u32 = 1 << 24;
+    let [.., x, y, z] = hit.0;
+    let start = u32::from_be_bytes([0, x, y, z]);
+    (0..HOSTS)
+        .map(|step| (start + step) % HOSTS)
+        // Not the network's own address nor its broadcast address.
+        .filter(|host| *host != 0 && *host != HOSTS - 1)
+        .map(|host| {
+            let [_, x, y, z] = host.to_be_bytes();
+            Lsi([1, x, y, z])
+        })
+        .find(|lsi| !taken.contains(lsi))
+        // A configuration with sixteen million peers does not fit into memory.
+        .unwrap_or(Lsi([1, 0, 0, 1]))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+//! The sections of the file, and what must hold between them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use diagnostic::Diagnostic;
+use hip::dh::Group;
+use hip::esp::EspSuite;
+use wire::{Hit, Lsi};
+
+use super::reader::{At, Item, Section, Source};
+use super::units::{parse_delay, parse_rate};
+use super::{Config, Encapsulation, LocatorConfig, PathConfig, PeerConfig, RouteConfig};
+
+const RATE: &str = "as in rate = \"8Mbit/s\"";
+const DELAY: &str = "as in delay = \"30ms\", one way";
+const ADDRESS: &str = "an IPv4 or IPv6 address, as in \"192.0.2.10\"";
+const LSI: &str = "an LSI is an IPv4 address in 1.0.0.0/8, as in lsi = \"1.0.0.2\"";
+const HIT: &str = "`sinnet keygen` printed it on the peer's machine: an IPv6 address in 2001:20::/28";
+
+const SUITES: [(&str, EspSuite); 3] = [
+    ("aes-128-gcm-16", EspSuite::Aes128Gcm16),
+    ("aes-128-cbc-hmac-sha-256", EspSuite::Aes128CbcHmacSha256),
+    ("aes-256-cbc-hmac-sha-256", EspSuite::Aes256CbcHmacSha256),
+];
+const GROUPS: [(&str, Group); 2] = [("p-256", Group::P256), ("p-384", Group::P384)];
+const ENCAPSULATIONS: [(&str, Encapsulation); 2] = [("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
+
+pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
+    let mut file =
+        source.table(&["identity", "name", "lsi", "control", "path", "peer", "tun", "esp", "hip", "dns"])?;
+    let identity = file.required_text("identity", "identity = \"a.pem\", a file that `sinnet keygen --out a.pem` makes")?;
+    let identity = At { value: PathBuf::from(identity.value), span: identity.span };
+    let name = file.parsed("name", "as in name = \"a.hip\"", dns_name)?;
+    let lsi = file.parsed("lsi", LSI, lsi)?;
+    let control = file.text("control")?.map(|path| PathBuf::from(path.value));
+    let paths = paths(&mut file)?;
+    let device = device(&mut file)?;
+    let (esp_suites, encapsulation) = esp(&mut file)?;
+    let (groups, puzzle_difficulty) = hip(&mut file)?;
+    let dns = match file.section("dns", "[dns]", &["enabled"])? {
+        Some(mut dns) => dns.flag("enabled")?.unwrap_or(true),
+        None => true,
+    };
+    let mut seen = Seen::default();
+    if let Some(name) = &name {
+        seen.name(&source, name)?;
+    }
+    if let Some(lsi) = &lsi {
+        seen.lsi(&source, lsi)?;
+    }
+    let peers = file
+        .sections("peer", "[[peer]]", &["name", "hit", "lsi", "locators", "routes"])?
+        .into_iter()
+        .map(|section| peer(section, &paths, encapsulation, &mut seen))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Config {
+        name: name.map(|name| name.value),
+        lsi: lsi.map(|lsi| lsi.value),
+        control,
+        device,
+        paths,
+        peers,
+        esp_suites,
+        encapsulation,
+        groups,
+        puzzle_difficulty,
+        dns,
+        identity,
+        source: source.clone(),
+    })
+}
+
+fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
+    let sections = file.sections("path", "[[path]]", &["name", "address", "interface", "rate", "delay", "mtu"])?;
+    if sections.is_empty() {
+        return Err(file.missing("path", "a table [[path]] for each access link, with address, rate and delay"));
+    }
+    let mut paths: Vec<PathConfig> = Vec::new();
+    for mut section in sections {
+        let source = section.source();
+        let name = section.required_text("name", "as in name = \"dsl\"")?;
+        if let Some(other) = paths.iter().find(|path| path.name == name.value) {
+            return Err(source.error(&name.span, format!("two paths are called \"{}\"", other.name), "give each a name of its own"));
+        }
+        let address = section.parsed("address", ADDRESS, address)?;
+        let interface = section.text("interface")?;
+        let span = match (&address, &interface) {
+            (Some(address), _) => address.span.clone(),
+            (None, Some(interface)) => interface.span.clone(),
+            (None, None) => {
+                return Err(section.missing("address", "address = \"192.0.2.10\" or interface = \"eth0\" says which link it is"));
+            }
+        };
+        // Two paths on one link would share its rate and its fate while the scheduler counts on two of each.
+        for other in &paths {
+            if let (Some(address), Some(taken)) = (&address, &other.address) {
+                if address.value == *taken {
+                    let message = format!("the paths \"{}\" and \"{}\" have one address", other.name, name.value);
+                    return Err(source.error(&address.span, message, "each path needs an access link of its own"));
+                }
+            }
+            if let (Some(interface), Some(taken)) = (&interface, &other.interface) {
+                if interface.value == *taken {
+                    let message = format!("the paths \"{}\" and \"{}\" are on one interface", other.name, name.value);
+                    return Err(source.error(&interface.span, message, "each path needs an access link of its own"));
+                }
+            }
+        }
+        let rate = section.parsed("rate", RATE, parse_rate)?.ok_or_else(|| section.missing("rate", RATE))?;
+        let delay = section.parsed("delay", DELAY, parse_delay)?.ok_or_else(|| section.missing("delay", DELAY))?;
+        let mtu_help = "the largest IP packet of the link in bytes, from 1280 to 65535, as in mtu = 1500";
+        let mtu = section.number::<u16>("mtu", mtu_help)?;
+        if let Some(mtu) = mtu.as_ref().filter(|mtu| mtu.value < 1280) {
+            return Err(source.error(&mtu.span, format!("an MTU of {} is too small", mtu.value), mtu_help));
+        }
+        paths.push(PathConfig {
+            name: name.value,
+            address: address.map(|address| address.value),
+            interface: interface.map(|interface| interface.value),
+            rate: rate.value,
+            delay: delay.value,
+            mtu: mtu.map(|mtu| mtu.value),
+            span,
+        });
+    }
+    Ok(paths)
+}
+
+fn device(file: &mut Section<'_>) -> Result<String, Diagnostic> {
+    let default = || "sinnet0".to_owned();
+    let Some(mut tun) = file.section("tun", "[tun]", &["name"])? else { return Ok(default()) };
+    let help = "at most 15 letters and digits, as in name = \"sinnet0\"";
+    let name = tun.parsed("name", help, |name| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.len() > 15 || !name.chars().all(allowed) || name.starts_with('.') {
+            return Err(format!("\"{name}\" cannot be the name of an interface"));
+        }
+        Ok(name.to_owned())
+    })?;
+    Ok(name.map_or_else(default, |name| name.value))
+}
+
+fn esp(file: &mut Section<'_>) -> Result<(Vec<EspSuite>, Encapsulation), Diagnostic> {
+    let default_suites = || vec![EspSuite::Aes128Gcm16, EspSuite::Aes128CbcHmacSha256];
+    let Some(mut esp) = file.section("esp", "[esp]", &["suites", "encapsulation"])? else {
+        return Ok((default_suites(), Encapsulation::Udp));
+    };
+    let suites = choices(&mut esp, "suites", &SUITES)?.unwrap_or_else(default_suites);
+    let encapsulation = esp.parsed("encapsulation", &one_of(&ENCAPSULATIONS), |text| choice(text, &ENCAPSULATIONS))?;
+    Ok((suites, encapsulation.map_or(Encapsulation::Udp, |encapsulation| encapsulation.value)))
+}
+
+fn hip(file: &mut Section<'_>) -> Result<(Vec<Group>, u8), Diagnostic> {
+    let default_groups = || vec![Group::P256, Group::P384];
+    let Some(mut hip) = file.section("hip", "[hip]", &["groups", "puzzle"])? else { return Ok((default_groups(), 0)) };
+    let groups = choices(&mut hip, "groups", &GROUPS)?.unwrap_or_else(default_groups);
+    // Each step doubles the peer's work; 2^28 hashes take about a minute.
+    let help = "a number of bits from 0 (no work for the peer) to 28 (about a minute)";
+    let puzzle = hip.number::<u8>("puzzle", help)?;
+    if let Some(puzzle) = puzzle.as_ref().filter(|puzzle| puzzle.value > 28) {
+        return Err(hip.source().error(&puzzle.span, "no peer would solve such a puzzle in time", help));
+    }
+    Ok((groups, puzzle.map_or(0, |puzzle| puzzle.value)))
+}
+
+/// What may be there once only, among this host and its peers.
+#[derive(Default)]
+struct Seen {
+    names: BTreeMap<String, ()>,
+    hits: BTreeMap<Hit, String>,
+    lsis: BTreeMap<Lsi, ()>,
+}
+
+impl Seen {
+    fn name(&mut self, source: &Source, name: &At<String>) -> Result<(), Diagnostic> {
+        match self.names.insert(name.value.to_ascii_lowercase(), ()) {
+            None => Ok(()),
+            Some(()) => {
+                let message = format!("two hosts are called \"{}\"", name.value);
+                Err(source.error(&name.span, message, "give each a name of its own"))
+            }
+        }
+    }
+
+    fn hit(&mut self, source: &Source, hit: &At<Hit>, name: &str) -> Result<(), Diagnostic> {
+        match self.hits.insert(hit.value, name.to_owned()) {
+            None => Ok(()),
+            Some(other) => {
+                let message = format!("the peers \"{other}\" and \"{name}\" have one HIT");
+                Err(source.error(&hit.span, message, "a HIT is one host: put all its locators into one [[peer]]"))
+            }
+        }
+    }
+
+    fn lsi(&mut self, source: &Source, lsi: &At<Lsi>) -> Result<(), Diagnostic> {
+        match self.lsis.insert(lsi.value, ()) {
+            None => Ok(()),
+            Some(()) => {
+                let message = format!("two hosts have the LSI {}", lsi.value.address());
+                Err(source.error(&lsi.span, message, "leave `lsi` out, and each gets one of its own"))
+            }
+        }
+    }
+}
+
+fn peer(
+    mut section: Section<'_>,
+    paths: &[PathConfig],
+    encapsulation: Encapsulation,
+    seen: &mut Seen,
+) -> Result<PeerConfig, Diagnostic> {
+    let source = section.source();
+    let name = section
+        .parsed("name", "as in name = \"b.hip\"", dns_name)?
+        .ok_or_else(|| section.missing("name", "as in name = \"b.hip\""))?;
+    seen.name(source, &name)?;
+    let hit = section.parsed("hit", HIT, hit)?.ok_or_else(|| section.missing("hit", HIT))?;
+    seen.hit(source, &hit, &name.value)?;
+    let lsi = section.parsed("lsi", LSI, lsi)?;
+    if let Some(lsi) = &lsi {
+        seen.lsi(source, lsi)?;
+    }
+    let help = "as in locators = [\"198.51.100.7\", \"203.0.113.7\"]";
+    let list = section.list("locators", help)?.ok_or_else(|| section.missing("locators", help))?;
+    if list.value.is_empty() {
+        return Err(source.error(&list.span, format!("the peer \"{}\" has no address", name.value), help));
+    }
+    let mut locators: Vec<LocatorConfig> = Vec::new();
+    for item in list.value {
+        let span = item.span();
+        let locator = locator(source, item)?;
+        if locators.iter().any(|other| other.address == locator.address) {
+            let message = format!("the peer \"{}\" has the address {} twice", name.value, locator.address);
+            return Err(source.error(&span, message, "name each address once"));
+        }
+        reachable(source, &span, locator.address, paths, encapsulation)?;
+        locators.push(locator);
+    }
+    let help = "as in routes = [{ from = \"dsl\", to = \"198.51.100.7\" }]";
+    let routes = match section.list("routes", help)? {
+        None => Vec::new(),
+        Some(list) => list.value.into_iter().map(|item| route(item, paths, &locators)).collect::<Result<_, _>>()?,
+    };
+    Ok(PeerConfig { name: name.value, hit: hit.value, lsi: lsi.map(|lsi| lsi.value), locators, routes })
+}
+
+/// An address that no path can reach by its family is a mistake. A path known only by its interface may reach any.
+fn reachable(
+    source: &Source,
+    span: &std::ops::Range<usize>,
+    to: IpAddr,
+    paths: &[PathConfig],
+    _: Encapsulation,
+) -> Result<(), Diagnostic> {
+    if paths.iter().any(|path| path.address.is_none_or(|from| from.is_ipv4() == to.is_ipv4())) {
+        return Ok(());
+    }
+    let family = if to.is_ipv4() { "IPv4" } else { "IPv6" };
+    Err(source.error(span, format!("no [[path]] of this host has an {family} address"), format!("{to} cannot be reached without one")))
+}
+
+fn locator(source: &Source, item: Item<'_>) -> Result<LocatorConfig, Diagnostic> {
+    if let Some(text) = item.as_text() {
+        let address = address(text).map_err(|message| source.error(&item.span(), message, ADDRESS))?;
+        return Ok(LocatorConfig { address, rate: None, delay: None });
+    }
+    let mut section = item.section("a locator", &["address", "rate", "delay"])?;
+    let address = section.parsed("address", ADDRESS, address)?.ok_or_else(|| section.missing("address", ADDRESS))?;
+    Ok(LocatorConfig {
+        address: address.value,
+        rate: section.parsed("rate", RATE, parse_rate)?.map(|rate| rate.value),
+        delay: section.parsed("delay", DELAY, parse_delay)?.map(|delay| delay.value),
+    })
+}
+
+fn route(item: Item<'_>, paths: &[PathConfig], locators: &[LocatorConfig]) -> Result<RouteConfig, Diagnostic> {
+    let mut section = item.section("a route", &["from", "to", "rate", "delay"])?;
+    let source = section.source();
+    let names = || paths.iter().map(|path| format!("\"{}\"", path.name)).collect::<Vec<_>>().join(", ");
+    let from = section.required_text("from", "the name of a [[path]] of this file")?;
+    let index = paths.iter().position(|path| path.name == from.value).ok_or_else(|| {
+        source.error(&from.span, format!("there is no path \"{}\"", from.value), format!("the paths are {}", names()))
+    })?;
+    let to = section.parsed("to", ADDRESS, address)?.ok_or_else(|| section.missing("to", ADDRESS))?;
+    if !locators.iter().any(|locator| locator.address == to.value) {
+        let message = format!("{} is no locator of this peer", to.value);
+        return Err(source.error(&to.span, message, "a route ends at one of the peer's `locators`"));
+    }
+    if let Some(from_address) = paths.get(index).and_then(|path| path.address) {
+        if from_address.is_ipv4() != to.value.is_ipv4() {
+            let message = format!("{from_address} and {} are of different families", to.value);
+            return Err(source.error(section.span(), message, "both ends of a route are IPv4, or both are IPv6"));
+        }
+    }
+    Ok(RouteConfig {
+        from: index,
+        to: to.value,
+        rate: section.parsed("rate", RATE, parse_rate)?.map(|rate| rate.value),
+        delay: section.parsed("delay", DELAY, parse_delay)?.map(|delay| delay.value),
+    })
+}
+
+fn choices<T: Copy + PartialEq>(
+    section: &mut Section<'_>,
+    key: &str,
+    known: &[(&str, T)],
+) -> Result<Option<Vec<T>>, Diagnostic> {
+    let help = one_of(known);
+    let Some(list) = section.list(key, &format!("a list; {help}"))? else { return Ok(None) };
+    let source = section.source();
+    let mut chosen = Vec::new();
+    for item in &list.value {
+        let text = item.as_text().ok_or_else(|| source.error(&item.span(), "this is not a text", help.as_str()))?;
+        let value = choice(text, known).map_err(|message| source.error(&item.span(), message, help.as_str()))?;
+        if chosen.contains(&value) {
+            return Err(source.error(&item.span(), format!("\"{text}\" is there twice"), "name each once, the best first"));
+        }
+        chosen.push(value);
+    }
+    if chosen.is_empty() {
+        return Err(source.error(&list.span, format!("`{key}` is empty"), help));
+    }
+    Ok(Some(chosen))
+}
+
+fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, String> {
+    known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| format!("\"{text}\" is not known"))
+}
+
+fn one_of<T>(known: &[(&str, T)]) -> String {
+    let names = known.iter().map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>();
+    format!("possible are {}", names.join(", "))
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    let address: IpAddr = text.parse().map_err(|_| format!("\"{text}\" is no IP address"))?;
+    if address.is_unspecified() || address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST) {
+        return Err(format!("{address} is no address of a host"));
+    }
+    Ok(address)
+}
+
+fn lsi(text: &str) -> Result<Lsi, String> {
+    let address: Ipv4Addr = text.parse().map_err(|_| format!("\"{text}\" is no IPv4 address"))?;
+    let lsi = Lsi(address.octets());
+    let host = u32::from(address) & 0x00ff_ffff;
+    if !lsi.is_local_scope() || host == 0 || host == 0x00ff_ffff {
+        return Err(format!("{address} is no LSI"));
+    }
+    Ok(lsi)
+}
+
+fn hit(text: &str) -> Result<Hit, String> {
+    let hit: Hit = text.parse().map_err(|_| format!("\"{text}\" is no HIT"))?;
+    if !hit.is_orchid() {
+        return Err(format!("\"{text}\" is an IPv6 address but no HIT"));
+    }
+    Ok(hit)
+}
+
+fn dns_name(text: &str) -> Result<String, String> {
+    crate::dns::parse_name(text).map(|_| text.trim_end_matches('.').to_owned())
+}

@@ -1,0 +1,169 @@
+use super::*;
+
+/// A file in which everything is right; the tests break it, one line at a time.
+const GOOD: &str = r#"identity = "a.pem"
+name = "a.hip"
+
+[[path]]
+name = "dsl"
+address = "192.0.2.10"
+rate = "8Mbit/s"
+delay = "30ms"
+
+[[path]]
+name = "lte"
+interface = "wwan0"
+rate = "4Mbit/s"
+delay = "25.5ms"
+mtu = 1420
+
+[[peer]]
+name = "b.hip"
+hit = "2001:22:0:1::b"
+locators = ["198.51.100.7", { address = "203.0.113.7", rate = "4Mbit/s", delay = "20ms" }]
+routes = [{ from = "lte", to = "203.0.113.7", delay = "1ms" }]
+
+[[peer]]
+name = "c.hip"
+hit = "2001:22:0:1::c"
+lsi = "1.0.0.12"
+locators = ["2001:db8::c"]
+
+[tun]
+name = "sinnet1"
+[esp]
+suites = ["aes-128-cbc-hmac-sha-256"]
+encapsulation = "native"
+[hip]
+groups = ["p-384", "p-256"]
+puzzle = 10
+[dns]
+enabled = false
+"#;
+
+#[test]
+fn a_file_says_everything() {
+    let config = parse(GOOD, "a.toml").expect("right");
+    assert_eq!(config.name.as_deref(), Some("a.hip"));
+    assert_eq!(config.device, "sinnet1");
+    assert_eq!(config.esp_suites, [EspSuite::Aes128CbcHmacSha256]);
+    assert_eq!(config.encapsulation, Encapsulation::Native);
+    assert_eq!(config.groups, [Group::P384, Group::P256]);
+    assert_eq!((config.puzzle_difficulty, config.dns), (10, false));
+    let [dsl, lte] = config.paths.as_slice() else { panic!("two paths") };
+    assert_eq!((dsl.address, dsl.interface.as_deref()), (Some("192.0.2.10".parse().expect("an address")), None));
+    assert_eq!((dsl.rate, dsl.delay, dsl.mtu), (8_000_000, Duration::from_millis(30), None));
+    assert_eq!((lte.address, lte.interface.as_deref(), lte.mtu), (None, Some("wwan0"), Some(1420)));
+    let [b, c] = config.peers.as_slice() else { panic!("two peers") };
+    assert_eq!(b.hit, "2001:22:0:1::b".parse().expect("a HIT"));
+    assert_eq!(b.locators[1].rate, Some(4_000_000));
+    assert_eq!((b.routes[0].from, b.routes[0].delay), (1, Some(Duration::from_millis(1))));
+    assert_eq!(c.lsi, Some(Lsi([1, 0, 0, 12])));
+}
+
+#[test]
+fn little_is_enough() {
+    let text = "identity = \"a.pem\"\n[[path]]\nname = \"x\"\ninterface = \"eth0\"\nrate = \"1Gbit/s\"\ndelay = \"0ms\"\n";
+    let config = parse(text, "a.toml").expect("right");
+    assert_eq!(config.encapsulation, Encapsulation::Udp);
+    assert_eq!(config.esp_suites, [EspSuite::Aes128Gcm16, EspSuite::Aes128CbcHmacSha256]);
+    assert!(config.dns && config.peers.is_empty() && config.device == "sinnet0");
+}
+
+/// Each row: what to replace in the good file by what, where the error must point, and words of the message and the help.
+/// Lines and columns are counted by hand in the text above.
+const WRONG: &[(&str, &str, (usize, usize), &str, &str)] = &[
+    // Missing keys: the table's beginning, or the file's.
+    ("identity = \"a.pem\"\n", "", (1, 1), "the file lacks the key `identity`", "sinnet keygen --out a.pem"),
+    ("rate = \"8Mbit/s\"\n", "", (4, 1), "[[path]] lacks the key `rate`", "rate = \"8Mbit/s\""),
+    ("delay = \"25.5ms\"\n", "", (10, 1), "[[path]] lacks the key `delay`", "delay = \"30ms\""),
+    ("address = \"192.0.2.10\"\n", "", (4, 1), "[[path]] lacks the key `address`", "interface = \"eth0\""),
+    ("hit = \"2001:22:0:1::b\"\n", "", (17, 1), "[[peer]] lacks the key `hit`", "sinnet keygen"),
+    ("locators = [\"2001:db8::c\"]\n", "", (23, 1), "[[peer]] lacks the key `locators`", "locators = ["),
+    // Unknown keys, with the nearest known one.
+    ("rate = \"8Mbit/s\"", "rat = \"8Mbit/s\"", (7, 1), "[[path]] has no key `rat`", "did you mean `rate`?"),
+    ("identity =", "identty =", (1, 1), "the file has no key `identty`", "did you mean `identity`?"),
+    ("[hip]", "[xyz]", (34, 2), "the file has no key `xyz`", "`identity`, `name`"),
+    ("puzzle = 10", "pzzle = 10", (36, 1), "[hip] has no key `pzzle`", "did you mean `puzzle`?"),
+    ("rate = \"4Mbit/s\", delay", "raet = \"4Mbit/s\", delay", (20, 56), "a locator has no key `raet`", "did you mean `rate`?"),
+    // Two of what there may be one of.
+    ("interface = \"wwan0\"", "address = \"192.0.2.10\"", (12, 11), "\"dsl\" and \"lte\" have one address", "access link of its own"),
+    ("address = \"192.0.2.10\"", "interface = \"wwan0\"", (12, 13), "\"dsl\" and \"lte\" are on one interface", "access link of its own"),
+    ("name = \"lte\"", "name = \"dsl\"", (11, 8), "two paths are called \"dsl\"", "name of its own"),
+    ("name = \"c.hip\"", "name = \"B.hip\"", (24, 8), "two hosts are called \"B.hip\"", "name of its own"),
+    ("name = \"c.hip\"", "name = \"a.hip\"", (24, 8), "two hosts are called \"a.hip\"", "name of its own"),
+    ("hit = \"2001:22:0:1::c\"", "hit = \"2001:22:0:1::b\"", (25, 7), "\"b.hip\" and \"c.hip\" have one HIT", "one [[peer]]"),
+    ("name = \"a.hip\"", "name = \"a.hip\"\nlsi = \"1.0.0.12\"", (27, 7), "two hosts have the LSI 1.0.0.12", "leave `lsi` out"),
+    ("[\"198.51.100.7\",", "[\"203.0.113.7\",", (20, 28), "has the address 203.0.113.7 twice", "once"),
+    // Values that are none.
+    ("2001:22:0:1::b", "2001:db8::b", (19, 7), "an IPv6 address but no HIT", "2001:20::/28"),
+    ("2001:22:0:1::b", "hello", (19, 7), "\"hello\" is no HIT", "2001:20::/28"),
+    ("8Mbit/s", "8Mb", (7, 8), "\"8Mb\" is no rate", "rate = \"8Mbit/s\""),
+    ("30ms", "30", (8, 9), "\"30\" is no delay", "delay = \"30ms\""),
+    ("\"30ms\"", "30", (8, 9), "`delay` is not a text", "quotation marks"),
+    ("192.0.2.10", "192.0.2.300", (6, 11), "\"192.0.2.300\" is no IP address", "192.0.2.10"),
+    ("192.0.2.10", "0.0.0.0", (6, 11), "no address of a host", "192.0.2.10"),
+    ("1420", "1000", (15, 7), "an MTU of 1000 is too small", "1280"),
+    ("1420", "\"big\"", (15, 7), "`mtu` is no such number", "1280"),
+    ("1.0.0.12", "10.0.0.12", (26, 7), "10.0.0.12 is no LSI", "1.0.0.0/8"),
+    ("1.0.0.12", "1.0.0.0", (26, 7), "1.0.0.0 is no LSI", "1.0.0.0/8"),
+    ("sinnet1", "a name that is too long", (30, 8), "cannot be the name of an interface", "15"),
+    ("\"native\"", "\"tcp\"", (33, 17), "\"tcp\" is not known", "\"udp\", \"native\""),
+    ("[\"p-384\", \"p-256\"]", "[\"p-384\", \"p-384\"]", (35, 20), "\"p-384\" is there twice", "once"),
+    ("[\"p-384\", \"p-256\"]", "[]", (35, 10), "`groups` is empty", "\"p-256\""),
+    ("[\"aes-128-cbc-hmac-sha-256\"]", "[\"rot13\"]", (32, 11), "\"rot13\" is not known", "aes-128-gcm-16"),
+    ("puzzle = 10", "puzzle = 60", (36, 10), "no peer would solve", "28"),
+    ("enabled = false", "enabled = \"no\"", (38, 11), "`enabled` is not true or false", "enabled = true"),
+    ("[[path]]\nname = \"dsl\"", "[path]\nname = \"dsl\"", (10, 3), "", ""),
+    ("[\"2001:db8::c\"]", "[]", (27, 12), "has no address", "locators = ["),
+    ("[\"2001:db8::c\"]", "\"2001:db8::c\"", (27, 12), "`locators` is not a list", "locators = ["),
+    // What does not fit together.
+    ("from = \"lte\"", "from = \"dls\"", (21, 20), "there is no path \"dls\"", "\"dsl\", \"lte\""),
+    ("to = \"203.0.113.7\", delay", "to = \"203.0.113.9\", delay", (21, 32), "is no locator of this peer", "`locators`"),
+    ("interface = \"wwan0\"", "address = \"192.0.2.11\"", (27, 13), "no [[path]] of this host has an IPv6 address", "2001:db8::c"),
+    // No TOML at all.
+    ("rate = \"8Mbit/s\"", "rate = 8Mbit/s", (7, 8), "must be quoted", ""),
+    ("name = \"lte\"", "name = \"lte", (11, 12), "", ""),
+];
+
+#[test]
+fn each_error_points_at_its_place_and_says_what_would_be_right() {
+    let mut failures = Vec::new();
+    for (old, new, (line, column), message, help) in WRONG {
+        assert!(GOOD.contains(old), "{old}");
+        let error = parse(&GOOD.replacen(old, new, 1), "a.toml").expect_err(new);
+        let told = error.message().contains(message)
+            && error.help().unwrap_or_default().contains(help)
+            && error.to_string().starts_with(&format!("a.toml:{line}:{column}: "));
+        if !told {
+            failures.push(format!("expected {line}:{column}, {message}, {help}; got\n{error}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn a_key_file_that_cannot_be_read_points_at_its_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = parse(GOOD, "a.toml").expect("right");
+    let error = config.read_identity(directory.path()).expect_err("no file");
+    assert_eq!((error.line(), error.column()), (1, 12), "{error}");
+    assert!(error.help().unwrap_or_default().contains("sinnet keygen --out"), "{error}");
+    std::fs::write(directory.path().join("a.pem"), "nonsense").expect("writes");
+    let error = config.read_identity(directory.path()).expect_err("no key");
+    assert_eq!((error.line(), error.column()), (1, 12), "{error}");
+    assert!(error.message().contains("is no host identity"), "{error}");
+}
+
+#[test]
+fn lsis_follow_from_hits_and_are_all_different() {
+    let config = parse(GOOD, "a.toml").expect("right");
+    let (own, peers) = config.assign_lsis("2001:22::a".parse().expect("a HIT"));
+    assert_eq!((own, peers.as_slice()), (Lsi([1, 0, 0, 10]), &[Lsi([1, 0, 0, 11]), Lsi([1, 0, 0, 12])][..]));
+    // This host's HIT would give the LSI that is configured for c, and then the one of its neighbour.
+    let (own, peers) = config.assign_lsis("2001:22::b:0:0:c".parse().expect("a HIT"));
+    assert_eq!((own, peers.as_slice()), (Lsi([1, 0, 0, 13]), &[Lsi([1, 0, 0, 11]), Lsi([1, 0, 0, 12])][..]));
+    // Never the network's own address.
+    let (own, _) = config.assign_lsis("2001:22::".parse().expect("a HIT"));
+    assert_eq!(own, Lsi([1, 0, 0, 1]));
+}
