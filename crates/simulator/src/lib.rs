@@ -1,8 +1,20 @@
 //! Virtual time: the event queue, the topology, measurement.
+//!
+//! [`Simulation`] runs a [`Plan`] (links, routes, flows by index) from one seed and gives a [`RunResult`]. The same
+//! plan and seed give the same result on every machine: time is in whole nanoseconds, what happens at the same instant
+//! has a fixed order, and every component has a random stream of its own that follows from its name.
 
+mod observer;
+mod plan;
+mod queue;
+mod report;
 mod result;
+mod simulation;
 
+pub use observer::Observer;
+pub use plan::{Plan, PlannedFlow, PlannedLink, Traffic};
 pub use result::{Distribution, FlowResult, FlowSample, LinkResult, LinkSample, RunResult, Sample};
+pub use simulation::Simulation;
 
 /// What a run does beside its scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

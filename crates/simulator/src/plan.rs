@@ -1,0 +1,84 @@
+//! What is simulated, resolved to indices: links in one direction, flows with their routes.
+
+use std::sync::Arc;
+
+use clock::{Duration, Instant};
+use link::LinkConfig;
+use transport::TcpConfig;
+
+/// A topology with its flows. [`crate::Simulation::new`] runs it.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Directed links.
+    pub links: Vec<PlannedLink>,
+    /// Flows.
+    pub flows: Vec<PlannedFlow>,
+    /// How long the run is.
+    pub duration: Duration,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct PlannedLink {
+    /// Its name; its random stream follows from it.
+    pub name: String,
+    /// What it does.
+    pub config: LinkConfig,
+}
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub struct PlannedFlow {
+    /// Its name; its random stream follows from it.
+    pub name: String,
+    /// The links from sender to receiver, by index. A flow without any delivers to itself at once.
+    pub forward: Vec<u32>,
+    /// The links from receiver to sender.
+    pub reverse: Vec<u32>,
+    /// When it starts.
+    pub start: Instant,
+    /// When its application stops, if before the end.
+    pub stop: Option<Instant>,
+    /// What it sends.
+    pub traffic: Traffic,
+}
+
+/// What a flow sends.
+#[derive(Clone, Debug)]
+pub enum Traffic {
+    /// A TCP connection. Flows alike share their options.
+    Tcp(Arc<TcpConfig>),
+}
+
+impl Plan {
+    /// A plan without links and flows.
+    pub fn new(duration: Duration) -> Self {
+        Self { duration, ..Self::default() }
+    }
+
+    /// Adds one direction of a link and returns its index.
+    pub fn link(&mut self, name: impl Into<String>, config: LinkConfig) -> u32 {
+        self.links.push(PlannedLink { name: name.into(), config });
+        (self.links.len() - 1) as u32
+    }
+
+    /// Adds a TCP flow over `forward` and back over `reverse` and returns its index.
+    pub fn tcp(
+        &mut self,
+        name: impl Into<String>,
+        forward: &[u32],
+        reverse: &[u32],
+        start: Instant,
+        config: &Arc<TcpConfig>,
+    ) -> usize {
+        self.flows.push(PlannedFlow {
+            name: name.into(),
+            forward: forward.to_vec(),
+            reverse: reverse.to_vec(),
+            start,
+            stop: None,
+            traffic: Traffic::Tcp(Arc::clone(config)),
+        });
+        self.flows.len() - 1
+    }
+}

@@ -1,0 +1,396 @@
+//! The engine: takes the next event, hands packets on, and counts.
+//!
+//! Components are links and timers, each with at most one pending event that counts. A timer that moves later, as the
+//! retransmission timer does with every acknowledgment, keeps its event and is looked at when that comes; only one
+//! that moves earlier gets another. Nothing is allocated and nothing looked up by name while the run goes on.
+
+use std::collections::BTreeMap;
+
+use clock::{Duration, Instant, Streams};
+use link::{DropReason, Dropped, Link, LossConfig};
+use transport::{BlockPool, Blocks, Flags, Histogram, Packet, TcpReceiver, TcpSender};
+
+use crate::observer::Observer;
+use crate::plan::{Plan, Traffic};
+use crate::queue::{Event, EventQueue};
+use crate::report;
+use crate::result::{RunResult, Sample};
+use crate::RunOptions;
+
+/// The end of a route in the table of hops.
+const END: u32 = u32::MAX;
+/// How often queues are sampled for their percentiles.
+const QUEUE_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A run under way.
+pub struct Simulation {
+    pub(crate) now: Instant,
+    pub(crate) end: Instant,
+    pub(crate) seed: u64,
+    pub(crate) links: Vec<LinkSlot>,
+    pub(crate) senders: Vec<SenderSlot>,
+    pub(crate) receivers: Vec<ReceiverSlot>,
+    pub(crate) flows: Vec<FlowSlot>,
+    /// The links of all routes one after the other, each with an [`END`].
+    hops: Vec<u32>,
+    pool: BlockPool,
+    queue: EventQueue,
+    agenda: Vec<(Instant, Task)>,
+    done: usize,
+    pub(crate) digest: u64,
+    pub(crate) events: u64,
+    pub(crate) series: Vec<Sample>,
+}
+
+pub(crate) struct LinkSlot {
+    pub(crate) name: String,
+    pub(crate) link: Link<Packet>,
+    /// The time of its pending event.
+    armed: Instant,
+    /// Whether packets can get lost inside.
+    lossy: bool,
+    pub(crate) queue: Histogram,
+}
+
+pub(crate) struct SenderSlot {
+    pub(crate) sender: TcpSender,
+    first_hop: u32,
+    armed: [Instant; 2],
+}
+
+pub(crate) struct ReceiverSlot {
+    pub(crate) receiver: TcpReceiver,
+    first_hop: u32,
+    armed: Instant,
+}
+
+/// What is seldom needed of a flow.
+pub(crate) struct FlowSlot {
+    pub(crate) name: String,
+    pub(crate) start: Instant,
+    pub(crate) finished: Option<Instant>,
+    pub(crate) losses: u64,
+    pub(crate) packet_size: u32,
+    pub(crate) mss: u32,
+    pub(crate) data: Option<u64>,
+}
+
+/// What is known to happen from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    Start(u32),
+    Stop(u32),
+    Queues,
+    Sample,
+}
+
+impl Simulation {
+    /// Sets `plan` up for a run with `seed`.
+    pub fn new(plan: &Plan, seed: u64) -> Self {
+        let streams = Streams::new(seed);
+        let links = plan.links.iter().map(|planned| LinkSlot {
+            link: Link::new(planned.config.clone(), streams.stream(&format!("link {}", planned.name)))
+                .keeping_discarded(),
+            armed: Instant::FAR_FUTURE,
+            lossy: planned.config.loss != LossConfig::None || !planned.config.changes.is_empty(),
+            queue: Histogram::default(),
+            name: planned.name.clone(),
+        });
+        let end = Instant::ZERO + plan.duration;
+        let mut simulation = Self {
+            now: Instant::ZERO,
+            end,
+            seed,
+            links: links.collect(),
+            senders: Vec::with_capacity(plan.flows.len()),
+            receivers: Vec::with_capacity(plan.flows.len()),
+            flows: Vec::with_capacity(plan.flows.len()),
+            hops: Vec::new(),
+            pool: BlockPool::default(),
+            queue: EventQueue::default(),
+            agenda: Vec::new(),
+            done: 0,
+            digest: 0xcbf2_9ce4_8422_2325,
+            events: 0,
+            series: Vec::new(),
+        };
+        let mut routes = BTreeMap::new();
+        let mut hops = Vec::new();
+        // Routes alike share their place in the table, so that it stays small.
+        let mut route = |links: &Vec<u32>| {
+            *routes.entry(links.clone()).or_insert_with(|| {
+                let start = hops.len() as u32;
+                hops.extend_from_slice(links);
+                hops.push(END);
+                start
+            })
+        };
+        for (index, flow) in plan.flows.iter().enumerate() {
+            let index = index as u32;
+            let Traffic::Tcp(config) = &flow.traffic;
+            let random = streams.stream(&format!("flow {}", flow.name));
+            let first_hop = route(&flow.forward);
+            let sender = TcpSender::new(config.clone(), random);
+            simulation.senders.push(SenderSlot { sender, first_hop, armed: [Instant::FAR_FUTURE; 2] });
+            let first_hop = route(&flow.reverse);
+            let receiver = TcpReceiver::new(config);
+            simulation.receivers.push(ReceiverSlot { receiver, first_hop, armed: Instant::FAR_FUTURE });
+            simulation.flows.push(FlowSlot {
+                name: flow.name.clone(),
+                start: flow.start,
+                finished: None,
+                losses: 0,
+                packet_size: config.packet_size,
+                mss: config.mss(),
+                data: config.data,
+            });
+            simulation.agenda.push((flow.start, Task::Start(index)));
+            if let Some(stop) = flow.stop {
+                simulation.agenda.push((stop, Task::Stop(index)));
+            }
+        }
+        simulation.hops = hops;
+        simulation
+    }
+
+    /// Runs to the end and reports.
+    pub fn run(self, options: &RunOptions) -> RunResult {
+        self.run_observed(options, &mut ())
+    }
+
+    /// Runs to the end, shows every packet to `observer`, and reports.
+    pub fn run_observed<O: Observer>(mut self, options: &RunOptions, observer: &mut O) -> RunResult {
+        self.plan_samples(options);
+        self.agenda.sort_unstable();
+        while let Some((at, task)) = self.agenda.get(self.done).copied() {
+            if at > self.end {
+                break;
+            }
+            self.run_until(at, observer);
+            self.now = at;
+            self.perform(task, observer);
+            self.done += 1;
+        }
+        // What happens at the very end still counts.
+        self.run_until(self.end + Duration::from_nanos(1), observer);
+        self.now = self.end;
+        report::report(&mut self)
+    }
+
+    fn plan_samples(&mut self, options: &RunOptions) {
+        // Not more than a few hundred thousand samples of queues a second, however many links.
+        let interval = QUEUE_INTERVAL * (self.links.len() as u64 / 1000 + 1);
+        let mut at = Instant::ZERO + interval / 2;
+        while at < self.end {
+            self.agenda.push((at, Task::Queues));
+            at += interval;
+        }
+        if let Some(interval) = options.interval.filter(|interval| !interval.is_zero()) {
+            let mut at = Instant::ZERO + interval;
+            while at <= self.end {
+                self.agenda.push((at, Task::Sample));
+                at += interval;
+            }
+        }
+    }
+
+    /// Handles all events before `limit`.
+    fn run_until<O: Observer>(&mut self, limit: Instant, observer: &mut O) {
+        let links = self.links.len() as u32;
+        while let Some(Event { at, component }) = self.queue.peek() {
+            if at >= limit {
+                return;
+            }
+            self.now = at;
+            self.events += 1;
+            if component < links {
+                self.link_event(component, observer);
+            } else {
+                self.timer_event(component - links, observer);
+            }
+        }
+    }
+
+    #[inline]
+    fn link_event<O: Observer>(&mut self, index: u32, observer: &mut O) {
+        let now = self.now;
+        let slot = &mut self.links[index as usize];
+        let packet = slot.link.poll(now);
+        match slot.link.next_event() {
+            Some(next) => {
+                slot.armed = next;
+                self.queue.replace(Event { at: next, component: index });
+            }
+            None => {
+                slot.armed = Instant::FAR_FUTURE;
+                self.queue.pop();
+            }
+        }
+        if slot.lossy {
+            self.collect_lost(index, observer);
+        }
+        if let Some(packet) = packet {
+            self.deliver(index, packet, observer);
+        }
+    }
+
+    #[cold]
+    fn collect_lost<O: Observer>(&mut self, index: u32, observer: &mut O) {
+        while let Some(Dropped { packet, reason }) = self.links[index as usize].link.poll_discarded(self.now) {
+            self.lose(index, &packet, reason, observer);
+        }
+    }
+
+    #[cold]
+    fn lose<O: Observer>(&mut self, link: u32, packet: &Packet, reason: DropReason, observer: &mut O) {
+        observer.dropped(self.now, link, packet, reason);
+        self.pool.take(packet.blocks);
+        self.flows[packet.flow as usize].losses += 1;
+    }
+
+    /// `packet` has come out of `link`: to the next link of its route, or to its endpoint.
+    #[inline]
+    fn deliver<O: Observer>(&mut self, link: u32, mut packet: Packet, observer: &mut O) {
+        observer.delivered(self.now, link, &packet);
+        packet.hop += 1;
+        if self.hops[packet.hop as usize] != END {
+            self.offer(packet, observer);
+            return;
+        }
+        let what = u64::from(packet.position) << 32 ^ u64::from(packet.flow) << 8 ^ u64::from(packet.flags.0);
+        self.digest = (self.digest ^ self.now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ what;
+        if packet.flags.has(Flags::ACK) {
+            let blocks = self.pool.take(packet.blocks);
+            self.acknowledge(packet, &blocks, observer);
+        } else {
+            self.receive(packet, observer);
+        }
+    }
+
+    #[inline]
+    fn receive<O: Observer>(&mut self, packet: Packet, observer: &mut O) {
+        let now = self.now;
+        let slot = &mut self.receivers[packet.flow as usize];
+        slot.receiver.handle_input(now, &packet);
+        self.answer(packet.flow, observer);
+    }
+
+    /// Sends the acknowledgment of a receiver, if one is due, and sets its timer.
+    #[inline]
+    fn answer<O: Observer>(&mut self, flow: u32, observer: &mut O) {
+        let slot = &mut self.receivers[flow as usize];
+        if let Some(mut ack) = slot.receiver.poll_transmit(&mut self.pool) {
+            ack.flow = flow;
+            ack.hop = slot.first_hop;
+            self.offer(ack, observer);
+        } else if let Some(at) = slot.receiver.poll_timeout()
+            && at < slot.armed
+        {
+            slot.armed = at;
+            let component = self.links.len() as u32 + flow * TIMERS + TIMER_OF_RECEIVER;
+            self.queue.push(Event { at, component });
+        }
+    }
+
+    #[inline]
+    fn acknowledge<O: Observer>(&mut self, packet: Packet, blocks: &Blocks, observer: &mut O) {
+        let now = self.now;
+        let slot = &mut self.senders[packet.flow as usize];
+        slot.sender.handle_input(now, &packet, blocks.as_slice());
+        self.send(packet.flow, observer);
+    }
+
+    /// Sends what a sender has to send, and sets its timers.
+    #[inline]
+    fn send<O: Observer>(&mut self, flow: u32, observer: &mut O) {
+        let now = self.now;
+        loop {
+            let slot = &mut self.senders[flow as usize];
+            let Some(mut packet) = slot.sender.poll_transmit(now) else { break };
+            packet.flow = flow;
+            packet.hop = slot.first_hop;
+            self.offer(packet, observer);
+        }
+        let first = self.links.len() as u32 + flow * TIMERS;
+        let slot = &mut self.senders[flow as usize];
+        let deadlines = [slot.sender.retransmission_deadline(), slot.sender.send_deadline()];
+        for (timer, (armed, at)) in (first..).zip(slot.armed.iter_mut().zip(deadlines)) {
+            if at < *armed {
+                *armed = at;
+                self.queue.push(Event { at, component: timer });
+            }
+        }
+        if slot.sender.is_complete() && self.flows[flow as usize].finished.is_none() {
+            self.flows[flow as usize].finished = Some(now);
+        }
+    }
+
+    /// Gives `packet` to the link of its present hop.
+    #[inline]
+    fn offer<O: Observer>(&mut self, packet: Packet, observer: &mut O) {
+        let index = self.hops[packet.hop as usize];
+        let Some(slot) = self.links.get_mut(index as usize) else {
+            return; // A route without links: nowhere to go.
+        };
+        observer.offered(self.now, index, &packet);
+        match slot.link.offer(self.now, packet, packet.bytes) {
+            Ok(()) => {
+                if slot.armed == Instant::FAR_FUTURE
+                    && let Some(at) = slot.link.next_event()
+                {
+                    slot.armed = at;
+                    self.queue.push(Event { at, component: index });
+                }
+            }
+            Err(Dropped { packet, reason }) => self.lose(index, &packet, reason, observer),
+        }
+    }
+
+    #[cold]
+    fn timer_event<O: Observer>(&mut self, timer: u32, observer: &mut O) {
+        let (now, flow) = (self.now, timer / TIMERS);
+        self.queue.pop();
+        let kind = timer % TIMERS;
+        if kind == TIMER_OF_RECEIVER {
+            let slot = &mut self.receivers[flow as usize];
+            if now >= slot.armed {
+                slot.armed = Instant::FAR_FUTURE;
+            }
+            slot.receiver.handle_timeout(now);
+            self.answer(flow, observer);
+            return;
+        }
+        let slot = &mut self.senders[flow as usize];
+        let Some(armed) = slot.armed.get_mut(kind as usize) else { return };
+        if now >= *armed {
+            *armed = Instant::FAR_FUTURE;
+        }
+        let deadline = slot.sender.retransmission_deadline().min(slot.sender.send_deadline());
+        if now >= deadline {
+            slot.sender.handle_timeout(now);
+        }
+        self.send(flow, observer);
+    }
+
+    fn perform<O: Observer>(&mut self, task: Task, observer: &mut O) {
+        let now = self.now;
+        match task {
+            Task::Start(flow) => {
+                self.senders[flow as usize].sender.start(now);
+                self.send(flow, observer);
+            }
+            Task::Stop(flow) => self.senders[flow as usize].sender.stop(),
+            Task::Queues => {
+                for slot in &mut self.links {
+                    slot.link.observe(now);
+                    slot.queue.record(u64::from(slot.link.waiting_packets()));
+                }
+            }
+            Task::Sample => self.series.push(report::sample(self)),
+        }
+    }
+}
+
+/// Timers of a flow: two of the sender, one of the receiver; one number is left over.
+const TIMERS: u32 = 4;
+const TIMER_OF_RECEIVER: u32 = 2;
