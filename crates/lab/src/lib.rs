@@ -1,9 +1,13 @@
 //! The laboratory in real time: a scenario file becomes network namespaces, emulated links, real daemons and real programs.
 
 mod error;
+mod mhip;
 mod namespace;
+mod plan;
 mod privilege;
 mod progress;
+mod report;
+mod run;
 mod site;
 mod topology;
 mod transfer;
@@ -12,3 +16,5 @@ pub use error::LabError;
 pub use namespace::{Namespace, Program, Running};
 pub use privilege::become_root;
 pub use progress::Progress;
+pub use report::Report;
+pub use run::Options;

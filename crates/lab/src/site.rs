@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clock::Streams;
-use emulator::{Emulator, Network, Port, Recording, Summary};
+use emulator::{Emulator, LinkId, Network, Port, Recording, Summary};
 use link::LinkConfig;
 
 use crate::error::Step;
+use crate::plan::PlannedChange;
 use crate::topology::Topology;
 use crate::{LabError, Namespace};
 
@@ -18,6 +19,7 @@ pub(crate) struct Site {
     // The emulator first: it is stopped before the hosts go.
     emulator: Emulator,
     hosts: Vec<Namespace>,
+    links: Vec<[LinkId; 2]>,
 }
 
 impl Site {
@@ -64,12 +66,20 @@ impl Site {
         for (index, host) in hosts.iter().enumerate() {
             host.ip(&routes(topology, index))?;
         }
-        Ok(Self { emulator: Emulator::start(network, ports, &recordings).step("starting the emulator")?, hosts })
+        Ok(Self { emulator: Emulator::start(network, ports, &recordings).step("starting the emulator")?, hosts, links })
     }
 
     /// The host at a place of [`Topology::hosts`].
     pub(crate) fn host(&self, index: usize) -> Result<&Namespace, LabError> {
         at(&self.hosts, index)
+    }
+
+    /// Changes links as planned, counting from now.
+    pub(crate) fn schedule(&self, changes: &[PlannedChange]) {
+        self.emulator.schedule(changes.iter().filter_map(|change| {
+            let (link, direction) = change.direction;
+            Some((change.after, *self.links.get(link)?.get(direction)?, change.what))
+        }));
     }
 
     /// Stops the network, then the hosts with all their programs.
