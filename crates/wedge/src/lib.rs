@@ -1,3 +1,60 @@
-//! The data plane between application packets and ESP packets on paths.
+//! The data plane between application packets and ESP packets on paths, without I/O: a [`Wedge`] takes IP packets from
+//! a TUN device and datagrams from sockets, in batches, and gives the same back. Time and randomness are arguments.
+//!
+//! Out: the association of a packet is found by its destination, a HIT or an LSI; LSI packets are brought into their
+//! HIT form; the inner IPv6 header is left out (BEET mode, RFC 7402 §3.2); the scheduler gives the packet to a path,
+//! which releases it at its configured rate and seals it with its own security association. In: the SPI names
+//! association and path; the header is put back; packets of a TCP connection are put in order; the packet is delivered
+//! in the family that the local program speaks.
+
+mod config;
+mod event;
+mod flows;
 mod heartbeat;
+mod inbound;
+mod outbound;
 mod pacing;
+mod path;
+mod peer;
+mod status;
+mod wedge;
+
+pub use config::{LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
+pub use event::WedgeEvent;
+pub use status::{ControlCounters, Counters, PathStatus, PeerStatus, Status};
+pub use wedge::{TimerKind, Wedge, WedgeError};
+
+use hip::Route;
+
+/// How a packet is carried outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// The content of a UDP datagram, HIP or ESP (RFC 5770 §5).
+    Udp,
+    /// IP protocol 139.
+    Hip,
+    /// IP protocol 50.
+    Esp,
+}
+
+/// Something that arrived from the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// At which of our locators, and from where.
+    pub route: Route,
+    /// How it was carried.
+    pub protocol: Protocol,
+    /// What follows the outer IP header and, for UDP, the UDP header.
+    pub payload: &'a [u8],
+}
+
+/// Something to send to the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// From which of our locators to where.
+    pub route: Route,
+    /// How it is carried.
+    pub protocol: Protocol,
+    /// What follows the outer IP header and, for UDP, the UDP header.
+    pub bytes: Vec<u8>,
+}

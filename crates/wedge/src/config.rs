@@ -1,0 +1,103 @@
+//! What a wedge and its peers are configured with.
+
+use clock::Duration;
+use hip::{HostConfig, Route};
+use std::net::SocketAddr;
+use wire::{Hit, Lsi};
+
+/// The configuration of a [`crate::Wedge`].
+#[derive(Clone, Debug)]
+pub struct WedgeConfig {
+    /// The association side; its locators are replaced by those of `paths`.
+    pub hip: HostConfig,
+    /// This host's own LSI, as local IPv4 programs see it.
+    pub lsi: Lsi,
+    /// The access links, the best first.
+    pub paths: Vec<LocalPath>,
+    /// Hand out the keys of each security association as a [`crate::WedgeEvent::KeyLog`]: for the user's own eyes only.
+    pub keylog: bool,
+}
+
+/// One access link of this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalPath {
+    /// What people call it.
+    pub name: String,
+    /// This host's address on it, and the port: 10500 for UDP encapsulation, 0 for the native protocols.
+    pub locator: SocketAddr,
+    /// Its upstream rate in bit/s, counted in whole IP packets.
+    pub rate: u64,
+    /// One-way propagation delay to the peers.
+    pub delay: Duration,
+    /// MTU of the outer interface in bytes.
+    pub mtu: u16,
+}
+
+/// A host to talk to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerConfig {
+    /// What people and programs call it.
+    pub name: String,
+    /// Its identity.
+    pub hit: Hit,
+    /// What local IPv4 programs call it.
+    pub lsi: Lsi,
+    /// Where it can be reached, the best first.
+    pub locators: Vec<PeerLocator>,
+    /// The pairs of locators to use, instead of those that would be chosen.
+    pub routes: Vec<PeerRoute>,
+}
+
+/// A locator of a peer and what is known of the way there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerLocator {
+    /// The address, with the port as in [`LocalPath::locator`].
+    pub address: SocketAddr,
+    /// The most that the way to it carries, in bit/s, where that is less than the local rate.
+    pub rate: Option<u64>,
+    /// One-way delay to it, instead of that of the local path.
+    pub delay: Option<Duration>,
+}
+
+/// A pair of locators and what is known of the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerRoute {
+    /// The pair.
+    pub route: Route,
+    /// Its rate in bit/s, instead of that of the local path.
+    pub rate: Option<u64>,
+    /// Its one-way delay, instead of that of the local path.
+    pub delay: Option<Duration>,
+}
+
+/// What is known of the way from one locator to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// bit/s.
+    pub rate: u64,
+    /// One-way.
+    pub delay: Duration,
+    /// Bytes.
+    pub mtu: u16,
+}
+
+impl WedgeConfig {
+    /// What the configuration says of a route to a peer.
+    pub(crate) fn way(&self, peer: &PeerConfig, route: Route) -> Way {
+        // A path that the peer opened may use another local port, or an address we do not know.
+        let local = self.paths.iter().find(|path| path.locator.ip() == route.local.ip());
+        let (rate, delay, mtu) = local.map_or(UNKNOWN, |path| (path.rate, path.delay, path.mtu));
+        if let Some(exact) = peer.routes.iter().find(|known| known.route == route) {
+            return Way { rate: exact.rate.unwrap_or(rate), delay: exact.delay.unwrap_or(delay), mtu };
+        }
+        let remote = peer.locators.iter().find(|locator| locator.address.ip() == route.remote.ip());
+        Way {
+            rate: remote.and_then(|locator| locator.rate).map_or(rate, |limit| rate.min(limit)),
+            delay: remote.and_then(|locator| locator.delay).unwrap_or(delay),
+            mtu,
+        }
+    }
+}
+
+/// Rate, delay and MTU where nothing is configured: usable, and modest.
+const UNKNOWN: (u64, Duration, u16) = (1_000_000, Duration::from_millis(50), 1280);

@@ -1,0 +1,98 @@
+//! What a wedge tells its owner besides packets.
+
+use hip::Route;
+use scheduler::PathId;
+use std::fmt;
+
+/// Something a person may want to know; `Display` is a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WedgeEvent {
+    /// The peer has proved its identity.
+    Established {
+        /// The peer's name.
+        peer: String,
+    },
+    /// A path has its security associations.
+    PathUp {
+        /// The peer's name.
+        peer: String,
+        /// Its number.
+        path: PathId,
+        /// What the local side of it is called.
+        name: String,
+        /// Its locators.
+        route: Route,
+    },
+    /// A path does not answer and is not used.
+    PathDead {
+        /// The peer's name.
+        peer: String,
+        /// Its number.
+        path: PathId,
+        /// What the local side of it is called.
+        name: String,
+        /// Its locators.
+        route: Route,
+    },
+    /// A path answers again and is used.
+    PathAlive {
+        /// The peer's name.
+        peer: String,
+        /// Its number.
+        path: PathId,
+        /// What the local side of it is called.
+        name: String,
+        /// Its locators.
+        route: Route,
+    },
+    /// A path is gone for good.
+    PathDown {
+        /// The peer's name.
+        peer: String,
+        /// Its number.
+        path: PathId,
+    },
+    /// The association has ended.
+    Closed {
+        /// The peer's name.
+        peer: String,
+        /// A sentence.
+        reason: String,
+    },
+    /// The peer has sent a signed notice.
+    Notified {
+        /// The peer's name.
+        peer: String,
+        /// Its number (RFC 7401 §5.2.19); below 16384 an error.
+        message: u16,
+    },
+    /// The base exchange failed.
+    Failed {
+        /// The peer's name.
+        peer: String,
+        /// A sentence.
+        reason: String,
+    },
+    /// A line of Wireshark's file `esp_sa`. It holds keys; only with [`crate::WedgeConfig::keylog`].
+    KeyLog(String),
+}
+
+impl fmt::Display for WedgeEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Established { peer } => write!(f, "{peer} has proved its identity"),
+            Self::PathUp { peer, path, name, route } => write!(f, "{path} to {peer} is up: {name}, {route}"),
+            Self::PathDead { peer, path, name, route } => {
+                write!(f, "{path} to {peer} does not answer and is not used: {name}, {route}")
+            }
+            Self::PathAlive { peer, path, name, route } => {
+                write!(f, "{path} to {peer} answers again: {name}, {route}")
+            }
+            Self::PathDown { peer, path } => write!(f, "{path} to {peer} is gone"),
+            Self::Closed { peer, reason } => write!(f, "the association with {peer} has ended: {reason}"),
+            Self::Notified { peer, message } => write!(f, "{peer} has sent notice {message} of RFC 7401"),
+            Self::Failed { peer, reason } => write!(f, "no association with {peer}: {reason}"),
+            Self::KeyLog(line) => f.write_str(line),
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! What is remembered of each flow of a peer: whether the local program speaks IPv6 (HIT) or IPv4 (LSI), and the
+//! resequencing of what comes in.
+//!
+//! A flow that the peer begins is offered to the local stack as IPv6 first. Should the stack refuse it, with an RST or
+//! an ICMP 'unreachable', the refusal is swallowed and the packet offered again as IPv4 from the peer's LSI. The first
+//! packet of the local program settles the question. A flow that was forgotten is settled again in the same way.
+
+use clock::{Duration, Instant};
+use recovery::{Position, Resequencer, ResequencerStatistics, Role};
+use scheduler::PathId;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::ip::{IpPacket, protocol};
+use wire::{icmp, tcp};
+
+/// Most flows remembered per peer.
+const CAPACITY: usize = 4096;
+/// A flow without packets for so long is forgotten.
+const FORGET_AFTER: Duration = Duration::from_secs(600);
+/// The same when there are too many.
+const FORGET_AFTER_WHEN_FULL: Duration = Duration::from_secs(30);
+/// Between two searches for flows to forget.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What a local program speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// IPv6, with HITs.
+    Six,
+    /// IPv4, with LSIs.
+    Four,
+}
+
+/// A flow of a peer as this host sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FlowKey {
+    protocol: u8,
+    local: u16,
+    remote: u16,
+}
+
+impl FlowKey {
+    /// Of a packet that leaves (`outbound`) or arrives; `None` where there are no ports.
+    pub(crate) fn of(protocol: u8, payload: &[u8], outbound: bool) -> Option<Self> {
+        let (source, destination) = match protocol {
+            protocol::TCP | protocol::UDP | protocol::SCTP => {
+                let [a, b, c, d] = *payload.first_chunk::<4>()?;
+                (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
+            }
+            protocol::ICMPV6 => {
+                let message = icmp::Message::parse(payload).ok()?;
+                let identifier = (message.word() >> 16) as u16;
+                match (message.kind(), outbound) {
+                    (icmp::v6::ECHO_REQUEST, true) => (identifier, 0),
+                    (icmp::v6::ECHO_REPLY, false) => (0, identifier),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        let (local, remote) = if outbound { (source, destination) } else { (destination, source) };
+        Some(Self { protocol, local, remote })
+    }
+
+    /// Of the packet that an ICMP error quotes. `outbound` tells which way that packet went.
+    pub(crate) fn of_quoted(quoted: &[u8], outbound: bool) -> Option<Self> {
+        let packet = IpPacket::parse_quoted(quoted).ok()?;
+        Self::of(packet.protocol(), packet.payload(), outbound)
+    }
+}
+
+struct Flow {
+    family: Family,
+    /// The local program has answered, or begun.
+    settled: bool,
+    seen: Instant,
+    /// The last packet offered, until it is settled.
+    offered: Option<Vec<u8>>,
+    resequencer: Option<Resequencer<Vec<u8>>>,
+}
+
+/// The flows of one peer.
+pub(crate) struct Flows {
+    flows: BTreeMap<FlowKey, Flow>,
+    /// When the resequencer of a flow wants to be called.
+    deadlines: BTreeSet<(Instant, FlowKey)>,
+    swept_at: Instant,
+    /// Of flows that are forgotten.
+    past: ResequencerStatistics,
+}
+
+/// What to do with a refusal of the local stack.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is meant: it goes to the peer.
+    Pass,
+    /// It must not reach the peer; there is nothing else to do.
+    Swallow,
+    /// As before, and this IPv6 packet is to be offered as IPv4.
+    OfferAgain(Vec<u8>),
+}
+
+/// What is known of the paths when a packet arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reordering<'a> {
+    /// How long a packet may wait for those before it.
+    pub hold: Duration,
+    /// Paths on which packets may be under way.
+    pub alive: &'a [u16],
+    /// Bytes that may wait per flow.
+    pub capacity: usize,
+}
+
+impl Flows {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            flows: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            swept_at: Instant::ZERO,
+            past: ResequencerStatistics::default(),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// A packet of the local program: it settles the family.
+    pub(crate) fn outbound(&mut self, now: Instant, key: FlowKey, family: Family) {
+        if let Some(flow) = self.entry(now, key, family) {
+            flow.family = family;
+            flow.settled = true;
+            flow.offered = None;
+        }
+    }
+
+    /// The local stack refuses a packet of the peer that it was given as IPv6.
+    pub(crate) fn refused(&mut self, key: FlowKey) -> Refusal {
+        match self.flows.get_mut(&key) {
+            Some(flow) if flow.family == Family::Four => Refusal::Swallow,
+            Some(flow) if !flow.settled => match flow.offered.take() {
+                Some(packet) => {
+                    flow.family = Family::Four;
+                    Refusal::OfferAgain(packet)
+                }
+                None => Refusal::Pass,
+            },
+            _ => Refusal::Pass,
+        }
+    }
+
+    /// The family in which an arriving packet of the flow is delivered, without noting anything.
+    pub(crate) fn family(&self, key: FlowKey) -> Family {
+        self.flows.get(&key).map_or(Family::Six, |flow| flow.family)
+    }
+
+    /// A packet of the peer, `packet` in its IPv6 form, arrived on `path`. Appends to `out` what is to be delivered
+    /// now, in the order and with the family in which it is.
+    pub(crate) fn inbound(
+        &mut self,
+        now: Instant,
+        key: FlowKey,
+        path: PathId,
+        packet: Vec<u8>,
+        reordering: Reordering<'_>,
+        out: &mut Vec<(Family, Vec<u8>)>,
+    ) {
+        let Some(flow) = self.entry(now, key, Family::Six) else {
+            out.push((Family::Six, packet));
+            return;
+        };
+        if !flow.settled && flow.family == Family::Six {
+            flow.offered = Some(packet.clone());
+        }
+        let family = flow.family;
+        let Some(position) = position(key, &packet, path) else {
+            out.push((family, packet));
+            return;
+        };
+        let resequencer = flow.resequencer.get_or_insert_with(|| Resequencer::new(reordering.capacity));
+        let before = resequencer.poll_timeout();
+        let bytes = packet.len();
+        let mut ready = Vec::new();
+        resequencer.offer(now, position, packet, bytes, reordering.hold, reordering.alive, &mut ready);
+        let after = resequencer.poll_timeout();
+        out.extend(ready.into_iter().map(|packet| (family, packet)));
+        self.rearm(key, before, after);
+    }
+
+    /// Appends to `out` what has waited long enough.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, out: &mut Vec<(Family, Vec<u8>)>) {
+        while let Some((deadline, key)) = self.deadlines.first().copied().filter(|(deadline, _)| *deadline <= now) {
+            let Some((family, resequencer)) =
+                self.flows.get_mut(&key).and_then(|flow| flow.resequencer.as_mut().map(|r| (flow.family, r)))
+            else {
+                self.deadlines.remove(&(deadline, key));
+                continue;
+            };
+            let mut ready = Vec::new();
+            resequencer.handle_timeout(now, &mut ready);
+            let after = resequencer.poll_timeout();
+            out.extend(ready.into_iter().map(|packet| (family, packet)));
+            self.rearm(key, Some(deadline), after);
+        }
+    }
+
+    /// When something has waited long enough.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// What the resequencers of all flows, also those gone, have done.
+    pub(crate) fn statistics(&self) -> ResequencerStatistics {
+        let mut sum = self.past;
+        for resequencer in self.flows.values().filter_map(|flow| flow.resequencer.as_ref()) {
+            add(&mut sum, resequencer.statistics());
+        }
+        sum
+    }
+
+    fn rearm(&mut self, key: FlowKey, before: Option<Instant>, after: Option<Instant>) {
+        if before != after {
+            if let Some(before) = before {
+                self.deadlines.remove(&(before, key));
+            }
+            if let Some(after) = after {
+                self.deadlines.insert((after, key));
+            }
+        }
+    }
+
+    /// The flow, new ones with this family; `None` when there are too many.
+    fn entry(&mut self, now: Instant, key: FlowKey, family: Family) -> Option<&mut Flow> {
+        if !self.flows.contains_key(&key) {
+            if now - self.swept_at >= SWEEP_INTERVAL {
+                self.swept_at = now;
+                self.forget(now, FORGET_AFTER);
+                if self.flows.len() >= CAPACITY {
+                    self.forget(now, FORGET_AFTER_WHEN_FULL);
+                }
+            }
+            if self.flows.len() >= CAPACITY {
+                return None;
+            }
+            let flow = Flow { family, settled: false, seen: now, offered: None, resequencer: None };
+            self.flows.insert(key, flow);
+        }
+        let flow = self.flows.get_mut(&key)?;
+        flow.seen = now;
+        Some(flow)
+    }
+
+    fn forget(&mut self, now: Instant, after: Duration) {
+        let past = &mut self.past;
+        self.flows.retain(|_, flow| {
+            // What waits in a resequencer has a deadline much shorter than this: nothing is lost.
+            let keep = now - flow.seen < after;
+            if let (false, Some(resequencer)) = (keep, &flow.resequencer) {
+                add(past, resequencer.statistics());
+            }
+            keep
+        });
+    }
+}
+
+/// Where a TCP segment belongs; `None` for what is not one.
+fn position(key: FlowKey, packet: &[u8], path: PathId) -> Option<Position> {
+    if key.protocol != protocol::TCP {
+        return None;
+    }
+    let packet = IpPacket::parse(packet).ok().filter(|packet| packet.fragment().is_none())?;
+    let segment = tcp::Segment::parse(packet.payload()).ok()?;
+    let flags = segment.flags();
+    let length = u32::try_from(segment.sequence_len()).ok()?;
+    let role = if flags.contains(tcp::Flags::SYN) {
+        Role::Start
+    } else if length > 0 || flags.contains(tcp::Flags::RST) {
+        Role::InSequence
+    } else {
+        Role::Unordered
+    };
+    Some(Position { path: path.0, sequence: segment.seq(), length, role })
+}
+
+fn add(sum: &mut ResequencerStatistics, more: &ResequencerStatistics) {
+    sum.held += more.held;
+    sum.proven_losses += more.proven_losses;
+    sum.expired += more.expired;
+    sum.overflowed += more.overflowed;
+    sum.late += more.late;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv6Addr;
+    use wire::ip::V6Header;
+
+    const NONE: Reordering<'_> = Reordering { hold: Duration::from_millis(30), alive: &[0, 1], capacity: 100_000 };
+
+    fn ms(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn udp(number: u8) -> Vec<u8> {
+        let (a, b) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
+        let mut datagram = Vec::new();
+        wire::udp::emit((a.into(), 7), (b.into(), 80), &[number], &mut datagram).unwrap();
+        let header = V6Header {
+            source: a,
+            destination: b,
+            protocol: protocol::UDP,
+            traffic_class: 0,
+            flow_label: 0,
+            hop_limit: 1,
+        };
+        let mut packet = Vec::new();
+        header.emit(datagram.len(), &mut packet).unwrap();
+        packet.extend(datagram);
+        packet
+    }
+
+    fn key(local: u16) -> FlowKey {
+        FlowKey { protocol: protocol::UDP, local, remote: 7 }
+    }
+
+    fn inbound(flows: &mut Flows, key: FlowKey, packet: Vec<u8>) -> Vec<(Family, Vec<u8>)> {
+        let mut out = Vec::new();
+        flows.inbound(ms(1), key, PathId(0), packet, NONE, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_refused_flow_is_offered_again_as_ipv4_and_stays_that() {
+        let mut flows = Flows::new();
+        assert_eq!(FlowKey::of(protocol::UDP, &udp(1)[40..], false), Some(key(80)));
+        assert_eq!(FlowKey::of_quoted(&udp(1), false), Some(key(80)));
+        assert_eq!(flows.refused(key(80)), Refusal::Pass);
+        assert_eq!(inbound(&mut flows, key(80), udp(1)), [(Family::Six, udp(1))]);
+        assert_eq!(flows.refused(key(80)), Refusal::OfferAgain(udp(1)));
+        assert_eq!(flows.refused(key(80)), Refusal::Swallow);
+        assert_eq!(inbound(&mut flows, key(80), udp(2)), [(Family::Four, udp(2))]);
+        flows.outbound(ms(2), key(80), Family::Four);
+        assert_eq!(inbound(&mut flows, key(80), udp(3)), [(Family::Four, udp(3))]);
+    }
+
+    #[test]
+    fn a_flow_that_the_program_answered_or_began_is_settled() {
+        let mut flows = Flows::new();
+        inbound(&mut flows, key(80), udp(1));
+        flows.outbound(ms(2), key(80), Family::Six);
+        assert_eq!(flows.refused(key(80)), Refusal::Pass);
+        flows.outbound(ms(2), key(81), Family::Four);
+        assert_eq!(flows.family(key(81)), Family::Four);
+        assert_eq!(flows.family(key(82)), Family::Six);
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_forgets_what_is_idle() {
+        let mut flows = Flows::new();
+        for port in 0..5000 {
+            flows.outbound(ms(20_000), key(port), Family::Four);
+        }
+        assert_eq!(flows.len(), CAPACITY);
+        assert_eq!(inbound(&mut flows, key(5000), udp(1)), [(Family::Six, udp(1))]);
+        flows.outbound(ms(60_000), key(5000), Family::Four);
+        assert_eq!(flows.len(), 1);
+        assert_eq!(flows.family(key(5000)), Family::Four);
+        assert_eq!(flows.family(key(0)), Family::Six);
+    }
+}

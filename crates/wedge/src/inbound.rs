@@ -1,0 +1,169 @@
+//! The way in: from an ESP packet to a packet for a program.
+
+use crate::flows::{Family, FlowKey};
+use crate::heartbeat::Beat;
+use crate::outbound::HOP_LIMIT;
+use crate::wedge::Wedge;
+use clock::Instant;
+use hip::Route;
+use hip::esp::OpenError;
+use rand_core::CryptoRng;
+use scheduler::PathId;
+use wire::esp::EspHeader;
+use wire::icmp::{Echo, IcmpError};
+use wire::ip::{IpPacket, V6, V6_HEADER, V6Header, protocol};
+use wire::translate::translate_6_to_4;
+
+/// ESP's next header of a dummy packet (RFC 4303 §2.6).
+const NO_NEXT_HEADER: u8 = 59;
+
+impl Wedge {
+    /// Takes a HIP packet.
+    pub(crate) fn inbound_hip(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, packet: &[u8]) {
+        self.host.handle_packet(now, rng, route, packet);
+        self.drive_host(now, rng);
+    }
+
+    /// Takes an ESP packet.
+    pub(crate) fn inbound_esp(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8]) {
+        let Ok((header, _)) = EspHeader::parse(packet) else {
+            self.counters.short_esp += 1;
+            return;
+        };
+        let Some((index, id)) = self.by_spi.get(&header.spi).copied() else {
+            self.counters.unknown_spi += 1;
+            return;
+        };
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let source = peer.config.hit.address();
+        let Some(path) = peer.path_mut(id) else { return };
+        // The payload lands behind the space for its header.
+        let mut inner = Vec::with_capacity(V6_HEADER + packet.len());
+        inner.resize(V6_HEADER, 0);
+        let next_header = match path.inbound.open(packet, &mut inner) {
+            Ok(next_header) => next_header,
+            Err(error) => {
+                *match error {
+                    OpenError::Short => &mut self.counters.short_esp,
+                    OpenError::UnknownSpi => &mut self.counters.unknown_spi,
+                    OpenError::Replay => &mut self.counters.replayed,
+                    OpenError::BadIcv => &mut self.counters.bad_icv,
+                    OpenError::BadPadding => &mut self.counters.bad_padding,
+                } += 1;
+                return;
+            }
+        };
+        path.received(packet.len());
+        // RFC 8046 §5.4: what is authentic on this SPI shows that the peer is where it was told the SPI.
+        let verified = path.verified;
+        peer.heard(now);
+        if !verified {
+            self.verify(now, rng, index, id);
+        }
+        if next_header == NO_NEXT_HEADER {
+            return;
+        }
+        // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
+        let header = V6Header {
+            source,
+            destination: self.hit.address(),
+            protocol: next_header,
+            traffic_class: 0,
+            flow_label: 0,
+            hop_limit: HOP_LIMIT,
+        };
+        let mut rebuilt = Vec::with_capacity(V6_HEADER);
+        let emitted = header.emit(inner.len().saturating_sub(V6_HEADER), &mut rebuilt);
+        match (emitted, inner.get_mut(..V6_HEADER)) {
+            (Ok(()), Some(space)) if rebuilt.len() == V6_HEADER => space.copy_from_slice(&rebuilt),
+            _ => {
+                self.counters.bad_payload += 1;
+                return;
+            }
+        }
+        self.inbound_packet(now, rng, index, id, inner);
+    }
+
+    /// Appends what has waited long enough to what is to be delivered.
+    pub(crate) fn deliver_due(&mut self, now: Instant, index: usize) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let mut ready = Vec::new();
+        peer.flows.handle_timeout(now, &mut ready);
+        for (family, packet) in ready {
+            self.deliver(index, family, packet);
+        }
+    }
+
+    fn inbound_packet(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, id: PathId, packet: Vec<u8>) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let Ok(view) = V6::parse(&packet) else {
+            self.counters.bad_payload += 1;
+            return;
+        };
+        if view.fragment().is_some() {
+            // Fragments have no counterpart in the other family, and only the first has ports.
+            return self.deliver(index, Family::Six, packet);
+        }
+        if view.protocol() == protocol::ICMPV6 {
+            if let Some((echo, beat)) = Echo::parse(view.payload(), view.src(), view.dst())
+                .and_then(|echo| Some((echo, Beat::parse(echo.data)?)))
+            {
+                return self.inbound_beat(now, rng, index, id, echo, beat);
+            }
+            if let Some(error) = IcmpError::parse(&IpPacket::V6(view)) {
+                let key = FlowKey::of_quoted(error.quoted, true);
+                let family = key.map_or(Family::Six, |key| peer.flows.family(key));
+                return self.deliver(index, family, packet);
+            }
+        }
+        let Some(key) = FlowKey::of(view.protocol(), view.payload(), false) else {
+            return self.deliver(index, Family::Six, packet);
+        };
+        let mut ready = Vec::new();
+        peer.inbound(now, key, id, packet, &mut ready);
+        for (family, packet) in ready {
+            self.deliver(index, family, packet);
+        }
+    }
+
+    /// A heartbeat of the peer is answered on its path, an answer to ours noted.
+    fn inbound_beat(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        index: usize,
+        id: PathId,
+        echo: Echo<'_>,
+        beat: Beat,
+    ) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        if !echo.request {
+            if beat.path == id.0 {
+                peer.answered(now, id, beat.nonce, &mut self.counters, &mut self.events);
+            }
+            return;
+        }
+        self.counters.heartbeats_in += 1;
+        let (from, to) = (self.hit.address(), peer.config.hit.address());
+        let mut message = Vec::new();
+        let (Ok(()), Some(path)) = (echo.reply().emit(from, to, &mut message), peer.path_mut(id)) else { return };
+        if path.send_now(now, protocol::ICMPV6, &message, rng, &mut self.transmit).is_err() {
+            self.counters.exhausted += 1;
+        }
+    }
+
+    /// Hands a packet to the local stack in the family its program speaks.
+    fn deliver(&mut self, index: usize, family: Family, packet: Vec<u8>) {
+        let Some(peer) = self.peers.get(index) else { return };
+        if family == Family::Six {
+            self.deliver.push(packet);
+            return;
+        }
+        let (from, to) = (peer.config.lsi.address(), self.config.lsi.address());
+        let mut translated = Vec::with_capacity(packet.len());
+        match translate_6_to_4(&packet, from, to, &mut translated) {
+            Ok(()) => self.deliver.push(translated),
+            Err(_) => self.counters.bad_payload += 1,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The way out: from a program's IP packet to a path's queue.
+
+use crate::flows::{Family, FlowKey, Refusal};
+use crate::heartbeat::Beat;
+use crate::pacing::Waiting;
+use crate::wedge::Wedge;
+use clock::Instant;
+use rand_core::CryptoRng;
+use std::net::IpAddr;
+use wire::icmp::{self, Echo, IcmpError};
+use wire::ip::{IpPacket, V4, V6, V6_HEADER, V6Header, protocol};
+use wire::translate::{translate_4_to_6, translate_6_to_4};
+use wire::{Hit, Lsi, tcp};
+
+/// Hop limit of packets that this host makes or puts a header on (RFC 7402 leaves it to the receiver).
+pub(crate) const HOP_LIMIT: u8 = 64;
+
+impl Wedge {
+    /// Takes one packet of a program.
+    pub(crate) fn outbound(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8]) {
+        match IpPacket::parse(packet) {
+            Ok(IpPacket::V6(view)) => self.outbound_v6(now, rng, packet, &view),
+            Ok(IpPacket::V4(view)) => self.outbound_v4(now, rng, packet, &view),
+            Err(_) => self.counters.unreadable += 1,
+        }
+    }
+
+    fn outbound_v6(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8], view: &V6<'_>) {
+        let Some(index) = self.by_hit.get(&Hit::from(view.dst())).copied() else {
+            self.counters.no_peer += 1;
+            return self.answer_unreachable(packet);
+        };
+        if Hit::from(view.src()) != self.hit {
+            self.counters.wrong_source += 1;
+            return;
+        }
+        let length = view.extensions().len() + view.payload().len();
+        if length > self.max_payload {
+            return self.answer_too_big(packet);
+        }
+        if self.is_refusal(now, index, view) {
+            return;
+        }
+        // RFC 7402 §3.2, BEET: all after the inner header goes; ESP's next header is what was the inner header's.
+        let (Some(next_header), Some(payload)) = (packet.get(6), packet.get(V6_HEADER..V6_HEADER + length)) else {
+            return;
+        };
+        self.outbound_payload(now, rng, index, *next_header, payload.to_vec());
+    }
+
+    fn outbound_v4(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8], view: &V4<'_>) {
+        let Some(index) = self.by_lsi.get(&Lsi::from(view.dst())).copied() else {
+            self.counters.no_peer += 1;
+            return self.answer_unreachable(packet);
+        };
+        if Lsi::from(view.src()) != self.config.lsi {
+            self.counters.wrong_source += 1;
+            return;
+        }
+        if view.payload().len() > self.max_payload {
+            return self.answer_too_big(packet);
+        }
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let mut translated = Vec::with_capacity(packet.len() + V6_HEADER);
+        let hits = (self.hit.address(), peer.config.hit.address());
+        if translate_4_to_6(packet, hits.0, hits.1, &mut translated).is_err() {
+            self.counters.unreadable += 1;
+            return;
+        }
+        let next_header = translated.get(6).copied().unwrap_or(protocol::TCP);
+        let payload = translated.split_off(V6_HEADER.min(translated.len()));
+        if let Some(key) = FlowKey::of(next_header, &payload, true) {
+            peer.flows.outbound(now, key, Family::Four);
+        }
+        self.outbound_payload(now, rng, index, next_header, payload);
+    }
+
+    /// Whether an IPv6 packet of the local stack refuses a flow that is, or is now offered as, IPv4. Notes whose flow
+    /// the packet is if not.
+    fn is_refusal(&mut self, now: Instant, index: usize, view: &V6<'_>) -> bool {
+        let Some(peer) = self.peers.get_mut(index) else { return false };
+        if view.fragment().is_some_and(|fragment| fragment.offset != 0) {
+            return false;
+        }
+        let error = IcmpError::parse(&IpPacket::V6(*view)).filter(|error| error.is_unreachable(true));
+        let key = match &error {
+            Some(error) => FlowKey::of_quoted(error.quoted, false),
+            None => FlowKey::of(view.protocol(), view.payload(), true),
+        };
+        let Some(key) = key else { return false };
+        let resets = view.protocol() == protocol::TCP
+            && tcp::Segment::parse(view.payload()).is_ok_and(|segment| segment.flags().contains(tcp::Flags::RST));
+        if error.is_none() && !resets {
+            peer.flows.outbound(now, key, Family::Six);
+            return false;
+        }
+        match peer.flows.refused(key) {
+            Refusal::Pass => return false,
+            Refusal::Swallow => {}
+            Refusal::OfferAgain(packet) => {
+                let (from, to) = (peer.config.lsi.address(), self.config.lsi.address());
+                let mut translated = Vec::with_capacity(packet.len());
+                if translate_6_to_4(&packet, from, to, &mut translated).is_ok() {
+                    self.counters.offered_as_ipv4 += 1;
+                    self.deliver.push(translated);
+                }
+            }
+        }
+        self.counters.refusals_swallowed += 1;
+        true
+    }
+
+    /// Sends what follows the inner header to a peer, or has it wait for the association.
+    fn outbound_payload(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        index: usize,
+        next_header: u8,
+        payload: Vec<u8>,
+    ) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let hit = peer.config.hit;
+        if peer.is_lost(now) {
+            self.host.abandon(hit, "nothing has come back from the peer for long");
+            self.drive_host(now, rng);
+        }
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        if peer.is_reachable() {
+            peer.send(now, rng, next_header, payload, &mut self.counters, &mut self.transmit);
+            return;
+        }
+        if !peer.wait(next_header, payload) {
+            self.counters.waiting_full += 1;
+        }
+        if self.host.connect(now, rng, hit).is_err() {
+            self.refuse_waiting(index);
+        }
+        self.drive_host(now, rng);
+    }
+
+    /// Sends what waited for a path.
+    pub(crate) fn flush_waiting(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
+        let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.is_reachable()) else { return };
+        for (next_header, payload) in peer.take_waiting() {
+            peer.send(now, rng, next_header, payload, &mut self.counters, &mut self.transmit);
+        }
+    }
+
+    /// There is no association: tells the programs whose packets waited for it.
+    pub(crate) fn refuse_waiting(&mut self, index: usize) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let waiting = peer.take_waiting();
+        let header = |next_header| V6Header {
+            source: self.hit.address(),
+            destination: peer.config.hit.address(),
+            protocol: next_header,
+            traffic_class: 0,
+            flow_label: 0,
+            hop_limit: HOP_LIMIT,
+        };
+        let (lsi, own_lsi) = (peer.config.lsi.address(), self.config.lsi.address());
+        for (next_header, payload) in waiting {
+            self.counters.no_association += 1;
+            let mut packet = Vec::with_capacity(V6_HEADER + payload.len());
+            if header(next_header).emit(payload.len(), &mut packet).is_err() {
+                continue;
+            }
+            packet.extend_from_slice(&payload);
+            let family = FlowKey::of(next_header, &payload, true).map(|key| peer.flows.family(key));
+            let mut error = Vec::new();
+            let code = icmp::v6::ADDRESS_UNREACHABLE;
+            if icmp::error_v6(&packet, icmp::v6::UNREACHABLE, code, 0, peer.config.hit.address(), &mut error).is_err() {
+                continue;
+            }
+            if family == Some(Family::Four) {
+                let mut translated = Vec::new();
+                if translate_6_to_4(&error, lsi, own_lsi, &mut translated).is_ok() {
+                    self.deliver.push(translated);
+                }
+            } else {
+                self.deliver.push(error);
+            }
+        }
+    }
+
+    /// Sends the heartbeats that are due; packets of paths that died go to the others.
+    pub(crate) fn beat(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
+        let Self { peers, hit, counters, transmit, events, .. } = self;
+        let Some(peer) = peers.get_mut(index) else { return };
+        let (from, to) = (hit.address(), peer.config.hit.address());
+        let beat = |path: &mut crate::path::Path, nonce: u64| {
+            let data = Beat { path: path.id.0, nonce }.emit();
+            let echo = Echo { request: true, identifier: path.id.0, sequence: nonce as u16, data: &data };
+            let mut message = Vec::new();
+            // Neither can fail but for an SA that is used up, and that is counted where data meets it.
+            if echo.emit(from, to, &mut message).is_ok() {
+                let _ = path.send_now(now, protocol::ICMPV6, &message, rng, transmit);
+            }
+        };
+        let stranded = peer.handle_timeout(now, beat, counters, events);
+        self.send_again(now, rng, index, stranded);
+    }
+
+    /// Gives packets that waited for a path to others.
+    pub(crate) fn send_again(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, packets: Vec<Waiting>) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        for Waiting { next_header, payload, .. } in packets {
+            self.counters.rescheduled += 1;
+            peer.send(now, rng, next_header, payload, &mut self.counters, &mut self.transmit);
+        }
+    }
+
+    /// Sends what the paths' queues may send now.
+    pub(crate) fn release(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        for path in &mut peer.paths {
+            if path.release(now, rng, &mut self.transmit).is_err() {
+                self.counters.exhausted += 1;
+            }
+        }
+    }
+
+    fn answer_too_big(&mut self, packet: &[u8]) {
+        self.counters.too_big += 1;
+        let mut answer = Vec::new();
+        let made = match IpPacket::parse(packet).map(|view| view.dst()) {
+            Ok(IpAddr::V6(to)) => icmp::packet_too_big(packet, self.tun_mtu().into(), to, &mut answer),
+            Ok(IpAddr::V4(to)) => icmp::fragmentation_needed(packet, self.lsi_mtu(), to, &mut answer),
+            Err(error) => Err(error),
+        };
+        if made.is_ok() {
+            self.deliver.push(answer);
+        }
+    }
+
+    fn answer_unreachable(&mut self, packet: &[u8]) {
+        let mut answer = Vec::new();
+        let made = match IpPacket::parse(packet).map(|view| view.dst()) {
+            Ok(IpAddr::V6(to)) => icmp::error_v6(packet, icmp::v6::UNREACHABLE, icmp::v6::NO_ROUTE, 0, to, &mut answer),
+            Ok(IpAddr::V4(to)) => {
+                icmp::error_v4(packet, icmp::v4::UNREACHABLE, icmp::v4::HOST_UNREACHABLE, 0, to, &mut answer)
+            }
+            Err(error) => Err(error),
+        };
+        if made.is_ok() {
+            self.deliver.push(answer);
+        }
+    }
+}

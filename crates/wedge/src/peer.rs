@@ -1,0 +1,278 @@
+//! One peer: its paths, its flows, and what waits until there is a path.
+
+use crate::config::PeerConfig;
+use crate::flows::{Family, FlowKey, Flows, Reordering};
+use crate::heartbeat::Change;
+use crate::pacing::Waiting;
+use crate::path::Path;
+use crate::status::{Counters, PeerStatus};
+use crate::{Transmit, WedgeEvent};
+use clock::{Duration, Instant};
+use rand_core::CryptoRng;
+use scheduler::{Decision, FastestPathFirst, PacketMeta, PathId, PathScheduler, PathView};
+use std::collections::VecDeque;
+use wire::ip::protocol;
+use wire::{icmp, tcp};
+
+/// What may wait for the paths, as time: more is dropped, which tells the TCP inside that it has reached their sum. Half
+/// of the least retransmission timer of common TCPs, so that waiting alone never expires it.
+const LONGEST_QUEUE: Duration = Duration::from_millis(100);
+/// And at least so many bytes, for paths slower than ten packets in that time.
+const LEAST_QUEUE: u64 = 16_000;
+/// Packets that wait for the base exchange.
+const WAITING_PACKETS: usize = 256;
+
+/// Besides the difference of the paths, how much longer a packet that arrived early waits for those before it: bursts
+/// and late timers.
+const SLACK: Duration = Duration::from_millis(15);
+/// The longest it waits. Together with [`LONGEST_QUEUE`] below the least retransmission timer.
+const LONGEST_HOLD: Duration = Duration::from_millis(100);
+/// What waits for others fits in here, per flow.
+const HELD_BYTES: usize = 1 << 20;
+
+/// Larger ICMP packets wait with the data.
+const LARGEST_URGENT_ICMP: usize = 256;
+
+/// When nothing at all has come back for so long although packets were sent, the peer has forgotten the association.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
+
+/// A peer.
+pub(crate) struct PeerState {
+    pub config: PeerConfig,
+    pub paths: Vec<Path>,
+    pub flows: Flows,
+    scheduler: FastestPathFirst,
+    views: Vec<PathView>,
+    waiting: VecDeque<(u8, Vec<u8>)>,
+    /// Numbers of the paths on which packets may be under way to us.
+    alive: Vec<u16>,
+    hold: Duration,
+    /// Since when packets were sent and nothing came back.
+    silent_since: Option<Instant>,
+}
+
+impl PeerState {
+    /// Without an association.
+    pub(crate) fn new(config: PeerConfig) -> Self {
+        Self {
+            config,
+            paths: Vec::new(),
+            flows: Flows::new(),
+            scheduler: FastestPathFirst::default(),
+            views: Vec::new(),
+            waiting: VecDeque::new(),
+            alive: Vec::new(),
+            hold: Duration::ZERO,
+            silent_since: None,
+        }
+    }
+
+    /// Whether there is a path to send data on.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.paths.iter().any(|path| path.verified)
+    }
+
+    /// The path of this number.
+    pub(crate) fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.paths.iter_mut().find(|path| path.id == id)
+    }
+
+    /// A packet of a flow arrived on a path; appends to `out` what is to be delivered now.
+    pub(crate) fn inbound(
+        &mut self,
+        now: Instant,
+        key: FlowKey,
+        path: PathId,
+        packet: Vec<u8>,
+        out: &mut Vec<(Family, Vec<u8>)>,
+    ) {
+        let reordering = Reordering { hold: self.hold, alive: &self.alive, capacity: HELD_BYTES };
+        self.flows.inbound(now, key, path, packet, reordering, out);
+    }
+
+    /// Keeps a packet until there is a path; false if there are too many.
+    pub(crate) fn wait(&mut self, next_header: u8, payload: Vec<u8>) -> bool {
+        let fits = self.waiting.len() < WAITING_PACKETS;
+        if fits {
+            self.waiting.push_back((next_header, payload));
+        }
+        fits
+    }
+
+    /// Takes what waits for a path.
+    pub(crate) fn take_waiting(&mut self) -> VecDeque<(u8, Vec<u8>)> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Gives a packet to a path: to its queue, or where nothing may come before it, out.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        next_header: u8,
+        payload: Vec<u8>,
+        counters: &mut Counters,
+        out: &mut Vec<Transmit>,
+    ) {
+        let urgent = is_urgent(next_header, &payload);
+        if !urgent && self.queue_is_full() {
+            counters.queue_full += 1;
+            return;
+        }
+        self.silent_since.get_or_insert(now);
+        // Where no path answers, there is nothing to lose by trying: the peer may be one that answers no echoes.
+        let any_alive = self.paths.iter().any(Path::is_usable);
+        self.views.clear();
+        self.views.extend(
+            self.paths
+                .iter()
+                .map(|path| path.view(if any_alive { path.is_usable() } else { path.verified }, urgent, now)),
+        );
+        let overhead = self.paths.first().map_or(0, |path| path.wire_len(payload.len()));
+        let Decision::Send(id) = self.scheduler.select(&PacketMeta { len: overhead }, &self.views, now) else {
+            counters.no_association += 1;
+            return;
+        };
+        for path in &mut self.paths {
+            path.heartbeat.traffic(now);
+        }
+        let Some(path) = self.path_mut(id) else { return };
+        if urgent {
+            if path.pacer.clear_at() > now + LONGEST_QUEUE {
+                counters.queue_full += 1;
+            } else if path.send_now(now, next_header, &payload, rng, out).is_err() {
+                counters.exhausted += 1;
+            }
+            return;
+        }
+        let wire = path.wire_len(payload.len());
+        path.pacer.push(Waiting { next_header, payload, wire });
+        if path.release(now, rng, out).is_err() {
+            counters.exhausted += 1;
+        }
+    }
+
+    /// Does what is due: heartbeats, packets of the queues, and what has waited long enough to be delivered is left to
+    /// the caller.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        mut beat: impl FnMut(&mut Path, u64),
+        counters: &mut Counters,
+        events: &mut VecDeque<WedgeEvent>,
+    ) -> Vec<Waiting> {
+        let mut stranded = Vec::new();
+        let mut changed = false;
+        for path in self.paths.iter_mut().filter(|path| path.verified) {
+            let Some((nonce, change)) = path.heartbeat.handle_timeout(now) else { continue };
+            counters.heartbeats_out += 1;
+            beat(path, nonce);
+            if change == Some(Change::Died) {
+                changed = true;
+                stranded.extend(path.pacer.take());
+                events.push_back(WedgeEvent::PathDead {
+                    peer: self.config.name.clone(),
+                    path: path.id,
+                    name: path.name.clone(),
+                    route: path.route,
+                });
+            }
+        }
+        if changed {
+            self.refresh();
+        }
+        stranded
+    }
+
+    /// An answer to a heartbeat came on a path.
+    pub(crate) fn answered(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        nonce: u64,
+        counters: &mut Counters,
+        events: &mut VecDeque<WedgeEvent>,
+    ) {
+        let Some(path) = self.path_mut(id) else { return };
+        counters.heartbeats_answered += 1;
+        let change = path.heartbeat.answered(now, nonce);
+        let (name, route) = (path.name.clone(), path.route);
+        if change == Some(Change::Revived) {
+            events.push_back(WedgeEvent::PathAlive { peer: self.config.name.clone(), path: id, name, route });
+        }
+        self.refresh();
+    }
+
+    /// Something authentic came from the peer.
+    pub(crate) fn heard(&mut self, now: Instant) {
+        self.silent_since = None;
+        for path in &mut self.paths {
+            path.heartbeat.traffic(now);
+        }
+    }
+
+    /// Whether the peer seems to have forgotten the association.
+    pub(crate) fn is_lost(&self, now: Instant) -> bool {
+        let none_alive = !self.paths.is_empty() && !self.paths.iter().any(|path| path.heartbeat.is_alive());
+        none_alive && self.silent_since.is_some_and(|since| now - since >= GIVE_UP_AFTER)
+    }
+
+    /// Looks again at which paths there are and how they differ.
+    pub(crate) fn refresh(&mut self) {
+        let any_alive = self.paths.iter().any(Path::is_usable);
+        let in_use = || self.paths.iter().filter(|path| !any_alive || path.is_usable());
+        self.alive = in_use().map(|path| path.id.0).collect();
+        // A path's round-trip time bounds what is between it and another one-way, however unequal its directions are.
+        let rtt = |path: &Path| path.heartbeat.rtt().srtt().unwrap_or(path.way.delay * 2);
+        let longest = in_use().map(rtt).max().unwrap_or_default();
+        let shortest = in_use().map(rtt).min().unwrap_or_default();
+        let variation = in_use().filter_map(|path| path.heartbeat.rtt().rttvar()).max().unwrap_or_default();
+        self.hold = (longest - shortest + variation * 4 + SLACK).min(LONGEST_HOLD);
+    }
+
+    /// Forgets paths and flows' state that belongs to an association.
+    pub(crate) fn disassociate(&mut self) -> Vec<Path> {
+        self.silent_since = None;
+        self.alive.clear();
+        std::mem::take(&mut self.paths)
+    }
+
+    /// A snapshot.
+    pub(crate) fn status(&self, state: String) -> PeerStatus {
+        let statistics = self.flows.statistics();
+        PeerStatus {
+            name: self.config.name.clone(),
+            hit: self.config.hit.to_string(),
+            lsi: self.config.lsi.to_string(),
+            state,
+            flows: self.flows.len(),
+            resequenced: statistics.held,
+            proven_losses: statistics.proven_losses,
+            expired_holes: statistics.expired,
+            paths: self.paths.iter().map(Path::status).collect(),
+        }
+    }
+
+    fn queue_is_full(&self) -> bool {
+        let any_alive = self.paths.iter().any(Path::is_usable);
+        let in_use = || self.paths.iter().filter(|path| if any_alive { path.is_usable() } else { path.verified });
+        let queued: usize = in_use().map(|path| path.pacer.queued()).sum();
+        let rate: u64 = in_use().map(|path| path.pacer.rate()).fold(0, u64::saturating_add);
+        let limit = (rate as f64 / 8.0 * LONGEST_QUEUE.as_secs_f64()) as u64;
+        queued as u64 >= limit.max(LEAST_QUEUE)
+    }
+}
+
+/// Whether a packet goes before data that waits: what other packets wait for. FIN and RST do not, for they come after
+/// data; nor do retransmissions, which look like data.
+fn is_urgent(next_header: u8, payload: &[u8]) -> bool {
+    match next_header {
+        protocol::TCP => tcp::Segment::parse(payload).is_ok_and(|segment| {
+            let flags = segment.flags();
+            let ends = flags.contains(tcp::Flags::FIN) || flags.contains(tcp::Flags::RST);
+            segment.payload_len() == 0 && !ends
+        }),
+        protocol::ICMPV6 => payload.len() <= LARGEST_URGENT_ICMP && icmp::Message::parse(payload).is_ok(),
+        _ => false,
+    }
+}

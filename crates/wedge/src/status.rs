@@ -1,0 +1,209 @@
+//! What can be told about a wedge: a snapshot, and counters.
+
+use serde::Serialize;
+
+/// A snapshot of a wedge.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// This host's identity.
+    pub hit: String,
+    /// This host's LSI.
+    pub lsi: String,
+    /// The peers, in the order of the configuration.
+    pub peers: Vec<PeerStatus>,
+    /// What happened to packets.
+    pub counters: Counters,
+    /// What happened to control packets.
+    pub control: ControlCounters,
+}
+
+/// A snapshot of the association with one peer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PeerStatus {
+    /// What it is called.
+    pub name: String,
+    /// Its identity.
+    pub hit: String,
+    /// Its LSI.
+    pub lsi: String,
+    /// State of the association by RFC 7401 §4.4, in words.
+    pub state: String,
+    /// Flows remembered.
+    pub flows: usize,
+    /// Packets that had to wait for others before them.
+    pub resequenced: u64,
+    /// Holes given up as lost because every path had delivered something younger.
+    pub proven_losses: u64,
+    /// Holes given up because others had waited long enough.
+    pub expired_holes: u64,
+    /// The paths.
+    pub paths: Vec<PathStatus>,
+}
+
+/// A snapshot of one path.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PathStatus {
+    /// Its number.
+    pub id: u16,
+    /// What the local side of it is called.
+    pub name: String,
+    /// This host's locator.
+    pub local: String,
+    /// The peer's locator.
+    pub remote: String,
+    /// Whether it answers heartbeats.
+    pub alive: bool,
+    /// Configured rate in bit/s.
+    pub rate: u64,
+    /// Smoothed round-trip time in milliseconds; absent before the first answer.
+    pub srtt_ms: Option<f64>,
+    /// Bytes of outer IP packets sent, ESP only.
+    pub bytes_out: u64,
+    /// Bytes of outer IP packets received, ESP only.
+    pub bytes_in: u64,
+    /// ESP packets sent.
+    pub packets_out: u64,
+    /// ESP packets received and accepted.
+    pub packets_in: u64,
+    /// Bytes that wait for the path.
+    pub queued: usize,
+}
+
+/// What happened to packets that were not simply carried, and how many were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// IP packets from local programs.
+    pub application_in: u64,
+    /// IP packets to local programs.
+    pub application_out: u64,
+    /// Datagrams and packets from the network.
+    pub network_in: u64,
+    /// Datagrams and packets to the network.
+    pub network_out: u64,
+    /// From a program: not a whole IP packet, or one that cannot be translated.
+    pub unreadable: u64,
+    /// From a program: to an address that is no peer's.
+    pub no_peer: u64,
+    /// From a program: from an address that is not this host's.
+    pub wrong_source: u64,
+    /// From a program: larger than the paths carry; answered with ICMP.
+    pub too_big: u64,
+    /// Dropped: more packets were waiting for the base exchange than may.
+    pub waiting_full: u64,
+    /// Dropped: the base exchange failed, or the association ended.
+    pub no_association: u64,
+    /// Dropped: the paths had more to send than they may.
+    pub queue_full: u64,
+    /// Dropped: no path was alive.
+    pub no_path: u64,
+    /// Dropped: a security association had sent all the packets it may.
+    pub exhausted: u64,
+    /// Moved to another path because theirs died.
+    pub rescheduled: u64,
+    /// From the network: neither HIP nor ESP.
+    pub malformed: u64,
+    /// From the network: ESP of an SPI that is not ours.
+    pub unknown_spi: u64,
+    /// From the network: ESP too short for its suite.
+    pub short_esp: u64,
+    /// From the network: ESP that was received before.
+    pub replayed: u64,
+    /// From the network: ESP with a wrong ICV.
+    pub bad_icv: u64,
+    /// From the network: ESP whose padding is wrong.
+    pub bad_padding: u64,
+    /// From the network: ESP with content that is no packet.
+    pub bad_payload: u64,
+    /// Refusals of the local stack that were followed by IPv4.
+    pub offered_as_ipv4: u64,
+    /// Refusals of the local stack that did not reach the peer.
+    pub refusals_swallowed: u64,
+    /// Heartbeats sent.
+    pub heartbeats_out: u64,
+    /// Heartbeats answered by the peer.
+    pub heartbeats_answered: u64,
+    /// Heartbeats of the peer answered.
+    pub heartbeats_in: u64,
+}
+
+/// Counters of the association side; see [`hip::Counters`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ControlCounters {
+    /// HIP packets handed in.
+    pub packets_in: u64,
+    /// HIP packets handed out.
+    pub packets_out: u64,
+    /// Of those, sent again.
+    pub retransmissions: u64,
+    /// No HIP packet.
+    pub malformed: u64,
+    /// The checksum was wrong.
+    pub bad_checksum: u64,
+    /// For another HIT than ours.
+    pub not_for_us: u64,
+    /// From a host that is not among the peers.
+    pub unknown_peer: u64,
+    /// A packet that the state of the association has no use for.
+    pub unexpected: u64,
+    /// A critical parameter that we do not know.
+    pub unknown_critical: u64,
+    /// A puzzle solution that is wrong or too old.
+    pub bad_puzzle: u64,
+    /// A HIP_MAC that is wrong.
+    pub bad_mac: u64,
+    /// A signature that is wrong, or an identity that does not belong to its HIT.
+    pub bad_signature: u64,
+    /// A Diffie-Hellman value that is not one.
+    pub bad_diffie_hellman: u64,
+    /// A packet that was accepted before.
+    pub replayed: u64,
+    /// No algorithm that both hosts have.
+    pub no_common_algorithm: u64,
+    /// Base exchanges that succeeded.
+    pub established: u64,
+    /// Base exchanges that failed.
+    pub failed: u64,
+}
+
+impl From<hip::Counters> for ControlCounters {
+    fn from(counters: hip::Counters) -> Self {
+        let hip::Counters {
+            packets_in,
+            packets_out,
+            retransmissions,
+            malformed,
+            bad_checksum,
+            not_for_us,
+            unknown_peer,
+            unexpected,
+            unknown_critical,
+            bad_puzzle,
+            bad_mac,
+            bad_signature,
+            bad_diffie_hellman,
+            replayed,
+            no_common_algorithm,
+            established,
+            failed,
+        } = counters;
+        Self {
+            packets_in,
+            packets_out,
+            retransmissions,
+            malformed,
+            bad_checksum,
+            not_for_us,
+            unknown_peer,
+            unexpected,
+            unknown_critical,
+            bad_puzzle,
+            bad_mac,
+            bad_signature,
+            bad_diffie_hellman,
+            replayed,
+            no_common_algorithm,
+            established,
+            failed,
+        }
+    }
+}

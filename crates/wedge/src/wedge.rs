@@ -1,0 +1,350 @@
+//! The host: its peers, the way in and the way out, and what drives them.
+
+use crate::config::{PeerConfig, WedgeConfig};
+use crate::event::WedgeEvent;
+use crate::heartbeat::Heartbeat;
+use crate::pacing::Pacer;
+use crate::path::{Path, Traffic, outer_header};
+use crate::peer::PeerState;
+use crate::status::{Counters, Status};
+use crate::{Datagram, Protocol, Transmit};
+use clock::Instant;
+use hip::identity::HostIdentity;
+use hip::{Host, HostError, Peer};
+use rand_core::CryptoRng;
+use scheduler::PathId;
+use std::collections::{BTreeMap, VecDeque};
+use wire::esp::{Encapsulated, classify, emit_hip_in_udp};
+use wire::ip::{V4_HEADER, V6_HEADER};
+use wire::{Hit, Lsi, Spi};
+
+/// Why a wedge or a peer was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum WedgeError {
+    /// The association side refused its configuration.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// There is nothing to send on.
+    #[error("there is no path; configure at least one")]
+    NoPath,
+    /// Every path needs an address of its own.
+    #[error("the paths {0} and {1} have the same address; give each its own, or leave one out")]
+    SameAddress(String, String),
+    /// A rate of zero.
+    #[error("the rate of path {0} is zero; give what its link carries")]
+    NoRate(String),
+    /// The paths' MTU leaves no room.
+    #[error("the MTU of path {0} leaves no room for packets; 1280 is the least that makes sense")]
+    NoRoom(String),
+}
+
+/// Why [`Wedge::handle_timeout`] wants to be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimerKind {
+    /// The association side: see [`hip::TimerKind`].
+    Control(hip::TimerKind),
+    /// A packet may leave on its path.
+    Pacing,
+    /// A path's heartbeat is due.
+    Heartbeat,
+    /// A packet has waited long enough for those before it.
+    Resequencing,
+}
+
+/// A host with all its associations and the packets that pass through them.
+pub struct Wedge {
+    pub(crate) config: WedgeConfig,
+    pub(crate) host: Host,
+    pub(crate) hit: Hit,
+    /// The largest inner payload: what follows an IPv6 header without extensions.
+    pub(crate) max_payload: usize,
+    pub(crate) peers: Vec<PeerState>,
+    pub(crate) by_hit: BTreeMap<Hit, usize>,
+    pub(crate) by_lsi: BTreeMap<Lsi, usize>,
+    pub(crate) by_spi: BTreeMap<Spi, (usize, PathId)>,
+    pub(crate) counters: Counters,
+    pub(crate) transmit: Vec<Transmit>,
+    pub(crate) deliver: Vec<Vec<u8>>,
+    pub(crate) events: VecDeque<WedgeEvent>,
+}
+
+impl Wedge {
+    /// A host without peers.
+    ///
+    /// # Errors
+    /// [`WedgeError`] for a configuration that cannot work.
+    pub fn new(identity: HostIdentity, config: WedgeConfig, rng: &mut dyn CryptoRng) -> Result<Self, WedgeError> {
+        let max_payload = check(&config)?;
+        let hip =
+            hip::HostConfig { locators: config.paths.iter().map(|path| path.locator).collect(), ..config.hip.clone() };
+        let host = Host::new(identity, hip, rng)?;
+        Ok(Self {
+            hit: host.hit(),
+            config,
+            host,
+            max_payload,
+            peers: Vec::new(),
+            by_hit: BTreeMap::new(),
+            by_lsi: BTreeMap::new(),
+            by_spi: BTreeMap::new(),
+            counters: Counters::default(),
+            transmit: Vec::new(),
+            deliver: Vec::new(),
+            events: VecDeque::new(),
+        })
+    }
+
+    /// Lets a peer in. One of the same HIT is configured anew and keeps its association.
+    pub fn add_peer(&mut self, peer: PeerConfig) {
+        self.host.add_peer(Peer {
+            hit: peer.hit,
+            locators: peer.locators.iter().map(|locator| locator.address).collect(),
+            routes: peer.routes.iter().map(|route| route.route).collect(),
+        });
+        let (hit, lsi) = (peer.hit, peer.lsi);
+        let index = match self.by_hit.get(&hit).and_then(|index| Some((*index, self.peers.get_mut(*index)?))) {
+            Some((index, known)) => {
+                self.by_lsi.retain(|_, other| *other != index);
+                known.config = peer;
+                index
+            }
+            None => {
+                self.peers.push(PeerState::new(peer));
+                self.peers.len() - 1
+            }
+        };
+        self.by_hit.insert(hit, index);
+        self.by_lsi.insert(lsi, index);
+    }
+
+    /// This host's identity.
+    pub fn hit(&self) -> Hit {
+        self.hit
+    }
+
+    /// The largest IPv6 packet, HIT to HIT, that fits all paths: the MTU of the TUN device. In bytes.
+    pub fn tun_mtu(&self) -> u16 {
+        u16::try_from(self.max_payload + V6_HEADER).unwrap_or(u16::MAX)
+    }
+
+    /// The largest IPv4 packet, LSI to LSI, that fits all paths: the MTU of routes to LSIs. In bytes.
+    pub fn lsi_mtu(&self) -> u16 {
+        u16::try_from(self.max_payload + V4_HEADER).unwrap_or(u16::MAX)
+    }
+
+    /// Takes a batch of IP packets from local programs.
+    pub fn handle_application(&mut self, now: Instant, rng: &mut dyn CryptoRng, packets: &[&[u8]]) {
+        for packet in packets {
+            self.counters.application_in += 1;
+            self.outbound(now, rng, packet);
+        }
+        self.drive_host(now, rng);
+    }
+
+    /// Takes a batch of datagrams from the network.
+    pub fn handle_network(&mut self, now: Instant, rng: &mut dyn CryptoRng, datagrams: &[Datagram<'_>]) {
+        for datagram in datagrams {
+            self.counters.network_in += 1;
+            let route = datagram.route;
+            match (datagram.protocol, datagram.payload) {
+                (Protocol::Hip, packet) => self.inbound_hip(now, rng, route, packet),
+                (Protocol::Esp, packet) => self.inbound_esp(now, rng, packet),
+                (Protocol::Udp, content) => match classify(content) {
+                    Encapsulated::Hip(packet) => self.inbound_hip(now, rng, route, packet),
+                    Encapsulated::Esp(packet) => self.inbound_esp(now, rng, packet),
+                    Encapsulated::Keepalive => {}
+                    Encapsulated::Malformed => self.counters.malformed += 1,
+                },
+            }
+        }
+    }
+
+    /// Does what is due. Afterwards the next deadline is later than `now`.
+    pub fn handle_timeout(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        if self.host.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            self.host.handle_timeout(now, rng);
+            self.drive_host(now, rng);
+        }
+        for index in 0..self.peers.len() {
+            self.beat(now, rng, index);
+            self.release(now, rng, index);
+            self.deliver_due(now, index);
+        }
+    }
+
+    /// When [`Wedge::handle_timeout`] is to be called, and why.
+    pub fn poll_timeout(&self) -> Option<(Instant, TimerKind)> {
+        let control = self.host.poll_timeout().map(|(at, kind)| (at, TimerKind::Control(kind)));
+        let paths = self.peers.iter().flat_map(|peer| &peer.paths).filter(|path| path.verified);
+        let beats = paths.clone().map(|path| (path.heartbeat.poll_timeout(), TimerKind::Heartbeat));
+        let pacing = paths.filter_map(|path| Some((path.pacer.poll_timeout()?, TimerKind::Pacing)));
+        let flows = self.peers.iter().filter_map(|peer| Some((peer.flows.poll_timeout()?, TimerKind::Resequencing)));
+        control.into_iter().chain(beats).chain(pacing).chain(flows).min()
+    }
+
+    /// Appends what is to be sent to the network, in order, a batch.
+    pub fn poll_transmit(&mut self, _now: Instant, out: &mut Vec<Transmit>) {
+        self.counters.network_out += self.transmit.len() as u64;
+        out.append(&mut self.transmit);
+    }
+
+    /// Appends the IP packets for local programs, in order, a batch.
+    pub fn poll_deliver(&mut self, out: &mut Vec<Vec<u8>>) {
+        self.counters.application_out += self.deliver.len() as u64;
+        out.append(&mut self.deliver);
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<WedgeEvent> {
+        self.events.pop_front()
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// A snapshot.
+    pub fn status(&self, _now: Instant) -> Status {
+        let states: BTreeMap<Hit, String> =
+            self.host.associations().map(|association| (association.peer, association.state.to_string())).collect();
+        let state = |peer: &PeerState| states.get(&peer.config.hit).cloned().unwrap_or_default();
+        Status {
+            hit: self.hit.to_string(),
+            lsi: self.config.lsi.to_string(),
+            peers: self.peers.iter().map(|peer| peer.status(state(peer))).collect(),
+            counters: self.counters,
+            control: (*self.host.counters()).into(),
+        }
+    }
+
+    /// Closes all associations; some packets are to be sent afterwards, and answers to be waited for a little.
+    pub fn close_all(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        let peers: Vec<Hit> = self.peers.iter().map(|peer| peer.config.hit).collect();
+        for peer in peers {
+            self.host.close(now, rng, peer);
+        }
+        self.drive_host(now, rng);
+    }
+
+    /// Whether any association is left.
+    pub fn is_closed(&self) -> bool {
+        self.peers.iter().all(|peer| peer.paths.is_empty())
+    }
+
+    /// Carries out what the association side asks for.
+    pub(crate) fn drive_host(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        while let Some(event) = self.host.poll_event() {
+            self.handle_event(now, rng, event);
+        }
+        while let Some(control) = self.host.poll_transmit() {
+            let transmit = if control.route.in_udp() {
+                let mut bytes = Vec::with_capacity(control.bytes.len() + 4);
+                emit_hip_in_udp(&control.bytes, &mut bytes);
+                Transmit { route: control.route, protocol: Protocol::Udp, bytes }
+            } else {
+                Transmit { route: control.route, protocol: Protocol::Hip, bytes: control.bytes }
+            };
+            self.transmit.push(transmit);
+        }
+    }
+
+    fn handle_event(&mut self, now: Instant, rng: &mut dyn CryptoRng, event: hip::Event) {
+        use hip::Event::{Closed, Established, Failed, Notified, PathDown, PathUp, PathVerified};
+        let (Established { peer: hit }
+        | PathUp { peer: hit, .. }
+        | PathVerified { peer: hit, .. }
+        | PathDown { peer: hit, .. }
+        | Closed { peer: hit, .. }
+        | Notified { peer: hit, .. }
+        | Failed { peer: hit, .. }) = &event;
+        let Some(index) = self.by_hit.get(hit).copied() else { return };
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let name = peer.config.name.clone();
+        match event {
+            Established { .. } => self.events.push_back(WedgeEvent::Established { peer: name }),
+            PathUp { path: id, route, outbound, inbound, verified, .. } => {
+                let way = self.config.way(&peer.config, route);
+                let local = self.config.paths.iter().find(|path| path.locator.ip() == route.local.ip());
+                let local = local.map_or_else(|| route.local.ip().to_string(), |path| path.name.clone());
+                if self.config.keylog {
+                    let (us, them) = (route.local.ip(), route.remote.ip());
+                    self.events.push_back(WedgeEvent::KeyLog(outbound.keylog_line(us, them)));
+                    self.events.push_back(WedgeEvent::KeyLog(inbound.keylog_line(them, us)));
+                }
+                self.events.push_back(WedgeEvent::PathUp { peer: name, path: id, name: local.clone(), route });
+                self.by_spi.insert(inbound.spi(), (index, id));
+                peer.paths.push(Path {
+                    id,
+                    route,
+                    name: local,
+                    way,
+                    verified,
+                    outbound,
+                    inbound,
+                    pacer: Pacer::new(way.rate),
+                    heartbeat: Heartbeat::new(now, rng.next_u64()),
+                    traffic: Traffic::default(),
+                });
+                peer.refresh();
+                self.flush_waiting(now, rng, index);
+            }
+            PathVerified { path, .. } => self.verify(now, rng, index, path),
+            PathDown { path: id, .. } => {
+                let Some(at) = peer.paths.iter().position(|path| path.id == id) else { return };
+                let mut path = peer.paths.remove(at);
+                peer.refresh();
+                self.by_spi.remove(&path.inbound.spi());
+                self.events.push_back(WedgeEvent::PathDown { peer: name, path: id });
+                let stranded = path.pacer.take().into();
+                self.send_again(now, rng, index, stranded);
+            }
+            Closed { reason, .. } => {
+                for path in peer.disassociate() {
+                    self.by_spi.remove(&path.inbound.spi());
+                }
+                self.events.push_back(WedgeEvent::Closed { peer: name, reason });
+            }
+            Notified { message, .. } => self.events.push_back(WedgeEvent::Notified { peer: name, message }),
+            Failed { reason, .. } => {
+                for path in peer.disassociate() {
+                    self.by_spi.remove(&path.inbound.spi());
+                }
+                self.events.push_back(WedgeEvent::Failed { peer: name, reason });
+                self.refuse_waiting(index);
+            }
+        }
+    }
+
+    /// The peer is known to receive on a path.
+    pub(crate) fn verify(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, id: PathId) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let Some(path) = peer.path_mut(id).filter(|path| !path.verified) else { return };
+        path.verified = true;
+        path.heartbeat.traffic(now);
+        peer.refresh();
+        self.flush_waiting(now, rng, index);
+    }
+}
+
+/// The largest inner payload that fits all paths with any of the suites.
+fn check(config: &WedgeConfig) -> Result<usize, WedgeError> {
+    let mut least = usize::MAX;
+    for (index, path) in config.paths.iter().enumerate() {
+        if path.rate == 0 {
+            return Err(WedgeError::NoRate(path.name.clone()));
+        }
+        if let Some(other) = config.paths.iter().take(index).find(|other| other.locator.ip() == path.locator.ip()) {
+            return Err(WedgeError::SameAddress(other.name.clone(), path.name.clone()));
+        }
+        let header = outer_header(path.locator.is_ipv4(), path.locator.port() != 0);
+        let space = usize::from(path.mtu).saturating_sub(header);
+        let payload = config.hip.esp_suites.iter().map(|suite| suite.max_payload(space)).min().unwrap_or(0);
+        // Below this not even a TCP header with its options and some data fits.
+        if payload < 100 {
+            return Err(WedgeError::NoRoom(path.name.clone()));
+        }
+        least = least.min(payload);
+    }
+    if config.paths.is_empty() { Err(WedgeError::NoPath) } else { Ok(least) }
+}
