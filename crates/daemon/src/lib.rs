@@ -1,4 +1,9 @@
-//! The Sinnet daemon: TUN, sockets, timers, names, control.
+//! The Sinnet daemon: TUN, sockets, timers, names, control. It moves packets between the kernel and [`wedge::Wedge`] and
+//! decides nothing about a protocol.
+//!
+//! It starts with the privileges to create a TUN device and to bind sockets to devices (root, or `CAP_NET_ADMIN` and
+//! `CAP_NET_RAW`, and `CAP_NET_BIND_SERVICE` for names), and gives up all of them before the first packet
+//! ([`privileges`]).
 
 pub mod config;
 pub mod control;
@@ -10,4 +15,9 @@ pub mod links;
 pub mod names;
 pub mod netlink;
 pub mod privileges;
+mod runtime;
+pub mod sockets;
+mod start;
 pub mod time;
+
+pub use start::{UpError, UpOptions, check, up};

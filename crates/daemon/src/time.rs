@@ -30,6 +30,12 @@ fn read() -> std::time::Instant {
     std::time::Instant::now()
 }
 
+/// Seconds since 1970, for the one number that has to grow from start to start (RFC 7401 §5.2.3).
+#[expect(clippy::disallowed_methods, reason = "read once, at the start")]
+pub fn seconds_since_1970() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 /// A generator for keys and nonces, seeded with 256 bits from the operating system. A stream cipher rather than a system
 /// call per number, because every packet of a CBC suite needs an initialisation vector.
 ///

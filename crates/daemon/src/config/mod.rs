@@ -24,11 +24,11 @@
 //! [tun]
 //! name = "sinnet0"
 //! [esp]
-//! suites = ["aes-128-gcm-16", "aes-128-cbc-hmac-sha-256"]   # in order of preference
+//! suites = ["aes-128-gcm-16", "aes-256-cbc-hmac-sha-256", "aes-128-cbc-hmac-sha-256"]   # in order of preference
 //! encapsulation = "udp"           # or "native": protocols 139 and 50
 //! [hip]
-//! groups = ["p-256", "p-384"]     # in order of preference
-//! puzzle = 0                      # difficulty K of the puzzles we set
+//! groups = ["p-384", "p-256"]     # in order of preference
+//! puzzle = 10                     # difficulty K of the puzzles we set
 //! [dns]
 //! enabled = true                  # answer for the names above on the LSI, port 53
 //! ```

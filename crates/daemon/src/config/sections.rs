@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use diagnostic::Diagnostic;
+use hip::HostConfig;
 use hip::dh::Group;
 use hip::esp::EspSuite;
 use wire::{Hit, Lsi};
@@ -53,7 +54,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let peers = file
         .sections("peer", "[[peer]]", &["name", "hit", "lsi", "locators", "routes"])?
         .into_iter()
-        .map(|section| peer(section, &paths, encapsulation, &mut seen))
+        .map(|section| peer(section, &paths, &mut seen))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Config {
         name: name.map(|name| name.value),
@@ -143,7 +144,7 @@ fn device(file: &mut Section<'_>) -> Result<String, Diagnostic> {
 }
 
 fn esp(file: &mut Section<'_>) -> Result<(Vec<EspSuite>, Encapsulation), Diagnostic> {
-    let default_suites = || vec![EspSuite::Aes128Gcm16, EspSuite::Aes128CbcHmacSha256];
+    let default_suites = || HostConfig::default().esp_suites;
     let Some(mut esp) = file.section("esp", "[esp]", &["suites", "encapsulation"])? else {
         return Ok((default_suites(), Encapsulation::Udp));
     };
@@ -153,16 +154,17 @@ fn esp(file: &mut Section<'_>) -> Result<(Vec<EspSuite>, Encapsulation), Diagnos
 }
 
 fn hip(file: &mut Section<'_>) -> Result<(Vec<Group>, u8), Diagnostic> {
-    let default_groups = || vec![Group::P256, Group::P384];
-    let Some(mut hip) = file.section("hip", "[hip]", &["groups", "puzzle"])? else { return Ok((default_groups(), 0)) };
-    let groups = choices(&mut hip, "groups", &GROUPS)?.unwrap_or_else(default_groups);
-    // Each step doubles the peer's work; 2^28 hashes take about a minute.
-    let help = "a number of bits from 0 (no work for the peer) to 28 (about a minute)";
+    let HostConfig { groups, puzzle_difficulty, .. } = HostConfig::default();
+    let Some(mut hip) = file.section("hip", "[hip]", &["groups", "puzzle"])? else {
+        return Ok((groups, puzzle_difficulty));
+    };
+    let groups = choices(&mut hip, "groups", &GROUPS)?.unwrap_or(groups);
+    let help = "a number of bits from 0 (no work for the peer) to 22 (seconds); each bit doubles it";
     let puzzle = hip.number::<u8>("puzzle", help)?;
-    if let Some(puzzle) = puzzle.as_ref().filter(|puzzle| puzzle.value > 28) {
+    if let Some(puzzle) = puzzle.as_ref().filter(|puzzle| puzzle.value > HostConfig::MAX_DIFFICULTY) {
         return Err(hip.source().error(&puzzle.span, "no peer would solve such a puzzle in time", help));
     }
-    Ok((groups, puzzle.map_or(0, |puzzle| puzzle.value)))
+    Ok((groups, puzzle.map_or(puzzle_difficulty, |puzzle| puzzle.value)))
 }
 
 /// What may be there once only, among this host and its peers.
@@ -208,7 +210,6 @@ impl Seen {
 fn peer(
     mut section: Section<'_>,
     paths: &[PathConfig],
-    encapsulation: Encapsulation,
     seen: &mut Seen,
 ) -> Result<PeerConfig, Diagnostic> {
     let source = section.source();
@@ -235,7 +236,7 @@ fn peer(
             let message = format!("the peer \"{}\" has the address {} twice", name.value, locator.address);
             return Err(source.error(&span, message, "name each address once"));
         }
-        reachable(source, &span, locator.address, paths, encapsulation)?;
+        reachable(source, &span, locator.address, paths)?;
         locators.push(locator);
     }
     let help = "as in routes = [{ from = \"dsl\", to = \"198.51.100.7\" }]";
@@ -252,7 +253,6 @@ fn reachable(
     span: &std::ops::Range<usize>,
     to: IpAddr,
     paths: &[PathConfig],
-    _: Encapsulation,
 ) -> Result<(), Diagnostic> {
     if paths.iter().any(|path| path.address.is_none_or(|from| from.is_ipv4() == to.is_ipv4())) {
         return Ok(());

@@ -1,0 +1,279 @@
+//! The loop: waits for packets, questions, signals and the next deadline, and moves what comes between the kernel and
+//! [`wedge::Wedge`], in batches. One thread; it decides nothing about a protocol.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+
+use clock::{Duration, Instant};
+use rand_chacha::ChaCha20Rng;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use serde::Serialize;
+use serde_json::json;
+use wedge::{Wedge, WedgeEvent};
+
+use crate::control::{Control, Request};
+use crate::device::Device;
+use crate::keylog::KeyLog;
+use crate::names::Responder;
+use crate::sockets::{PathSocket, Received};
+use crate::time::Clock;
+
+/// Trains of packets taken from the TUN device before the network has its turn.
+const TRAINS: usize = 16;
+/// How long an ending daemon waits for its peers to agree (RFC 7401 §4.4.4 would wait longer; who presses Ctrl-C does not).
+const FAREWELL: Duration = Duration::from_millis(700);
+
+/// Everything that runs.
+pub(crate) struct Runtime {
+    pub(crate) clock: Clock,
+    pub(crate) random: ChaCha20Rng,
+    pub(crate) wedge: Wedge,
+    pub(crate) device: Device,
+    /// The device's name.
+    pub(crate) name: String,
+    pub(crate) sockets: Vec<PathSocket>,
+    pub(crate) responder: Option<Responder>,
+    pub(crate) control: Control,
+    /// Readable once a signal asks us to end.
+    pub(crate) signals: UnixStream,
+    pub(crate) keylog: Option<KeyLog>,
+}
+
+/// What the loop keeps between its turns.
+#[derive(Default)]
+struct Buffers {
+    scratch: Vec<u8>,
+    received: Received,
+    packets: Packets,
+    transmit: Vec<wedge::Transmit>,
+    deliver: Vec<Vec<u8>>,
+    /// The names of the peers with an association.
+    associated: BTreeSet<String>,
+}
+
+/// Packets one after the other in one buffer.
+#[derive(Default)]
+struct Packets {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Packets {
+    fn push(&mut self, packet: &[u8]) {
+        self.bytes.extend_from_slice(packet);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn slices(&self) -> Vec<&[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| self.bytes.get(start..*end).unwrap_or_default()).collect()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+/// What can be done without waiting.
+struct Ready {
+    signals: bool,
+    control: bool,
+    responder: bool,
+    device: bool,
+    /// In the order of [`Runtime::sockets`]: readable, writable.
+    sockets: Vec<(bool, bool)>,
+}
+
+impl Runtime {
+    /// Runs until a signal or a request ends it, and says good-bye to the peers.
+    ///
+    /// # Errors
+    /// Where the kernel takes the TUN device away or cannot wait.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut buffers = Buffers { scratch: PathSocket::scratch(), ..Buffers::default() };
+        let mut end: Option<Instant> = None;
+        loop {
+            self.flush(&mut buffers)?;
+            let now = self.clock.now();
+            if end.is_some_and(|end| end <= now || buffers.associated.is_empty()) {
+                tracing::info!("ended");
+                return Ok(());
+            }
+            let ready = self.wait(now, end)?;
+            self.packets(&ready, &mut buffers)?;
+            if ready.responder {
+                self.responder.iter().for_each(Responder::turn);
+            }
+            let mut stop = ready.signals && self.signalled();
+            if ready.control {
+                stop |= self.controlled();
+            }
+            if stop && end.is_none() {
+                tracing::info!("ending: closing {} associations", buffers.associated.len());
+                let now = self.clock.now();
+                self.wedge.close_all(now, &mut self.random);
+                end = Some(now + FAREWELL);
+            }
+        }
+    }
+
+    /// Waits for anything to do, at most until the next deadline, to the nanosecond as far as the kernel's timers go.
+    fn wait(&self, now: Instant, end: Option<Instant>) -> io::Result<Ready> {
+        let blocked = self.sockets.iter().any(PathSocket::is_blocked);
+        let mut fds = Vec::with_capacity(8 + self.sockets.len());
+        fds.push(PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN));
+        // While a socket is full, the programs wait too: their packets stay in the device's queue.
+        let device = if blocked { PollFlags::empty() } else { PollFlags::IN };
+        fds.push(PollFd::from_borrowed_fd(self.device.as_fd(), device));
+        for socket in &self.sockets {
+            let flags = if socket.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            fds.push(PollFd::from_borrowed_fd(socket.as_fd(), flags));
+        }
+        let responder = fds.len();
+        fds.extend(self.responder.iter().map(|responder| PollFd::from_borrowed_fd(responder.as_fd(), PollFlags::IN)));
+        let control = fds.len();
+        fds.extend(self.control.interests().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
+
+        let deadline = [self.wedge.poll_timeout().map(|(deadline, _)| deadline), end].into_iter().flatten().min();
+        let timeout = deadline.map(|deadline| {
+            let left = deadline.saturating_since(now).as_nanos();
+            // Both parts fit: 584 years in seconds, and less than a second.
+            Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ }
+        });
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Errors and hang-ups count as readable: reading tells what happened.
+        let seen = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let readable = |fd: &PollFd<'_>| !fd.revents().difference(PollFlags::OUT).is_empty();
+        let any = |range: std::ops::Range<usize>| fds.get(range).unwrap_or_default().iter().any(seen);
+        let path_sockets = fds.get(2..responder).unwrap_or_default();
+        Ok(Ready {
+            signals: any(0..1),
+            device: any(1..2) && !blocked,
+            sockets: path_sockets.iter().map(|fd| (readable(fd), fd.revents().contains(PollFlags::OUT))).collect(),
+            responder: any(responder..control),
+            control: any(control..fds.len()),
+        })
+    }
+
+    /// Everything that has to do with packets and deadlines.
+    fn packets(&mut self, ready: &Ready, buffers: &mut Buffers) -> io::Result<()> {
+        buffers.received.clear();
+        for (socket, (readable, writable)) in self.sockets.iter_mut().zip(&ready.sockets) {
+            if *writable {
+                socket.flush();
+            }
+            if *readable {
+                // What a socket complains about is a path's trouble, not ours.
+                if let Err(error) = socket.receive(&mut buffers.scratch, &mut buffers.received) {
+                    tracing::debug!(%error, "receiving");
+                }
+            }
+        }
+        let now = self.clock.now();
+        if !buffers.received.is_empty() {
+            self.wedge.handle_network(now, &mut self.random, &buffers.received.datagrams());
+        }
+        if ready.device {
+            buffers.packets.clear();
+            for _ in 0..TRAINS {
+                if !self.device.receive(|packet| buffers.packets.push(packet))? {
+                    break;
+                }
+            }
+            self.wedge.handle_application(now, &mut self.random, &buffers.packets.slices());
+        }
+        if self.wedge.poll_timeout().is_some_and(|(deadline, _)| deadline <= now) {
+            self.wedge.handle_timeout(now, &mut self.random);
+        }
+        Ok(())
+    }
+
+    /// Takes out of the wedge what has come of it.
+    fn flush(&mut self, buffers: &mut Buffers) -> io::Result<()> {
+        while let Some(event) = self.wedge.poll_event() {
+            self.tell(event, &mut buffers.associated);
+        }
+        self.wedge.poll_transmit(self.clock.now(), &mut buffers.transmit);
+        for packet in buffers.transmit.drain(..) {
+            let socket = self.sockets.iter_mut().find(|socket| socket.serves(packet.route.local, packet.protocol));
+            match socket {
+                Some(socket) => socket.send(packet),
+                None => tracing::debug!(local = %packet.route.local, "a packet for a path that is not there"),
+            }
+        }
+        self.wedge.poll_deliver(&mut buffers.deliver);
+        if let Err(error) = self.device.deliver(&mut buffers.deliver) {
+            // A packet that the kernel does not like; or the interface is down, which a person did and can undo.
+            tracing::debug!(%error, "delivering");
+            buffers.deliver.clear();
+        }
+        Ok(())
+    }
+
+    fn signalled(&mut self) -> bool {
+        let mut bytes = [0; 16];
+        self.signals.read(&mut bytes).is_ok_and(|length| length > 0)
+    }
+
+    fn controlled(&mut self) -> bool {
+        let mut stop = false;
+        let now = self.clock.now();
+        let (wedge, name, sockets) = (&self.wedge, &self.name, &self.sockets);
+        self.control.turn(|request| match request {
+            Request::Status => json!(Report {
+                ready: true,
+                device: name,
+                unsent: sockets.iter().map(PathSocket::lost).sum(),
+                status: wedge.status(now),
+            }),
+            Request::Down => {
+                stop = true;
+                json!({"ok": true})
+            }
+        });
+        stop
+    }
+
+    fn tell(&mut self, event: WedgeEvent, associated: &mut BTreeSet<String>) {
+        match &event {
+            WedgeEvent::KeyLog(line) => {
+                // Never to the log: the line holds keys.
+                if let Some(Err(error)) = self.keylog.as_mut().map(|keylog| keylog.append(line)) {
+                    tracing::warn!(%error, "the key log cannot be written and is closed");
+                    self.keylog = None;
+                }
+                return;
+            }
+            WedgeEvent::Established { peer } => {
+                associated.insert(peer.clone());
+            }
+            WedgeEvent::Closed { peer, .. } | WedgeEvent::Failed { peer, .. } => {
+                associated.remove(peer);
+            }
+            _ => {}
+        }
+        match event {
+            WedgeEvent::PathDead { .. } | WedgeEvent::PathDown { .. } | WedgeEvent::Failed { .. } => {
+                tracing::warn!("{event}");
+            }
+            _ => tracing::info!("{event}"),
+        }
+    }
+}
+
+/// The answer to the question for the state.
+#[derive(Serialize)]
+struct Report<'a> {
+    ready: bool,
+    device: &'a str,
+    /// Packets that the kernel did not take.
+    unsent: u64,
+    #[serde(flatten)]
+    status: wedge::Status,
+}

@@ -1,0 +1,248 @@
+//! From a configuration file to a running daemon: everything that needs privileges, then giving them up, then the loop.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use diagnostic::Diagnostic;
+use hip::identity::HostIdentity;
+use hip::{HostConfig, Route};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Protocol, Wedge, WedgeConfig};
+use wire::Lsi;
+
+use crate::config::{self, Config, Encapsulation};
+use crate::control::{self, Control};
+use crate::device::{Device, DeviceConfig};
+use crate::dns::Names;
+use crate::keylog::KeyLog;
+use crate::links::{self, Link};
+use crate::names::Responder;
+use crate::runtime::Runtime;
+use crate::sockets::PathSocket;
+use crate::time::{self, Clock};
+use crate::{netlink, privileges};
+
+/// What the command line adds to the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct UpOptions {
+    /// Where the control socket shall be; wins over the configuration.
+    pub control: Option<PathBuf>,
+    /// Where to write the keys of the security associations, in the format that Wireshark loads.
+    pub esp_keylog: Option<PathBuf>,
+}
+
+/// Why a daemon did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    /// The configuration file cannot be read.
+    #[error("the configuration {path} cannot be read: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Configuration(Box<Diagnostic>),
+    /// The system did not give what is needed; the sentence says what to do.
+    #[error("{0}")]
+    Setup(String),
+    /// The loop ended.
+    #[error("the daemon had to end: {0}")]
+    Loop(#[from] io::Error),
+}
+
+impl From<Diagnostic> for UpError {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Configuration(Box::new(diagnostic))
+    }
+}
+
+/// A configuration with its key.
+struct Loaded {
+    config: Config,
+    identity: HostIdentity,
+}
+
+/// Reads the configuration at `path` and the key it names, and nothing else: a sentence that says what it is for.
+///
+/// # Errors
+/// What is wrong with the file or the key.
+pub fn check(path: &Path) -> Result<String, UpError> {
+    let Loaded { config, identity } = load(path)?;
+    Ok(format!("{} paths, {} peers, HIT {}", config.paths.len(), config.peers.len(), identity.hit()))
+}
+
+/// Runs a daemon with the configuration at `path` until SIGINT, SIGTERM, SIGHUP or a request ends it.
+///
+/// # Errors
+/// [`UpError`], with a sentence that says what to do.
+pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
+    let Loaded { config, identity } = load(path)?;
+    let clock = Clock::start();
+    let mut random = time::random().map_err(|error| UpError::Setup(format!("no randomness: {error}")))?;
+    let interfaces = netlink::interfaces().map_err(|error| UpError::Setup(format!("asking for the interfaces: {error}")))?;
+    let links = links::resolve(&config, &interfaces)?;
+    let hit = identity.hit();
+    let (lsi, peer_lsis) = config.assign_lsis(hit);
+
+    // The control socket first: it also keeps a second daemon from starting.
+    let control_path = options.control.as_ref().or(config.control.as_ref()).map_or(Path::new(control::DEFAULT_PATH), |path| path);
+    let control = Control::listen(control_path).map_err(|error| control_failure(control_path, &error))?;
+    let keylog = options.esp_keylog.as_deref().map(open_keylog).transpose()?;
+
+    let wedge_config = WedgeConfig {
+        hip: HostConfig {
+            esp_suites: config.esp_suites.clone(),
+            groups: config.groups.clone(),
+            puzzle_difficulty: config.puzzle_difficulty,
+            first_generation: time::seconds_since_1970(),
+            ..HostConfig::default()
+        },
+        lsi,
+        paths: links.iter().map(|link| local_path(&config, link)).collect(),
+        keylog: keylog.is_some(),
+    };
+    let mut wedge = Wedge::new(identity, wedge_config, &mut random)
+        .map_err(|error| UpError::Setup(format!("this configuration cannot work: {error}")))?;
+    for (peer, lsi) in config.peers.iter().zip(&peer_lsis) {
+        wedge.add_peer(peer_config(&config, peer, *lsi, &links));
+    }
+
+    let sockets = open_sockets(&config, &links)?;
+    let device_config =
+        DeviceConfig { name: config.device.clone(), hit, lsi, mtu: wedge.tun_mtu(), lsi_mtu: wedge.lsi_mtu() };
+    let device = Device::open(&device_config).map_err(|error| device_failure(&config.device, &error))?;
+    let responder = if config.dns { respond(&config, hit, lsi, &peer_lsis) } else { None };
+    let signals = signals().map_err(|error| UpError::Setup(format!("catching signals: {error}")))?;
+    privileges::drop_all().map_err(|error| UpError::Setup(format!("giving up privileges: {error}")))?;
+
+    tracing::info!(
+        %hit, %lsi, device = config.device, mtu = device_config.mtu, control = %control_path.display(),
+        "ready"
+    );
+    let name = config.device;
+    let runtime = Runtime { clock, random, wedge, device, name, sockets, responder, control, signals, keylog };
+    Ok(runtime.run()?)
+}
+
+fn load(path: &Path) -> Result<Loaded, UpError> {
+    let text = std::fs::read_to_string(path).map_err(|source| UpError::Unreadable { path: path.to_owned(), source })?;
+    let config = config::parse(&text, &path.display().to_string())?;
+    let identity = config.read_identity(path.parent().unwrap_or(Path::new("")))?;
+    Ok(Loaded { config, identity })
+}
+
+/// A locator as [`Route`] has it: the port says how packets travel.
+fn locator(config: &Config, address: IpAddr) -> SocketAddr {
+    let port = match config.encapsulation {
+        Encapsulation::Udp => hip::UDP_PORT,
+        Encapsulation::Native => 0,
+    };
+    SocketAddr::new(address, port)
+}
+
+fn local_path(config: &Config, link: &Link) -> LocalPath {
+    LocalPath {
+        name: link.name.clone(),
+        locator: locator(config, link.address),
+        rate: link.rate,
+        delay: link.delay,
+        mtu: link.mtu,
+    }
+}
+
+fn peer_config(config: &Config, peer: &config::PeerConfig, lsi: Lsi, links: &[Link]) -> PeerConfig {
+    let routes = peer.routes.iter().filter_map(|route| {
+        let local = locator(config, links.get(route.from)?.address);
+        let route_config = *route;
+        let route = Route { local, remote: locator(config, route.to) };
+        Some(PeerRoute { route, rate: route_config.rate, delay: route_config.delay })
+    });
+    let locators = peer.locators.iter().map(|known| PeerLocator {
+        address: locator(config, known.address),
+        rate: known.rate,
+        delay: known.delay,
+    });
+    PeerConfig { name: peer.name.clone(), hit: peer.hit, lsi, locators: locators.collect(), routes: routes.collect() }
+}
+
+fn open_sockets(config: &Config, links: &[Link]) -> Result<Vec<PathSocket>, UpError> {
+    let protocols: &[Protocol] = match config.encapsulation {
+        Encapsulation::Udp => &[Protocol::Udp],
+        Encapsulation::Native => &[Protocol::Hip, Protocol::Esp],
+    };
+    let mut sockets = Vec::new();
+    for link in links {
+        for protocol in protocols {
+            let local = locator(config, link.address);
+            let socket = PathSocket::open(local, *protocol, link.device.as_deref());
+            sockets.push(socket.map_err(|error| socket_failure(link, local, &error))?);
+        }
+    }
+    Ok(sockets)
+}
+
+/// A daemon without names is of use, so this is not an error.
+fn respond(config: &Config, hit: wire::Hit, lsi: Lsi, peer_lsis: &[Lsi]) -> Option<Responder> {
+    let mut names = Names::default();
+    let own = config.name.iter().map(|name| (name, hit, lsi));
+    let peers = config.peers.iter().zip(peer_lsis).map(|(peer, lsi)| (&peer.name, peer.hit, *lsi));
+    for (name, hit, lsi) in own.chain(peers) {
+        if let Err(error) = names.add(name, hit, lsi) {
+            tracing::warn!("{error}");
+        }
+    }
+    match Responder::listen(lsi, names) {
+        Ok(responder) => Some(responder),
+        Err(error) => {
+            tracing::warn!(%error, "no names: port 53 of {lsi} is not free; enabled = false in [dns] says that this is meant");
+            None
+        }
+    }
+}
+
+/// A stream that becomes readable when a signal asks the daemon to end.
+fn signals() -> io::Result<UnixStream> {
+    let (readable, writable) = UnixStream::pair()?;
+    readable.set_nonblocking(true)?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::low_level::pipe::register(signal, writable.try_clone()?)?;
+    }
+    Ok(readable)
+}
+
+fn open_keylog(path: &Path) -> Result<KeyLog, UpError> {
+    KeyLog::open(path).map_err(|error| UpError::Setup(format!("the key log {} cannot be opened: {error}", path.display())))
+}
+
+fn control_failure(path: &Path, error: &io::Error) -> UpError {
+    let remedy = match error.kind() {
+        io::ErrorKind::AddrInUse => "`sinnet down` ends it, or --control PATH lets this one stand beside it",
+        io::ErrorKind::PermissionDenied => "start as root, or choose another place with --control PATH",
+        _ => "--control PATH chooses another place",
+    };
+    UpError::Setup(format!("the control socket {} cannot be used: {error}; {remedy}", path.display()))
+}
+
+fn socket_failure(link: &Link, local: SocketAddr, error: &io::Error) -> UpError {
+    let remedy = match error.kind() {
+        io::ErrorKind::AddrInUse => "; another program has the port: is another Sinnet running?",
+        io::ErrorKind::PermissionDenied => "; this needs root or CAP_NET_RAW: try sudo",
+        _ => "",
+    };
+    UpError::Setup(format!("the path \"{}\" cannot use {local}: {error}{remedy}", link.name))
+}
+
+fn device_failure(name: &str, error: &io::Error) -> UpError {
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => "; this needs root or CAP_NET_ADMIN: try sudo",
+        io::ErrorKind::NotFound => "; the kernel has no TUN devices: `sudo modprobe tun` may help",
+        io::ErrorKind::ResourceBusy => "; another program has it: choose another name in [tun]",
+        _ => "",
+    };
+    UpError::Setup(format!("the TUN device {name} cannot be set up: {error}{remedy}"))
+}
