@@ -1,3 +1,43 @@
 //! The program `sinnet`: reads the command line and calls the rooms.
 
-fn main() {}
+mod commands;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use commands::{Failure, down, keygen, status, up};
+
+/// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
+#[derive(Debug, Parser)]
+#[command(name = "sinnet", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Keygen(keygen::Arguments),
+    Up(up::Arguments),
+    Status(status::Arguments),
+    Down(down::Arguments),
+}
+
+fn main() -> ExitCode {
+    // clap ends the program itself, with 2, where the command line is wrong.
+    let result = match Arguments::parse().command {
+        Command::Keygen(arguments) => keygen::run(&arguments),
+        Command::Up(arguments) => up::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Down(arguments) => down::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { message, exit }) => {
+            output::error(&message);
+            ExitCode::from(exit)
+        }
+    }
+}

@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use hip::identity::{Algorithm, HostIdentity};
+pub use hip::identity::Algorithm;
+use hip::identity::HostIdentity;
 use wire::Hit;
 
 /// Why no key was made.
