@@ -111,7 +111,11 @@ mod tests {
     #[test]
     fn cbc_of_sp_800_38a() {
         for (cipher, key, second) in [
-            (HipCipher::Aes128Cbc, "2b7e151628aed2a6abf7158809cf4f3c", "7649abac8119b246cee98e9b12e9197d5086cb9b507219ee95db113a917678b2"),
+            (
+                HipCipher::Aes128Cbc,
+                "2b7e151628aed2a6abf7158809cf4f3c",
+                "7649abac8119b246cee98e9b12e9197d5086cb9b507219ee95db113a917678b2",
+            ),
             (
                 HipCipher::Aes256Cbc,
                 "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",

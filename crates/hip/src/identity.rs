@@ -272,8 +272,9 @@ impl PublicIdentity {
             PublicKey::P256(key) => ecdsa_p256::Signature::from_slice(signature).and_then(|signature| {
                 key.verify_digest(sha384, &signature).or_else(|_| key.verify_digest(sha256, &signature))
             }),
-            PublicKey::P384(key) => ecdsa_p384::Signature::from_slice(signature)
-                .and_then(|signature| key.verify_digest(sha384, &signature)),
+            PublicKey::P384(key) => {
+                ecdsa_p384::Signature::from_slice(signature).and_then(|signature| key.verify_digest(sha384, &signature))
+            }
         }
         .map_err(|_| BadSignature)
     }
@@ -380,4 +381,76 @@ fn private_key_block(pem: &str) -> Result<(&'static str, &str), IdentityError> {
         .min()
         .map(|(start, label)| (label, &pem[start..]))
         .ok_or(IdentityError::NoPrivateKey)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand_chacha::ChaCha20Rng;
+    use rand_core::SeedableRng;
+
+    fn p384() -> PublicIdentity {
+        HostIdentity::generate(Algorithm::EcdsaP384, &mut ChaCha20Rng::seed_from_u64(1)).unwrap().public().clone()
+    }
+
+    #[test]
+    fn an_identity_has_one_encoding() {
+        let identity = p384();
+        let encoded = identity.encoded();
+        let (x, y) = encoded[3..].split_at(48);
+        // SEC1 §2.3.3: the same point compressed.
+        let compressed = [&encoded[..2], &[2 + (y[47] & 1)], x].concat();
+        assert_eq!(PublicIdentity::from_wire(ALGORITHM_ECDSA, &compressed), Err(IdentityError::BadPublicKey));
+        // The identity element.
+        assert_eq!(PublicIdentity::from_wire(ALGORITHM_ECDSA, &[0, 2, 0]), Err(IdentityError::BadPublicKey));
+        let unknown = [&[0, 3], &encoded[2..]].concat();
+        assert_eq!(
+            PublicIdentity::from_wire(ALGORITHM_ECDSA, &unknown),
+            Err(IdentityError::UnknownAlgorithm { number: 3 })
+        );
+        assert_eq!(PublicIdentity::from_wire(3, encoded), Err(IdentityError::UnknownAlgorithm { number: 3 }));
+
+        let rsa = |exponent: &[u8], modulus: &[u8]| {
+            let len = u8::try_from(exponent.len()).unwrap();
+            PublicIdentity::from_wire(ALGORITHM_RSA, &[&[len], exponent, modulus].concat())
+        };
+        let modulus = [0xff; 256];
+        assert!(rsa(&[1, 0, 1], &modulus).is_ok());
+        assert_eq!(rsa(&[0, 1, 0, 1], &modulus), Err(IdentityError::BadPublicKey), "leading zero of e");
+        assert_eq!(
+            rsa(&[1, 0, 1], &[&[0], &modulus[..]].concat()),
+            Err(IdentityError::BadPublicKey),
+            "leading zero of n"
+        );
+        assert_eq!(rsa(&[1, 0, 1], &modulus[..128]), Err(IdentityError::RsaSize { bits: 1024 }));
+        assert!(matches!(rsa(&[1, 0, 1], &[0xff; 1000]), Err(IdentityError::RsaSize { .. })));
+        assert_eq!(rsa(&[1, 0, 1], &[]), Err(IdentityError::RsaSize { bits: 0 }));
+        assert!(rsa(&[1], &modulus).is_err(), "e = 1");
+        assert!(rsa(&[], &modulus).is_err());
+        let even = [0xfe; 256];
+        assert!(rsa(&[1, 0, 1], &even).is_err(), "an even modulus");
+        // RFC 3110's long form of a short length is another encoding of the same key.
+        let long = [&[0, 0, 3, 1, 0, 1][..], &modulus].concat();
+        assert_eq!(PublicIdentity::from_wire(ALGORITHM_RSA, &long), Err(IdentityError::BadPublicKey));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_host_identity_or_refused(algorithm in 4u16..9, bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            if let Ok(identity) = PublicIdentity::from_wire(algorithm, &bytes) {
+                prop_assert_eq!(identity.encoded(), &bytes[..]);
+            }
+        }
+
+        #[test]
+        fn any_signature_is_refused(message: Vec<u8>, signature in prop::collection::vec(any::<u8>(), 90..100)) {
+            prop_assert_eq!(p384().verify(&message, &signature), Err(BadSignature));
+        }
+
+        #[test]
+        fn any_text_is_a_key_or_refused(text in "(-----BEGIN (EC |RSA |)PRIVATE KEY-----\n)?[A-Za-z0-9+/=\n]{0,100}") {
+            prop_assert!(HostIdentity::from_pem(&text).is_err());
+        }
+    }
 }

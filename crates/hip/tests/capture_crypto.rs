@@ -147,8 +147,11 @@ struct Exchange {
 
 impl Exchange {
     fn of_capture() -> Self {
-        let packets: Vec<HipPacket> =
-            capture().into_iter().filter(|packet| packet.protocol == 139).map(|packet| HipPacket(packet.payload)).collect();
+        let packets: Vec<HipPacket> = capture()
+            .into_iter()
+            .filter(|packet| packet.protocol == 139)
+            .map(|packet| HipPacket(packet.payload))
+            .collect();
         assert_eq!(packets[..4].iter().map(HipPacket::kind).collect::<Vec<_>>(), [I1, R1, I2, R2]);
         let (hit_i, hit_r) = (packets[2].sender(), packets[2].receiver());
         let rhash = Rhash::of_hit(&hit_r).unwrap();

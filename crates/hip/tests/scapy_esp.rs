@@ -1,0 +1,164 @@
+//! ESP against a second implementation, scapy's: it opens what we seal, we open what it seals, and both refuse what was
+//! changed. Needs Python 3 with scapy and cryptography; without them the tests say so and pass, unless
+//! SINNET_REQUIRE_TOOLS=1.
+#![expect(clippy::print_stderr, reason = "a skipped test says so")]
+
+use hip::esp::{EspKeys, EspSuite, InboundSa, OpenError, OutboundSa};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng as _, SeedableRng};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use wire::Spi;
+use zeroize::Zeroizing;
+
+/// Reads lines of commands and answers each with a line.
+const SCRIPT: &str = r#"
+import sys
+from scapy.layers.inet import IP
+from scapy.layers.ipsec import ESP, SecurityAssociation
+from scapy.packet import Raw
+from scapy.compat import raw
+
+def association(suite, spi, key, auth):
+    key, auth = bytes.fromhex(key), bytes.fromhex(auth.strip('-'))
+    if suite == '13':
+        return SecurityAssociation(ESP, spi=int(spi), crypt_algo='AES-GCM', crypt_key=key)
+    return SecurityAssociation(ESP, spi=int(spi), crypt_algo='AES-CBC', crypt_key=key,
+                               auth_algo='SHA2-256-128', auth_key=auth)
+
+for line in sys.stdin:
+    verb, suite, spi, key, auth, *rest = line.split()
+    sa = association(suite, spi, key, auth)
+    if verb == 'seal':
+        sequence, next_header, payload = rest
+        packet = IP(src='192.0.2.1', dst='192.0.2.2', proto=int(next_header)) / Raw(bytes.fromhex(payload.strip('-')))
+        print(raw(sa.encrypt(packet, seq_num=int(sequence))[ESP]).hex())
+    else:
+        packet = ESP(bytes.fromhex(rest[0]))
+        try:
+            if packet.spi != sa.spi:
+                raise ValueError('SPI')
+            sa.auth_algo.verify(packet, sa.auth_key)
+            plain = sa.crypt_algo.decrypt(sa, packet, sa.crypt_key, sa.crypt_algo.icv_size or sa.auth_algo.icv_size)
+            print(plain.nh, plain.data.hex() or '-')
+        except Exception as error:
+            print('refused', type(error).__name__)
+"#;
+
+const SPI: Spi = Spi(0x00c0_ffee);
+
+/// Payload lengths around all multiples that matter, and a full packet.
+const LENGTHS: [usize; 14] = [0, 1, 2, 3, 13, 14, 15, 16, 29, 30, 31, 100, 1398, 1400];
+
+/// The first Python that has scapy. None, said aloud, if no one has.
+fn python() -> Option<&'static str> {
+    let found = ["python3", "/usr/bin/python3"].into_iter().find(|python| {
+        Command::new(python)
+            .args(["-c", "import scapy.layers.ipsec, cryptography"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    });
+    if found.is_none() {
+        let required = std::env::var("SINNET_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+        assert!(!required, "no Python 3 with scapy and cryptography: install python3-scapy and python3-cryptography");
+        eprintln!("skipped: no Python 3 with scapy and cryptography (python3-scapy, python3-cryptography)");
+    }
+    found
+}
+
+fn scapy(python: &str, commands: &[String]) -> Vec<String> {
+    let mut child = Command::new(python)
+        .args(["-c", SCRIPT])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = commands.join("\n") + "\n";
+    // The answers are fewer bytes than a pipe holds only by luck, so the commands are written from beside.
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let answers: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+    assert_eq!(answers.len(), commands.len());
+    answers
+}
+
+fn hex(bytes: &[u8]) -> String {
+    if bytes.is_empty() { "-".to_owned() } else { bytes.iter().map(|byte| format!("{byte:02x}")).collect() }
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let text = text.trim_matches('-');
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+fn random(rng: &mut ChaCha20Rng, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    rng.fill_bytes(&mut bytes);
+    bytes
+}
+
+fn keys(suite: EspSuite, rng: &mut ChaCha20Rng) -> EspKeys {
+    EspKeys {
+        encryption: Zeroizing::new(random(rng, suite.encryption_key_len())),
+        authentication: Zeroizing::new(random(rng, suite.authentication_key_len())),
+    }
+}
+
+fn command(verb: &str, suite: EspSuite, keys: &EspKeys, rest: &str) -> String {
+    format!("{verb} {} {} {} {} {rest}", suite.number(), SPI.0, hex(&keys.encryption), hex(&keys.authentication))
+}
+
+#[test]
+fn scapy_opens_what_we_seal() {
+    let Some(python) = python() else { return };
+    let mut rng = ChaCha20Rng::seed_from_u64(0x5ea1);
+    let (mut commands, mut expected) = (Vec::new(), Vec::new());
+    for suite in EspSuite::ALL {
+        let keys = keys(suite, &mut rng);
+        let mut sa = OutboundSa::new(suite, SPI, keys.clone());
+        for (len, next_header) in LENGTHS.into_iter().zip(1u8..) {
+            let payload = random(&mut rng, len);
+            let mut packet = Vec::new();
+            sa.seal(next_header, &payload, &mut rng, &mut packet).unwrap();
+            commands.push(command("open", suite, &keys, &hex(&packet)));
+            expected.push(format!("{next_header} {}", hex(&payload)));
+            // And it refuses a changed one, so its checks are real.
+            *packet.last_mut().unwrap() ^= 1;
+            commands.push(command("open", suite, &keys, &hex(&packet)));
+            expected.push("refused IPSecIntegrityError".to_owned());
+        }
+    }
+    assert_eq!(scapy(python, &commands), expected);
+}
+
+#[test]
+fn we_open_what_scapy_seals() {
+    let Some(python) = python() else { return };
+    let mut rng = ChaCha20Rng::seed_from_u64(0x09e7);
+    let (mut commands, mut expected) = (Vec::new(), Vec::new());
+    for suite in EspSuite::ALL {
+        let keys = keys(suite, &mut rng);
+        for (len, sequence) in LENGTHS.into_iter().zip(1u32..) {
+            let payload = random(&mut rng, len);
+            // 253 is for experiments (RFC 3692): scapy dissects nothing behind it.
+            commands.push(command("seal", suite, &keys, &format!("{sequence} 253 {}", hex(&payload))));
+            expected.push((suite, keys.clone(), sequence, payload));
+        }
+    }
+    for (answer, (suite, keys, sequence, payload)) in scapy(python, &commands).iter().zip(expected) {
+        let packet = unhex(answer);
+        assert_eq!(packet.len(), suite.sealed_len(payload.len()), "the same padding as ours");
+        let mut sa = InboundSa::new(suite, SPI, keys);
+        let mut opened = Vec::new();
+        assert_eq!(sa.open(&packet, &mut opened), Ok(253), "{suite:?}, {} bytes", payload.len());
+        assert_eq!((opened, sa.highest()), (payload, sequence));
+        assert_eq!(sa.open(&packet, &mut Vec::new()), Err(OpenError::Replay));
+    }
+}
