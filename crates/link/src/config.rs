@@ -40,6 +40,13 @@ pub enum LossConfig {
     None,
     /// Each packet on its own with this probability, 0 to 1.
     Random(f64),
+    /// The same, with the random numbers of ns-2's `ErrorModel`, so that the packets lost are those lost there.
+    Ns2 {
+        /// The probability, 0 to 1.
+        rate: f64,
+        /// The seed of ns-2's `RNG`.
+        seed: u64,
+    },
     /// Two states, good and bad (Gilbert 1960, Elliott 1963); the state may change before each packet. The chain
     /// starts good.
     GilbertElliott {

@@ -20,6 +20,7 @@
 mod config;
 mod link;
 mod loss;
+mod mrg32k3a;
 mod statistics;
 
 pub use config::{Change, ChangeKind, LinkConfig, LossConfig, QueueConfig};

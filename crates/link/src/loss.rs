@@ -3,17 +3,23 @@
 use clock::Rng;
 
 use crate::LossConfig;
+use crate::mrg32k3a::Mrg32k3a;
 
 /// A loss process and its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
     config: LossConfig,
     bad: bool,
+    ns2: Option<Box<Mrg32k3a>>,
 }
 
 impl Loss {
     pub(crate) fn new(config: LossConfig) -> Self {
-        Self { config, bad: false }
+        let ns2 = match config {
+            LossConfig::Ns2 { seed, .. } => Some(Box::new(Mrg32k3a::from_seed(seed))),
+            _ => None,
+        };
+        Self { config, bad: false, ns2 }
     }
 
     /// Decides the fate of one packet.
@@ -21,6 +27,7 @@ impl Loss {
         match self.config {
             LossConfig::None => false,
             LossConfig::Random(p) => rng.chance(p),
+            LossConfig::Ns2 { rate, .. } => self.ns2.as_mut().is_some_and(|numbers| numbers.unit() < rate),
             LossConfig::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
                 if rng.chance(if self.bad { to_good } else { to_bad }) {
                     self.bad = !self.bad;

@@ -196,30 +196,38 @@ impl Simulation {
 
     /// Handles all events before `limit`.
     fn run_until<O: Observer>(&mut self, limit: Instant, observer: &mut O) {
-        let links = self.links.len() as u32;
+        let timers = self.timers();
         while let Some(Event { at, component }) = self.queue.peek() {
             if at >= limit {
                 return;
             }
             self.now = at;
             self.events += 1;
-            if component < links {
-                self.link_event(component, observer);
+            if component >= timers {
+                self.link_event(component - timers, observer);
             } else {
-                self.timer_event(component - links, observer);
+                self.timer_event(component, observer);
             }
         }
+    }
+
+    /// How many timers there are. They are the first components: of a timer and a packet at the same instant the timer,
+    /// which was set long before, comes first.
+    #[inline]
+    fn timers(&self) -> u32 {
+        self.flows.len() as u32 * TIMERS
     }
 
     #[inline]
     fn link_event<O: Observer>(&mut self, index: u32, observer: &mut O) {
         let now = self.now;
+        let component = self.timers() + index;
         let slot = &mut self.links[index as usize];
         let packet = slot.link.poll(now);
         match slot.link.next_event() {
             Some(next) => {
                 slot.armed = next;
-                self.queue.replace(Event { at: next, component: index });
+                self.queue.replace(Event { at: next, component });
             }
             None => {
                 slot.armed = Instant::FAR_FUTURE;
@@ -287,7 +295,7 @@ impl Simulation {
             && at < slot.armed
         {
             slot.armed = at;
-            let component = self.links.len() as u32 + flow * TIMERS + TIMER_OF_RECEIVER;
+            let component = flow * TIMERS + TIMER_OF_RECEIVER;
             self.queue.push(Event { at, component });
         }
     }
@@ -311,7 +319,7 @@ impl Simulation {
             packet.hop = slot.first_hop;
             self.offer(packet, observer);
         }
-        let first = self.links.len() as u32 + flow * TIMERS;
+        let first = flow * TIMERS;
         let slot = &mut self.senders[flow as usize];
         let deadlines = [slot.sender.retransmission_deadline(), slot.sender.send_deadline()];
         for (timer, (armed, at)) in (first..).zip(slot.armed.iter_mut().zip(deadlines)) {
@@ -329,6 +337,7 @@ impl Simulation {
     #[inline]
     fn offer<O: Observer>(&mut self, packet: Packet, observer: &mut O) {
         let index = self.hops[packet.hop as usize];
+        let timers = self.timers();
         let Some(slot) = self.links.get_mut(index as usize) else {
             return; // A route without links: nowhere to go.
         };
@@ -339,7 +348,7 @@ impl Simulation {
                     && let Some(at) = slot.link.next_event()
                 {
                     slot.armed = at;
-                    self.queue.push(Event { at, component: index });
+                    self.queue.push(Event { at, component: timers + index });
                 }
             }
             Err(Dropped { packet, reason }) => self.lose(index, &packet, reason, observer),
