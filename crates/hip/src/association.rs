@@ -5,7 +5,7 @@ use std::fmt;
 
 use clock::{Duration, Instant};
 use scheduler::PathId;
-use wire::hip::{HostId, Puzzle};
+use wire::hip::HostId;
 use wire::{Hit, Spi};
 use zeroize::Zeroizing;
 
@@ -49,8 +49,9 @@ pub(crate) struct PeerRecord {
     pub(crate) peer: Peer,
     /// The newest R1 generation that this peer has shown (RFC 7401 §4.1.4).
     pub(crate) r1_counter: u64,
-    /// Digests of the I2s accepted last: none of them begins an association twice.
-    pub(crate) accepted: VecDeque<Vec<u8>>,
+    /// How many associations there have been. The puzzle depends on it, so an I2 that answers an R1 from before the
+    /// present association is refused: one that was overtaken, or is replayed, cannot end it.
+    pub(crate) epoch: u64,
     pub(crate) phase: Phase,
 }
 
@@ -102,7 +103,6 @@ pub(crate) struct I1Sent {
 pub(crate) struct I2Sent {
     pub(crate) route: Route,
     pub(crate) packet: Vec<u8>,
-    pub(crate) puzzle: Puzzle,
     pub(crate) session: Session,
     /// The Responder's, as HIP_MAC_2 covers it.
     pub(crate) host_id: HostId,
@@ -111,6 +111,8 @@ pub(crate) struct I2Sent {
     /// Where the R1 says that the Responder is, too.
     pub(crate) locators: Vec<std::net::IpAddr>,
     pub(crate) retry: Retry,
+    /// How many packets went out for this exchange before.
+    pub(crate) tries_before: u32,
 }
 
 /// Keys are agreed.
@@ -197,7 +199,7 @@ pub(crate) struct Closed {
 pub(crate) struct Retry {
     pub(crate) at: Instant,
     pub(crate) tries: u32,
-    wait: Duration,
+    pub(crate) wait: Duration,
 }
 
 impl Retry {

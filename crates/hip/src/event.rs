@@ -17,6 +17,7 @@ pub struct Control {
 
 /// What happened to an association.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "events are few, and are moved once")]
 pub enum Event {
     /// The peer has proved its identity; its first path follows.
     Established {

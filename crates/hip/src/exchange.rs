@@ -5,7 +5,7 @@ use rand_core::CryptoRng;
 use wire::hip::{Builder, DiffieHellman, EspInfo, HostId, Packet, PacketKind, Parameter, Solution, kind};
 use wire::{Hit, Spi};
 
-use crate::association::{Association, Candidate, I2Sent, Phase, Retry};
+use crate::association::{Association, Candidate, I1Sent, I2Sent, Phase, Retry};
 use crate::cipher::HipCipher;
 use crate::config::HostConfig;
 use crate::dh::{EphemeralSecret, Group};
@@ -18,8 +18,8 @@ use crate::puzzle;
 use crate::route::Route;
 use crate::session::{Session, host_id, sign, verify};
 
-/// How many I2s of a peer are remembered as accepted.
-const ACCEPTED: usize = 8;
+/// How often one I2 is sent before a fresh R1 is asked for.
+const I2_TRIES: u32 = 6;
 
 impl Host {
     /// RFC 7401 §6.7: an R1 for whoever asks, and no state.
@@ -39,7 +39,7 @@ impl Host {
         }
         let groups = packet.dh_group_list().ok_or(Refusal::Malformed)?;
         self.r1s.refresh(now, &self.identity, &self.config, rng);
-        let r1 = self.r1s.r1(peer, route, groups).ok_or(Refusal::NoCommonAlgorithm)?;
+        let r1 = self.r1s.r1(peer, record.epoch, route, groups).ok_or(Refusal::NoCommonAlgorithm)?;
         self.out.send(route, r1);
         Ok(())
     }
@@ -55,13 +55,13 @@ impl Host {
         let (hit, peer) = (self.identity.hit(), packet.sender());
         let record = self.peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
         let puzzle = packet.puzzle().ok_or(Refusal::Malformed)?;
-        match &record.phase {
-            Phase::I1Sent(_) => {}
-            // The same R1 again would only replace our half of the keys while the I2 with the first is on its way.
-            Phase::I2Sent(sent) if sent.puzzle == *puzzle => return Err(Refusal::Replayed),
-            Phase::I2Sent(_) => {}
+        let tries_before = match &record.phase {
+            Phase::I1Sent(sent) => sent.retry.tries,
+            // A second I2 with other keys could overtake the first, and the two hosts would end up with different ones.
+            // The I2 that is out is tried for long before a new R1 is asked for.
+            Phase::I2Sent(_) => return Err(Refusal::Replayed),
             _ => return Err(Refusal::Unexpected),
-        }
+        };
         let counter = packet.r1_counter().copied().unwrap_or(record.r1_counter);
         if counter < record.r1_counter {
             return Err(Refusal::Replayed);
@@ -124,22 +124,19 @@ impl Host {
             self.out.spis.remove(&spi_in);
             return Err(Refusal::Malformed);
         };
-        if let Phase::I2Sent(old) = &record.phase {
-            self.out.spis.remove(&old.spi_in);
-        }
         record.r1_counter = counter;
         let locators = packet.locator_set().into_iter().flatten().map(|locator| unmapped(locator.address)).collect();
         self.out.send(route, i2.clone());
         record.phase = Phase::I2Sent(Box::new(I2Sent {
             route,
             packet: i2,
-            puzzle: puzzle.clone(),
             session,
             host_id: peer_host_id.clone(),
             esp_index,
             spi_in,
             locators,
             retry: Retry::new(now, &self.config),
+            tries_before,
         }));
         Ok(())
     }
@@ -154,21 +151,19 @@ impl Host {
     ) -> Result<(), Refusal> {
         let (hit, peer) = (self.identity.hit(), packet.sender());
         self.r1s.refresh(now, &self.identity, &self.config, rng);
-        let solution = packet.solution().ok_or(Refusal::Malformed)?;
-        if !self.r1s.solved(now, peer, route, solution) {
-            return Err(Refusal::Puzzle);
-        }
         let record = self.peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
         let rhash = self.identity.public().rhash();
         let digest = rhash.digest(&[&packet.covered_by_signature().ok_or(Refusal::Malformed)?]);
-        if record.accepted.contains(&digest) {
-            if let Phase::Up(up) = &record.phase
-                && let Some((i2, r2)) = &up.r2
-                && *i2 == digest
-            {
-                self.out.send_again(route, r2);
-            }
+        if let Phase::Up(up) = &record.phase
+            && let Some((i2, r2)) = &up.r2
+            && *i2 == digest
+        {
+            self.out.send_again(route, r2);
             return Err(Refusal::Replayed);
+        }
+        let solution = packet.solution().ok_or(Refusal::Malformed)?;
+        if !self.r1s.solved(now, peer, record.epoch, route, solution) {
+            return Err(Refusal::Puzzle);
         }
         // RFC 7401 §4.4.3, table 4: of two I2s that cross, that to the host with the greater HIT counts.
         if matches!(record.phase, Phase::I2Sent(_)) && hit < peer {
@@ -210,10 +205,6 @@ impl Host {
         };
 
         self.out.end(record, "the peer has begun anew");
-        record.accepted.push_back(digest.clone());
-        if record.accepted.len() > ACCEPTED {
-            record.accepted.pop_front();
-        }
         self.out.send(route, r2.clone());
         let mut up = Association::new(session, false);
         up.r2 = Some((digest, r2));
@@ -279,16 +270,23 @@ impl Host {
                 }
             }
             Phase::I2Sent(sent) if sent.retry.at <= now => {
-                if sent.retry.tries >= self.config.max_tries {
+                if sent.tries_before + sent.retry.tries >= self.config.max_tries {
                     let reason = format!("{peer} does not accept our identity {hit}; does it have us among its peers?");
                     return self.out.fail(record, reason);
                 }
-                sent.retry.again(now, &self.config);
-                self.out.send_again(sent.route, &sent.packet);
-                // The puzzle may have grown old at the Responder: a fresh R1 replaces it.
-                if sent.retry.tries % 4 == 0 {
-                    self.out.send_again(sent.route, &i1(&self.config, hit, peer));
+                if sent.retry.tries < I2_TRIES {
+                    sent.retry.again(now, &self.config);
+                    return self.out.send_again(sent.route, &sent.packet);
                 }
+                // The puzzle may have grown too old at the Responder: a fresh R1 is needed.
+                let tries = sent.tries_before + sent.retry.tries;
+                let (spi_in, first) = (sent.spi_in, sent.route);
+                let mut routes = routes(&self.config, &record.peer, &[]);
+                routes.sort_by_key(|route| *route != first);
+                self.out.spis.remove(&spi_in);
+                self.out.send_again(first, &i1(&self.config, hit, peer));
+                let retry = Retry { tries, ..Retry::new(now, &self.config) };
+                record.phase = Phase::I1Sent(I1Sent { routes, retry });
             }
             _ => {}
         }
@@ -302,6 +300,7 @@ impl Host {
         self.out.events.push_back(Event::Established { peer });
         self.out.events.push_back(Event::PathUp { peer, path, route, outbound, inbound, verified: true });
         if let Some(record) = self.peers.get_mut(&peer) {
+            record.epoch += 1;
             record.phase = Phase::Up(Box::new(up));
         }
     }

@@ -93,7 +93,7 @@ impl Host {
         match self.peers.get_mut(&peer.hit) {
             Some(record) => record.peer = peer,
             None => {
-                let record = PeerRecord { r1_counter: 0, accepted: VecDeque::new(), phase: Phase::Unassociated, peer };
+                let record = PeerRecord { r1_counter: 0, epoch: 0, phase: Phase::Unassociated, peer };
                 self.peers.insert(record.peer.hit, record);
             }
         }

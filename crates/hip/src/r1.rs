@@ -72,20 +72,20 @@ impl R1Pool {
     }
 
     /// The R1 for an Initiator that offers `groups`: with our best group among them, or just our best.
-    pub(crate) fn r1(&self, initiator: Hit, route: Route, groups: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn r1(&self, initiator: Hit, epoch: u64, route: Route, groups: &[u8]) -> Option<Vec<u8>> {
         let offers = &self.current.offers;
         let offer = offers.iter().find(|offer| groups.contains(&offer.group.number())).or(offers.first())?;
         let mut r1 = offer.r1.clone();
         set_receiver(&mut r1, initiator);
-        set_puzzle(&mut r1, self.current.number as u16, &self.puzzle(&self.current, initiator, route));
+        set_puzzle(&mut r1, self.current.number as u16, &self.puzzle(&self.current, initiator, epoch, route));
         Some(r1)
     }
 
     /// Checks the solution that an Initiator sends back. At most one hash and one MAC.
-    pub(crate) fn solved(&self, now: Instant, initiator: Hit, route: Route, solution: &Solution) -> bool {
+    pub(crate) fn solved(&self, now: Instant, initiator: Hit, epoch: u64, route: Route, solution: &Solution) -> bool {
         let Some(generation) = self.generation(now, solution.opaque) else { return false };
         solution.difficulty == self.difficulty
-            && solution.i == self.puzzle(generation, initiator, route)
+            && solution.i == self.puzzle(generation, initiator, epoch, route)
             && puzzle::verify(self.rhash, &solution.i, &initiator, &self.hit, &solution.j, self.difficulty)
     }
 
@@ -101,10 +101,10 @@ impl R1Pool {
         })
     }
 
-    /// #I of the puzzle of this Initiator at this place (RFC 7401 Appendix A).
-    fn puzzle(&self, generation: &Generation, initiator: Hit, route: Route) -> Vec<u8> {
+    /// #I of the puzzle of this Initiator at this place (RFC 7401 Appendix A), after so many associations with it.
+    fn puzzle(&self, generation: &Generation, initiator: Hit, epoch: u64, route: Route) -> Vec<u8> {
         let place = format!("{}|{}", route.local, route.remote);
-        self.rhash.hmac(&generation.secret[..], &[&initiator.0, place.as_bytes()])
+        self.rhash.hmac(&generation.secret[..], &[&initiator.0, &epoch.to_be_bytes(), place.as_bytes()])
     }
 }
 

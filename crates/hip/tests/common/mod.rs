@@ -1,0 +1,221 @@
+//! Two hosts and a network in memory: packets in flight carry the instant of their arrival, and whoever tests decides
+//! what becomes of them.
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use clock::{Duration, Instant};
+use hip::esp::{InboundSa, OutboundSa};
+use hip::identity::{Algorithm, HostIdentity};
+use hip::{Event, Host, HostConfig, PathId, Peer, Route, State};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+use wire::Hit;
+
+/// A host with what it was told.
+pub struct Side {
+    pub host: Host,
+    pub rng: ChaCha20Rng,
+    pub paths: BTreeMap<PathId, (Route, OutboundSa, InboundSa)>,
+    /// Paths that may be sent on.
+    pub verified: Vec<PathId>,
+    pub established: u32,
+    pub closed: Vec<String>,
+    pub failed: Vec<String>,
+}
+
+/// A packet on its way.
+pub struct Flying {
+    pub at: Instant,
+    pub to: usize,
+    pub route: Route,
+    pub bytes: Vec<u8>,
+}
+
+/// The two of them.
+pub struct Pair {
+    pub now: Instant,
+    pub sides: [Side; 2],
+    pub flying: Vec<Flying>,
+}
+
+pub fn addresses(list: &[&str], port: u16) -> Vec<SocketAddr> {
+    list.iter().map(|address| (address.parse::<std::net::IpAddr>().unwrap(), port).into()).collect()
+}
+
+/// The identities of the recorded hosts: making keys takes longer than the tests.
+pub fn identities() -> [HostIdentity; 2] {
+    [
+        include_str!("../../../../vectors/hip/capture-ecdsa-p384/a.pem"),
+        include_str!("../../../../vectors/hip/capture-ecdsa-p384/b.pem"),
+    ]
+    .map(|pem| HostIdentity::from_pem(pem).unwrap())
+}
+
+pub fn generated(algorithm: Algorithm, seed: u64) -> HostIdentity {
+    HostIdentity::generate(algorithm, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap()
+}
+
+/// A configuration that costs a test little: the small group, an easy puzzle.
+pub fn config(locators: &[SocketAddr]) -> HostConfig {
+    HostConfig {
+        locators: locators.to_vec(),
+        groups: vec![hip::dh::Group::P256],
+        puzzle_difficulty: 1,
+        ..HostConfig::default()
+    }
+}
+
+impl Side {
+    pub fn new(identity: HostIdentity, config: HostConfig, seed: u64) -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let host = Host::new(identity, config, &mut rng).unwrap();
+        Self {
+            host,
+            rng,
+            paths: BTreeMap::new(),
+            verified: Vec::new(),
+            established: 0,
+            closed: Vec::new(),
+            failed: Vec::new(),
+        }
+    }
+
+    pub fn state(&self) -> State {
+        self.host.associations().next().unwrap().state
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.host.poll_event() {
+            match event {
+                Event::Established { .. } => self.established += 1,
+                Event::PathUp { path, route, outbound, inbound, verified, .. } => {
+                    self.paths.insert(path, (route, outbound, inbound));
+                    if verified {
+                        self.verified.push(path);
+                    }
+                }
+                Event::PathVerified { path, .. } if self.verified.contains(&path) => {}
+                Event::PathVerified { path, .. } => self.verified.push(path),
+                Event::PathDown { path, .. } => {
+                    self.paths.remove(&path);
+                    self.verified.retain(|other| *other != path);
+                }
+                Event::Closed { reason, .. } => {
+                    self.paths.clear();
+                    self.verified.clear();
+                    self.closed.push(reason);
+                }
+                Event::Failed { reason, .. } => self.failed.push(reason),
+                Event::Notified { .. } => {}
+            }
+        }
+    }
+}
+
+impl Pair {
+    /// Two hosts that know each other, with these locators.
+    pub fn new(identities: [HostIdentity; 2], configs: [HostConfig; 2], seed: u64) -> Self {
+        let hits = identities.each_ref().map(HostIdentity::hit);
+        let locators = configs.each_ref().map(|config| config.locators.clone());
+        let mut seed = seed << 1;
+        let mut sides = identities
+            .into_iter()
+            .zip(configs)
+            .map(|(identity, config)| {
+                seed += 1;
+                Side::new(identity, config, seed)
+            })
+            .collect::<Vec<_>>()
+            .into_iter();
+        let mut sides = [sides.next().unwrap(), sides.next().unwrap()];
+        sides[0].host.add_peer(Peer { hit: hits[1], locators: locators[1].clone(), routes: Vec::new() });
+        sides[1].host.add_peer(Peer { hit: hits[0], locators: locators[0].clone(), routes: Vec::new() });
+        Self { now: Instant::ZERO, sides, flying: Vec::new() }
+    }
+
+    /// The usual two: recorded identities, two IPv4 locators each, inside UDP.
+    pub fn usual(seed: u64) -> Self {
+        let a = addresses(&["10.1.0.1", "10.2.0.1"], 10500);
+        let b = addresses(&["10.1.0.2", "10.2.0.2"], 10500);
+        Self::new(identities(), [config(&a), config(&b)], seed)
+    }
+
+    pub fn hit(&self, side: usize) -> Hit {
+        self.sides[side].host.hit()
+    }
+
+    pub fn connect(&mut self, side: usize) {
+        let peer = self.hit(1 - side);
+        let Side { host, rng, .. } = &mut self.sides[side];
+        host.connect(self.now, rng, peer).unwrap();
+        self.collect(side, &mut |flying, fly| fly.push(flying));
+    }
+
+    /// Takes what a host has to say; `network` decides what flies on.
+    pub fn collect(&mut self, side: usize, network: &mut dyn FnMut(Flying, &mut Vec<Flying>)) {
+        self.sides[side].take_events();
+        while let Some(control) = self.sides[side].host.poll_transmit() {
+            let route = Route { local: control.route.remote, remote: control.route.local };
+            let at = self.now + Duration::from_millis(20);
+            network(Flying { at, to: 1 - side, route, bytes: control.bytes }, &mut self.flying);
+        }
+    }
+
+    /// Delivers the next packet, or lets the next deadline pass, if that is not after `until`.
+    pub fn step(&mut self, until: Instant, network: &mut dyn FnMut(Flying, &mut Vec<Flying>)) -> bool {
+        let packet = self.flying.iter().map(|flying| flying.at).min();
+        let deadline = self.sides.iter().filter_map(|side| side.host.poll_timeout()).map(|(at, _)| at).min();
+        let Some(next) = [packet, deadline].into_iter().flatten().min().filter(|next| *next <= until) else {
+            self.now = until;
+            return false;
+        };
+        self.now = self.now.max(next);
+        if packet == Some(next) {
+            let index = self.flying.iter().position(|flying| flying.at == next).unwrap();
+            let Flying { to, route, bytes, .. } = self.flying.remove(index);
+            let Side { host, rng, .. } = &mut self.sides[to];
+            host.handle_packet(self.now, rng, route, &bytes);
+            self.collect(to, network);
+        } else {
+            for side in 0..2 {
+                let Side { host, rng, .. } = &mut self.sides[side];
+                host.handle_timeout(self.now, rng);
+                if let Some((at, kind)) = host.poll_timeout() {
+                    assert!(at > self.now, "{kind:?} is still due");
+                }
+                self.collect(side, network);
+            }
+        }
+        true
+    }
+
+    /// Runs without loss for a time.
+    pub fn run(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.step(until, &mut |flying, fly| fly.push(flying)) {}
+    }
+
+    /// Both have the same paths, and on each a packet sealed by one is opened by the other, in both directions.
+    pub fn check_paths(&mut self, count: usize) {
+        let [a, b] = &mut self.sides;
+        assert_eq!((a.paths.len(), b.paths.len()), (count, count), "paths of the two");
+        for (from, to) in [(0, 1), (1, 0)] {
+            let [a, b] = &mut self.sides;
+            let (sender, receiver) = if from < to { (a, b) } else { (b, a) };
+            assert_eq!(sender.verified.len(), count, "paths that may be sent on");
+            for (route, outbound, _) in sender.paths.values_mut() {
+                let (mut sealed, mut opened) = (Vec::new(), Vec::new());
+                outbound.seal(17, b"over and out", &mut sender.rng, &mut sealed).unwrap();
+                let there = receiver
+                    .paths
+                    .values_mut()
+                    .find(|(other, ..)| other.local == route.remote && other.remote == route.local);
+                let (_, _, inbound) = there.expect("the same path at the peer");
+                assert_eq!(inbound.open(&sealed, &mut opened).unwrap(), 17);
+                assert_eq!(opened, b"over and out");
+            }
+        }
+    }
+}
