@@ -1,0 +1,296 @@
+//! Two hosts, a and b, joined by links in virtual time. Path i joins a's locator 10.0.i.1 with b's 10.0.i.2; nothing
+//! else is joined.
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+
+use clock::{Duration, Instant, Streams};
+use hip::identity::HostIdentity;
+use hip::{HostConfig, Route};
+use link::{Link, LinkConfig, LossConfig, QueueConfig};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use wedge::{Datagram, LocalPath, PeerConfig, PeerLocator, Protocol, Transmit, Wedge, WedgeConfig, WedgeEvent};
+use wire::ip::{V4Header, V6Header, protocol};
+use wire::{Hit, Lsi};
+
+pub const LSIS: [Lsi; 2] = [Lsi([1, 0, 0, 1]), Lsi([1, 0, 0, 2])];
+
+pub fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// What joins the hosts: the same in both directions.
+#[derive(Clone, Copy)]
+pub struct Spec {
+    pub rate: u64,
+    /// One way.
+    pub delay: Duration,
+    pub loss: f64,
+}
+
+impl Spec {
+    pub fn new(rate: u64, delay: Duration) -> Self {
+        Self { rate, delay, loss: 0.0 }
+    }
+}
+
+/// A program's side of a host: what it is given, and what it says then.
+pub trait Program {
+    /// The host delivers a packet.
+    fn receive(&mut self, now: Instant, packet: &[u8]);
+    /// What it sends by `now`.
+    fn send(&mut self, now: Instant) -> Vec<Vec<u8>>;
+    /// When it wants to be asked again.
+    fn deadline(&self) -> Option<Instant>;
+}
+
+/// Keeps what it is given and says what it is told.
+#[derive(Default)]
+pub struct Mailbox {
+    pub received: Vec<(Instant, Vec<u8>)>,
+    pub to_send: Vec<Vec<u8>>,
+}
+
+impl Program for Mailbox {
+    fn receive(&mut self, now: Instant, packet: &[u8]) {
+        self.received.push((now, packet.to_vec()));
+    }
+    fn send(&mut self, _now: Instant) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.to_send)
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}
+
+pub struct World {
+    pub now: Instant,
+    pub hosts: [Wedge; 2],
+    pub rngs: [ChaCha20Rng; 2],
+    /// By path, then by sender.
+    pub links: Vec<[Link<Transmit>; 2]>,
+    pub events: [Vec<WedgeEvent>; 2],
+    /// Datagrams on each link so far, and those of them that were ESP.
+    pub sent: Vec<[u64; 2]>,
+    /// Everything sent, if asked for.
+    pub record: Option<Vec<(usize, Transmit)>>,
+}
+
+fn locator(path: usize, side: usize, port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, path as u8, side as u8 + 1)), port)
+}
+
+pub fn identities() -> [HostIdentity; 2] {
+    // Those of the recorded hosts: making keys takes longer than the tests.
+    [
+        include_str!("../../../../vectors/hip/capture-ecdsa-p384/a.pem"),
+        include_str!("../../../../vectors/hip/capture-ecdsa-p384/b.pem"),
+    ]
+    .map(|pem| HostIdentity::from_pem(pem).unwrap())
+}
+
+impl World {
+    pub fn new(specs: &[Spec]) -> Self {
+        Self::configured(specs, 10500, |_| ())
+    }
+
+    pub fn configured(specs: &[Spec], port: u16, tune: impl Fn(&mut WedgeConfig)) -> Self {
+        let mut rngs = [1, 2].map(ChaCha20Rng::seed_from_u64);
+        let identities = identities();
+        let hits = [identities[0].hit(), identities[1].hit()];
+        let mut side = 0;
+        let hosts = identities.map(|identity| {
+            let mut config = WedgeConfig {
+                hip: HostConfig { puzzle_difficulty: 1, groups: vec![hip::dh::Group::P256], ..HostConfig::default() },
+                lsi: LSIS[side],
+                paths: specs
+                    .iter()
+                    .enumerate()
+                    .map(|(path, spec)| LocalPath {
+                        name: format!("link{path}"),
+                        locator: locator(path, side, port),
+                        rate: spec.rate,
+                        delay: spec.delay,
+                        mtu: 1500,
+                    })
+                    .collect(),
+                keylog: false,
+            };
+            tune(&mut config);
+            let mut wedge = Wedge::new(identity, config, &mut rngs[side]).unwrap();
+            let other = 1 - side;
+            wedge.add_peer(PeerConfig {
+                name: ["a", "b"][other].into(),
+                hit: hits[other],
+                lsi: LSIS[other],
+                locators: (0..specs.len())
+                    .map(|path| PeerLocator { address: locator(path, other, port), rate: None, delay: None })
+                    .collect(),
+                routes: Vec::new(),
+            });
+            side += 1;
+            wedge
+        });
+        let streams = Streams::new(7);
+        let links = specs.iter().enumerate().map(|(path, spec)| {
+            [0, 1].map(|side| {
+                // 1.5 times what fits into a round trip.
+                let queue = (spec.rate as f64 / 8.0 * spec.delay.as_secs_f64() * 2.0 * 1.5) as u64;
+                let config = LinkConfig {
+                    rate: Some(spec.rate),
+                    delay: spec.delay,
+                    queue: QueueConfig::Bytes(queue.max(6000)),
+                    loss: if spec.loss > 0.0 { LossConfig::Random(spec.loss) } else { LossConfig::None },
+                    changes: Vec::new(),
+                };
+                Link::new(config, streams.stream(&format!("link {path} {side}")))
+            })
+        });
+        Self {
+            now: Instant::ZERO,
+            hosts,
+            rngs,
+            links: links.collect(),
+            events: [Vec::new(), Vec::new()],
+            sent: vec![[0; 2]; specs.len()],
+            record: None,
+        }
+    }
+
+    pub fn hit(&self, side: usize) -> Hit {
+        self.hosts[side].hit()
+    }
+
+    /// Runs until `end` with a program on each side.
+    pub fn run(&mut self, end: Instant, programs: &mut [&mut dyn Program; 2]) {
+        let mut steps = 0u64;
+        loop {
+            self.step(programs);
+            let next = self.next(programs);
+            steps += 1;
+            assert!(steps < 50_000_000 && next > self.now, "time stands still at {}", self.now);
+            if next > end {
+                self.now = end;
+                return;
+            }
+            self.now = next;
+        }
+    }
+
+    fn next(&self, programs: &[&mut dyn Program; 2]) -> Instant {
+        let timers = self.hosts.iter().filter_map(|host| host.poll_timeout().map(|(at, _)| at));
+        let links = self.links.iter().flatten().filter_map(Link::next_event);
+        let programs = programs.iter().filter_map(|program| program.deadline());
+        timers.chain(links).chain(programs).min().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    /// Everything that happens now.
+    fn step(&mut self, programs: &mut [&mut dyn Program; 2]) {
+        let now = self.now;
+        for path in 0..self.links.len() {
+            for from in 0..2 {
+                while let Some(transmit) = self.links[path][from].poll(now) {
+                    let Route { local, remote } = transmit.route;
+                    let datagram = Datagram {
+                        route: Route { local: remote, remote: local },
+                        protocol: transmit.protocol,
+                        payload: &transmit.bytes,
+                    };
+                    self.hosts[1 - from].handle_network(now, &mut self.rngs[1 - from], &[datagram]);
+                }
+            }
+        }
+        for side in 0..2 {
+            if self.hosts[side].poll_timeout().is_some_and(|(at, _)| at <= now) {
+                self.hosts[side].handle_timeout(now, &mut self.rngs[side]);
+                assert!(self.hosts[side].poll_timeout().is_none_or(|(at, _)| at > now));
+            }
+            // Answers to what is delivered may be followed by deliveries: a refused flow.
+            for _ in 0..4 {
+                let mut delivered = Vec::new();
+                self.hosts[side].poll_deliver(&mut delivered);
+                delivered.iter().for_each(|packet| programs[side].receive(now, packet));
+                let packets = programs[side].send(now);
+                let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
+                self.hosts[side].handle_application(now, &mut self.rngs[side], &packets);
+            }
+            while let Some(event) = self.hosts[side].poll_event() {
+                self.events[side].push(event);
+            }
+            let mut out = Vec::new();
+            self.hosts[side].poll_transmit(now, &mut out);
+            out.into_iter().for_each(|transmit| self.transmit(side, transmit));
+        }
+    }
+
+    fn transmit(&mut self, side: usize, transmit: Transmit) {
+        if let Some(record) = &mut self.record {
+            record.push((side, transmit.clone()));
+        }
+        let Route { local, remote } = transmit.route;
+        let path = (0..self.links.len())
+            .find(|path| local.ip() == locator(*path, side, 0).ip() && remote.ip() == locator(*path, 1 - side, 0).ip());
+        let Some(path) = path else { return };
+        self.sent[path][side] += 1;
+        let headers = 20 + if transmit.protocol == Protocol::Udp { 8 } else { 0 };
+        let bytes = (transmit.bytes.len() + headers) as u32;
+        // A full queue drops.
+        let _ = self.links[path][side].offer(self.now, transmit, bytes);
+    }
+}
+
+/// A UDP packet from HIT to HIT.
+pub fn udp_v6(from: Hit, to: Hit, ports: (u16, u16), data: &[u8]) -> Vec<u8> {
+    let (from, to) = (from.address(), to.address());
+    let mut datagram = Vec::new();
+    wire::udp::emit((from.into(), ports.0), (to.into(), ports.1), data, &mut datagram).unwrap();
+    let header = V6Header {
+        source: from,
+        destination: to,
+        protocol: protocol::UDP,
+        traffic_class: 0,
+        flow_label: 0,
+        hop_limit: 64,
+    };
+    let mut packet = Vec::new();
+    header.emit(datagram.len(), &mut packet).unwrap();
+    packet.extend(datagram);
+    packet
+}
+
+/// A UDP packet from LSI to LSI.
+pub fn udp_v4(from: Lsi, to: Lsi, ports: (u16, u16), data: &[u8]) -> Vec<u8> {
+    let (from, to) = (from.address(), to.address());
+    let mut datagram = Vec::new();
+    wire::udp::emit((from.into(), ports.0), (to.into(), ports.1), data, &mut datagram).unwrap();
+    v4(from, to, protocol::UDP, &datagram)
+}
+
+pub fn v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let header = V4Header {
+        source,
+        destination,
+        protocol,
+        traffic_class: 0,
+        hop_limit: 64,
+        identification: 0,
+        dont_fragment: true,
+    };
+    let mut packet = Vec::new();
+    header.emit(payload.len(), &mut packet).unwrap();
+    packet.extend_from_slice(payload);
+    packet
+}
+
+/// A TCP packet from HIT to HIT.
+pub fn tcp_v6(from: Hit, to: Hit, header: &wire::tcp::Header<'_>, data: &[u8]) -> Vec<u8> {
+    let (source, destination) = (from.address(), to.address());
+    let mut segment = Vec::new();
+    header.emit(source.into(), destination.into(), data, &mut segment).unwrap();
+    let header =
+        V6Header { source, destination, protocol: protocol::TCP, traffic_class: 0, flow_label: 0, hop_limit: 64 };
+    let mut packet = Vec::new();
+    header.emit(segment.len(), &mut packet).unwrap();
+    packet.extend(segment);
+    packet
+}
