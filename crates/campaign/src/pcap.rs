@@ -79,32 +79,35 @@ impl<W: Write> std::fmt::Debug for Capture<W> {
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a file for the link called `name`, with nanosecond timestamps from the start of the run.
+    /// Begins a file with nanosecond timestamps from the start of the run; `interfaces` are the names of the directions of
+    /// the link, numbered from 0.
     ///
     /// # Errors
     /// When `out` fails.
-    pub fn new(out: W, name: &str) -> io::Result<Self> {
+    pub fn new(out: W, interfaces: &[&str]) -> io::Result<Self> {
         let mut writer = PcapNgWriter::new(out).map_err(plain)?;
-        let interface = InterfaceDescriptionBlock {
-            linktype: DataLink::RAW,
-            snaplen: 0,
-            options: vec![
-                InterfaceDescriptionOption::IfName(Cow::Owned(name.to_owned())),
-                InterfaceDescriptionOption::IfTsResol(9),
-            ],
-        };
-        writer.write_block(&interface.into_block()).map_err(plain)?;
+        for name in interfaces {
+            let interface = InterfaceDescriptionBlock {
+                linktype: DataLink::RAW,
+                snaplen: 0,
+                options: vec![
+                    InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+                    InterfaceDescriptionOption::IfTsResol(9),
+                ],
+            };
+            writer.write_block(&interface.into_block()).map_err(plain)?;
+        }
         Ok(Self { writer, buffer: Vec::new(), zeros: Vec::new() })
     }
 
-    /// Notes that `packet` was delivered at `at`.
+    /// Notes that `packet` was delivered at `at` by the direction with the number `interface`.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub fn record(&mut self, at: Instant, packet: &CapturedPacket<'_>) -> io::Result<()> {
+    /// When the file cannot be written, or there is no such interface.
+    pub fn record(&mut self, interface: u32, at: Instant, packet: &CapturedPacket<'_>) -> io::Result<()> {
         let wire = self.compose(packet)?;
         let block = EnhancedPacketBlock {
-            interface_id: 0,
+            interface_id: interface,
             timestamp: Duration::from_nanos(at.as_nanos()),
             original_len: wire,
             data: Cow::Borrowed(&self.buffer),

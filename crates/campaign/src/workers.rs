@@ -2,30 +2,44 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 /// What became of a list of jobs.
 #[derive(Debug)]
-pub struct Outcome<T, E> {
+pub(crate) struct Outcome<T, E> {
     /// One result per job, in the order of the jobs; `None` for those that were not run to the end.
-    pub results: Vec<Option<T>>,
+    pub(crate) results: Vec<Option<T>>,
     /// The error of the first job, in the order of the jobs, that failed.
-    pub error: Option<E>,
+    pub(crate) error: Option<E>,
     /// True if `stop` ended it early.
-    pub stopped: bool,
+    pub(crate) stopped: bool,
 }
 
-/// Runs `job(0)` … `job(count - 1)` on `threads` threads and calls `finished` on the caller's thread after each success.
+/// Something for the caller of [`for_each`] to look at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tick<'a, T> {
+    /// The job of this number has this result.
+    Finished(usize, &'a T),
+    /// A while has passed.
+    Time,
+}
+
+/// How often the caller's thread is called when nothing is finished.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Runs `job(0)` … `job(count - 1)` on `threads` threads; calls `look` on the caller's thread after each success, and every
+/// now and then.
 ///
 /// Once `stop` is set, or a job has failed, no further job is begun; those under way are finished and kept. A job that wants
 /// to end early on `stop` returns `Ok(None)`.
-pub fn for_each<T: Send, E: Send>(
+pub(crate) fn for_each<T: Send, E: Send>(
     count: usize,
     threads: NonZeroUsize,
     stop: &AtomicBool,
     job: impl Fn(usize) -> Result<Option<T>, E> + Sync,
-    mut finished: impl FnMut(usize, &T),
+    mut look: impl FnMut(Tick<'_, T>),
 ) -> Outcome<T, E> {
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
@@ -51,10 +65,18 @@ pub fn for_each<T: Send, E: Send>(
             });
         }
         drop(sender);
-        for (index, result) in receiver {
+        loop {
+            let (index, result) = match receiver.recv_timeout(PATIENCE) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) => {
+                    look(Tick::Time);
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             match result {
                 Ok(Some(value)) => {
-                    finished(index, &value);
+                    look(Tick::Finished(index, &value));
                     if let Some(slot) = results.get_mut(index) {
                         *slot = Some(value);
                     }
@@ -84,8 +106,15 @@ mod tests {
     fn results_are_in_the_order_of_the_jobs_with_any_number_of_threads() {
         for count in [1, 2, 7, 64] {
             let mut seen = 0;
-            let outcome =
-                for_each(20, threads(count), &AtomicBool::new(false), |i| Ok::<_, ()>(Some(i * i)), |_, _| seen += 1);
+            let outcome = for_each(
+                20,
+                threads(count),
+                &AtomicBool::new(false),
+                |i| Ok::<_, ()>(Some(i * i)),
+                |tick| {
+                    seen += usize::from(matches!(tick, Tick::Finished(..)));
+                },
+            );
             assert_eq!(outcome.results, (0..20).map(|i| Some(i * i)).collect::<Vec<_>>());
             assert_eq!(seen, 20);
             assert!(outcome.error.is_none() && !outcome.stopped);
@@ -100,8 +129,8 @@ mod tests {
             threads(1),
             &stop,
             |i| Ok::<_, ()>(Some(i)),
-            |i, _| {
-                if i == 0 {
+            |tick| {
+                if matches!(tick, Tick::Finished(0, _)) {
                     stop.store(true, Ordering::Relaxed);
                 }
             },
@@ -113,14 +142,14 @@ mod tests {
     #[test]
     fn the_first_error_is_told_and_nothing_new_begins() {
         let job = |i| if i == 1 { Err("one") } else { Ok(Some(i)) };
-        let outcome = for_each(1000, threads(1), &AtomicBool::new(false), job, |_, _| {});
+        let outcome = for_each(1000, threads(1), &AtomicBool::new(false), job, |_| {});
         assert_eq!(outcome.error, Some("one"));
         assert_eq!(outcome.results.iter().flatten().count(), 1);
     }
 
     #[test]
     fn no_jobs_are_no_trouble() {
-        let outcome = for_each(0, threads(4), &AtomicBool::new(true), |_| Ok::<Option<()>, ()>(None), |_, _| {});
+        let outcome = for_each(0, threads(4), &AtomicBool::new(true), |_| Ok::<Option<()>, ()>(None), |_| {});
         assert!(outcome.results.is_empty() && !outcome.stopped);
     }
 }

@@ -28,7 +28,7 @@ fn exchange(capture: &mut Capture<File>) {
         now += 1_000_001;
         let forward = from == 0;
         let packet = CapturedPacket { from, to, flow: 3, forward, bytes, ecn: if forward { 2 } else { 0 }, transport };
-        capture.record(Instant::from_nanos(now), &packet).unwrap();
+        capture.record(u32::from(!forward), Instant::from_nanos(now), &packet).unwrap();
     };
     let payload = 1250 - 40;
     for number in (0..10).filter(|number| *number != 3) {
@@ -50,7 +50,7 @@ fn exchange(capture: &mut Capture<File>) {
 fn wireshark_dissects_a_link() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a-b.pcapng");
-    let mut capture = Capture::new(File::create(&path).unwrap(), "a → b").unwrap();
+    let mut capture = Capture::new(File::create(&path).unwrap(), &["a → b", "a ← b"]).unwrap();
     exchange(&mut capture);
     drop(capture);
 
@@ -74,7 +74,7 @@ fn wireshark_dissects_a_link() {
 fn checksums_cover_the_payload_left_out() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("short.pcapng");
-    let mut capture = Capture::new(File::create(&path).unwrap(), "a → b").unwrap();
+    let mut capture = Capture::new(File::create(&path).unwrap(), &["a → b", "a ← b"]).unwrap();
     exchange(&mut capture);
     drop(capture);
 

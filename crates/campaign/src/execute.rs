@@ -1,0 +1,364 @@
+//! The work of a campaign: which runs are missing, running them, storing each as it is finished.
+//!
+//! What simulates is an argument, so that going on, stopping and storing are tested without a simulator.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use clock::Duration;
+use simulator::RunResult;
+
+use crate::files::StoreError;
+use crate::metrics::{FLOW, LINK, Label, Metric, Parameter, TOTAL};
+use crate::report::{FlowGroup, PointReport, Report};
+use crate::series;
+use crate::store::{Origin, Spec, Store};
+use crate::table::{Table, Values};
+use crate::trace::{FlowEnds, Tracer};
+use crate::workers::{Tick, for_each};
+
+/// How a campaign is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Runs at the same time.
+    pub threads: NonZeroUsize,
+    /// Where results are stored, if anywhere.
+    pub out: Option<PathBuf>,
+    /// Time between samples of the stored time series.
+    pub interval: Option<Duration>,
+    /// Whether to store what crossed each link.
+    pub pcap: bool,
+    /// What the results come from.
+    pub origin: Origin,
+}
+
+/// How far a campaign is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Runs of the campaign.
+    pub runs: usize,
+    /// Of these, found finished from an earlier start.
+    pub found: usize,
+    /// Finished by now, with those found.
+    pub finished: usize,
+    /// Virtual time of the runs that were missing, as a fraction from 0 to 1 of what they have to do.
+    pub fraction: f64,
+}
+
+/// One point of the sweep, as far as running and storing have to know it.
+pub(crate) struct Point {
+    pub(crate) parameters: Vec<(String, String)>,
+    /// The scenario with everything worked in.
+    pub(crate) text: String,
+    pub(crate) groups: Vec<FlowGroup>,
+    /// Per flow.
+    pub(crate) ends: Vec<FlowEnds>,
+    /// Names of the directed links, in the order of the results.
+    pub(crate) links: Vec<String>,
+    pub(crate) duration: Duration,
+}
+
+/// A campaign without what simulates.
+pub(crate) struct Job<'a> {
+    pub(crate) name: &'a str,
+    /// The scenario as given.
+    pub(crate) text: &'a str,
+    pub(crate) points: &'a [Point],
+    pub(crate) seeds: &'a [u64],
+}
+
+/// What looks on while a run goes: writes captures, counts virtual time, and tells when to give up.
+pub(crate) struct Watch<'a> {
+    pub(crate) tracer: Option<Tracer>,
+    done_ns: &'a AtomicU64,
+    counted_ns: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Watch<'_> {
+    /// Counts the virtual time up to `now_ns`; false when the run should be given up.
+    pub(crate) fn tick(&mut self, now_ns: u64) -> bool {
+        self.done_ns.fetch_add(now_ns.saturating_sub(self.counted_ns), Ordering::Relaxed);
+        self.counted_ns = self.counted_ns.max(now_ns);
+        !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs what is missing. `simulate(point, seed, interval, watch)` gives a run's result, or `None` if it was given up.
+pub(crate) fn execute(
+    job: &Job<'_>,
+    options: &Options,
+    stop: &AtomicBool,
+    simulate: impl Fn(usize, u64, Option<Duration>, &mut Watch<'_>) -> Option<RunResult> + Sync,
+    mut progress: impl FnMut(Progress),
+) -> Result<Report, StoreError> {
+    let store = match &options.out {
+        Some(root) => Some(Store::open(root, job.name, job.text, options.origin.clone())?),
+        None => None,
+    };
+    let interval = options.out.as_ref().and(options.interval);
+    let runs: Vec<(usize, u64)> =
+        (0..job.points.len()).flat_map(|point| job.seeds.iter().map(move |&seed| (point, seed))).collect();
+    let spec = |index: usize| {
+        let (point, seed) = *runs.get(index)?;
+        let point = job.points.get(point)?;
+        let interval = interval.map(Duration::as_nanos);
+        Some((point, Spec { scenario: &point.text, seed, interval, pcap: options.pcap && options.out.is_some() }))
+    };
+    let mut results: Vec<Option<RunResult>> = vec![None; runs.len()];
+    if let Some(store) = &store {
+        for (index, slot) in results.iter_mut().enumerate() {
+            if let Some((_, spec)) = spec(index) {
+                *slot = store.load(&spec)?;
+            }
+        }
+    }
+    let missing: Vec<usize> =
+        (0..runs.len()).filter(|&index| results.get(index).is_some_and(Option::is_none)).collect();
+    let found = runs.len() - missing.len();
+    let total_ns: f64 = missing.iter().filter_map(|&index| spec(index)).map(|(point, _)| ns(point)).sum();
+    let done_ns = AtomicU64::new(0);
+    let types = column_types(job.points);
+
+    let perform = |position: usize| -> Result<Option<RunResult>, StoreError> {
+        let Some((index, (point, spec))) = missing.get(position).and_then(|&index| Some((index, spec(index)?))) else {
+            return Ok(None);
+        };
+        let captures = store.as_ref().filter(|_| spec.pcap).map(|store| store.captures(&spec));
+        let tracer = match &captures {
+            Some(target) => Some(Tracer::new(target, &point.links, point.ends.clone())?),
+            None => None,
+        };
+        let mut watch = Watch { tracer, done_ns: &done_ns, counted_ns: 0, stop };
+        let number = runs.get(index).map_or(0, |run| run.0);
+        let Some(mut result) = simulate(number, spec.seed, interval, &mut watch) else { return Ok(None) };
+        watch.tick(point.duration.as_nanos());
+        if let Some(store) = &store {
+            let files = match (watch.tracer, captures) {
+                (Some(tracer), Some(target)) => tracer.finish(&target)?,
+                _ => Vec::new(),
+            };
+            let label = label(store, &spec, point, &types);
+            let series = if interval.is_some() {
+                [series::flows, series::paths, series::links].map(|table| Some(table(&label, &result)))
+            } else {
+                [None, None, None]
+            };
+            store.save(&spec, &result, series, &files)?;
+        }
+        // Stored, it need not stay in memory; reports do without it.
+        result.series = Vec::new();
+        Ok(Some(result))
+    };
+    let mut finished = found;
+    let outcome = for_each(missing.len(), options.threads, stop, perform, |tick| {
+        finished += usize::from(matches!(tick, Tick::Finished(..)));
+        let fraction = if total_ns > 0.0 { done_ns.load(Ordering::Relaxed) as f64 / total_ns } else { 1.0 };
+        progress(Progress { runs: runs.len(), found, finished, fraction: fraction.min(1.0) });
+    });
+    for (&index, result) in missing.iter().zip(outcome.results) {
+        if let Some(slot) = results.get_mut(index) {
+            *slot = result;
+        }
+    }
+    if let Some(store) = &store {
+        let rows = results.iter().enumerate().filter_map(|(index, result)| {
+            let (point, spec) = spec(index)?;
+            Some((label(store, &spec, point, &types), result.as_ref()?))
+        });
+        store.summarise(summaries(&rows.collect::<Vec<_>>()), job.text)?;
+    }
+    if let Some(error) = outcome.error {
+        return Err(error);
+    }
+    Ok(report(job, options, results, outcome.stopped))
+}
+
+fn ns(point: &Point) -> f64 {
+    point.duration.as_nanos() as f64
+}
+
+fn report(job: &Job<'_>, options: &Options, results: Vec<Option<RunResult>>, stopped: bool) -> Report {
+    let mut results = results.into_iter();
+    let points = job.points.iter().map(|point| PointReport {
+        parameters: point.parameters.clone(),
+        groups: point.groups.clone(),
+        runs: results.by_ref().take(job.seeds.len()).flatten().collect(),
+    });
+    let points = points.collect();
+    Report { scenario: job.name.into(), version: options.origin.version.clone(), points, stopped }
+}
+
+/// Per parameter, whether all its values are numbers.
+fn column_types(points: &[Point]) -> Vec<bool> {
+    let parameters = points.first().map_or(0, |point| point.parameters.len());
+    let number = |point: &Point, index: usize| {
+        point.parameters.get(index).is_some_and(|(_, value)| value.parse::<f64>().is_ok())
+    };
+    (0..parameters).map(|index| points.iter().all(|point| number(point, index))).collect()
+}
+
+fn label(store: &Store, spec: &Spec<'_>, point: &Point, types: &[bool]) -> Label {
+    let parameters = point.parameters.iter().zip(types).map(|((key, value), &is_number)| {
+        let text = || Parameter::Text(value.clone());
+        let parameter = if is_number { value.parse().map_or_else(|_| text(), Parameter::Number) } else { text() };
+        (key.clone(), parameter)
+    });
+    Label { run: store.name(spec), seed: spec.seed, parameters: parameters.collect() }
+}
+
+/// The tables over all runs: a row per run, per run and flow, per run and link.
+fn summaries(runs: &[(Label, &RunResult)]) -> [Table; 3] {
+    let mut total = columns(runs, |_| 1);
+    total = total
+        .with("virtual_s", Values::Float(runs.iter().map(|(_, run)| run.virtual_s).collect()))
+        .with("cpu_s", Values::Float(runs.iter().map(|(_, run)| run.cpu_s).collect()))
+        .with("packets", Values::Count(runs.iter().map(|(_, run)| run.packets).collect()))
+        .with("events", Values::Count(runs.iter().map(|(_, run)| run.events).collect()))
+        .with("digest", Values::Text(runs.iter().map(|(_, run)| format!("{:016x}", run.digest)).collect()));
+    for (name, metric) in TOTAL {
+        total = total.with(*name, Values::Float(runs.iter().map(|(_, run)| metric(run)).collect()));
+    }
+    let flows = parts(runs, "flow", |run| &run.flows, |flow| &flow.name, FLOW);
+    let links = parts(runs, "link", |run| &run.links, |link| &link.name, LINK);
+    [total, flows, links]
+}
+
+fn parts<T>(
+    runs: &[(Label, &RunResult)],
+    kind: &str,
+    items: fn(&RunResult) -> &Vec<T>,
+    name: fn(&T) -> &String,
+    metrics: &[Metric<T>],
+) -> Table {
+    let all = || runs.iter().flat_map(|(_, run)| items(run));
+    let mut table =
+        columns(runs, |run| items(run).len()).with(kind, Values::Text(all().map(|item| name(item).clone()).collect()));
+    for (name, metric) in metrics {
+        table = table.with(*name, Values::Float(all().map(metric).collect()));
+    }
+    table
+}
+
+/// The columns that tell runs apart, each run's repeated for its `rows`.
+fn columns(runs: &[(Label, &RunResult)], rows: impl Fn(&RunResult) -> usize) -> Table {
+    let each = || runs.iter().flat_map(|(label, run)| std::iter::repeat_n(label, rows(run)));
+    let mut table = Table::new()
+        .with("run", Values::Text(each().map(|label| label.run.clone()).collect()))
+        .with("seed", Values::Count(each().map(|label| label.seed).collect()));
+    let parameters = runs.first().map_or(&[][..], |(label, _)| &label.parameters);
+    for (index, (key, kind)) in parameters.iter().enumerate() {
+        let values = each().filter_map(|label| label.parameters.get(index));
+        let values = match kind {
+            Parameter::Number(_) => Values::Float(
+                values
+                    .map(|(_, value)| if let Parameter::Number(number) = value { *number } else { f64::NAN })
+                    .collect(),
+            ),
+            Parameter::Text(_) => Values::Text(
+                values
+                    .map(|(_, value)| if let Parameter::Text(text) = value { text.clone() } else { String::new() })
+                    .collect(),
+            ),
+        };
+        table = table.with(key.clone(), values);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simulator::{FlowResult, Sample};
+    use std::path::Path;
+    use std::sync::atomic::AtomicUsize;
+
+    fn points() -> Vec<Point> {
+        let point = |loss: &str| Point {
+            parameters: vec![("loss".into(), loss.into())],
+            text: format!("loss = {loss}"),
+            groups: vec![FlowGroup { name: "f".into(), count: 1 }],
+            ends: vec![],
+            links: vec![],
+            duration: Duration::from_secs(1),
+        };
+        vec![point("0.1"), point("0.2")]
+    }
+
+    fn options(out: Option<&Path>) -> Options {
+        let origin = Origin { version: "1".into(), program: "p".into() };
+        let threads = NonZeroUsize::new(2).unwrap();
+        Options {
+            threads,
+            out: out.map(Path::to_owned),
+            interval: Some(Duration::from_millis(500)),
+            pcap: false,
+            origin,
+        }
+    }
+
+    /// Goodput is a function of point and seed.
+    fn result(point: usize, seed: u64) -> RunResult {
+        let goodput_mbps = (point * 100) as f64 + seed as f64;
+        let flow = FlowResult { name: "f".into(), goodput_mbps, ..FlowResult::default() };
+        let sample = Sample { time_s: 0.5, flows: vec![Default::default()], links: vec![] };
+        RunResult { seed, flows: vec![flow], series: vec![sample], ..RunResult::default() }
+    }
+
+    /// Runs seeds 1 to `seeds` of both points, setting `stop` after `patience` simulated runs; tells how many there were.
+    fn run(out: Option<&Path>, seeds: u64, patience: usize) -> (Report, usize) {
+        let points = points();
+        let seeds: Vec<u64> = (1..=seeds).collect();
+        let job = Job { name: "s", text: "text", points: &points, seeds: &seeds };
+        let (simulated, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let simulate = |point, seed, _, watch: &mut Watch<'_>| {
+            if simulated.fetch_add(1, Ordering::SeqCst) >= patience {
+                stop.store(true, Ordering::SeqCst);
+            }
+            watch.tick(500_000_000).then(|| result(point, seed))
+        };
+        let mut last = None;
+        let report = execute(&job, &options(out), &stop, simulate, |progress| last = Some(progress)).unwrap();
+        if let Some(last) = last.filter(|_| !report.stopped) {
+            assert_eq!((last.finished, last.runs, last.fraction), (2 * seeds.len(), 2 * seeds.len(), 1.0));
+        }
+        (report, simulated.into_inner())
+    }
+
+    #[test]
+    fn results_are_in_the_order_of_points_and_seeds() {
+        let (report, simulated) = run(None, 5, usize::MAX);
+        assert_eq!(simulated, 10);
+        for (number, point) in report.points.iter().enumerate() {
+            let goodputs: Vec<f64> = point.runs.iter().map(|run| run.flows[0].goodput_mbps).collect();
+            let expected: Vec<f64> = (1..=5).map(|seed| f64::from(100 * number as u32 + seed)).collect();
+            assert_eq!(goodputs, expected);
+        }
+    }
+
+    #[test]
+    fn only_missing_runs_are_run() {
+        let out = tempfile::tempdir().unwrap();
+        let (first, simulated) = run(Some(out.path()), 2, usize::MAX);
+        assert_eq!(simulated, 4);
+        let (again, simulated) = run(Some(out.path()), 2, usize::MAX);
+        assert_eq!(simulated, 0);
+        assert_eq!(serde_json::to_string(&again).unwrap(), serde_json::to_string(&first).unwrap());
+        let (_, simulated) = run(Some(out.path()), 3, usize::MAX);
+        assert_eq!(simulated, 2);
+    }
+
+    #[test]
+    fn a_stopped_campaign_keeps_what_is_finished_and_goes_on() {
+        let out = tempfile::tempdir().unwrap();
+        let (report, _) = run(Some(out.path()), 4, 3);
+        let kept: usize = report.points.iter().map(|point| point.runs.len()).sum();
+        assert!(report.stopped && (1..8).contains(&kept), "{kept}");
+        let (report, simulated) = run(Some(out.path()), 4, usize::MAX);
+        assert_eq!(simulated, 8 - kept);
+        assert!(!report.stopped && report.points.iter().all(|point| point.runs.len() == 4));
+        let hidden = std::fs::read_dir(out.path().join("flows")).unwrap();
+        assert_eq!(hidden.count(), 8, "one file a run, and nothing unfinished");
+    }
+}
