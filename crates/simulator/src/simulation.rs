@@ -259,7 +259,7 @@ impl Simulation {
     /// `packet` has come out of `link`: to the next link of its route, or to its endpoint.
     #[inline]
     fn deliver<O: Observer>(&mut self, link: u32, mut packet: Packet, observer: &mut O) {
-        observer.delivered(self.now, link, &packet);
+        observer.delivered(self.now, link, &packet, self.pool.get(packet.blocks));
         packet.hop += 1;
         if self.hops[packet.hop as usize] != END {
             self.offer(packet, observer);
@@ -393,6 +393,9 @@ impl Simulation {
                 for slot in &mut self.links {
                     slot.link.observe(now);
                     slot.queue.record(u64::from(slot.link.waiting_packets()));
+                }
+                if !observer.go_on(now) {
+                    self.end = now;
                 }
             }
             Task::Sample => self.series.push(report::sample(self)),

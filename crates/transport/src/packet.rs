@@ -112,6 +112,12 @@ impl BlockPool {
         u32::try_from(self.slots.len() - 1).unwrap_or(NO_BLOCKS)
     }
 
+    /// The blocks of a packet under way; none for [`NO_BLOCKS`].
+    #[inline]
+    pub fn get(&self, number: u32) -> &[(u32, u32)] {
+        self.slots.get(number as usize).map_or(&[], Blocks::as_slice)
+    }
+
     /// Takes the blocks of a packet that has arrived, or was dropped; none for [`NO_BLOCKS`].
     #[inline]
     pub fn take(&mut self, number: u32) -> Blocks {
