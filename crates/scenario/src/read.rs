@@ -1,0 +1,395 @@
+//! From the tree to the plain data of a scenario, entry by entry.
+
+use std::collections::BTreeMap;
+
+use clock::{Duration, Instant};
+use diagnostic::{Diagnostic, nearest};
+use link::{Change, ChangeKind, LossConfig};
+
+use crate::reader::{self, Reader};
+use crate::spec::*;
+use crate::tree::{Node, Value};
+use crate::units::{self, Wrong};
+
+/// More flows than this in one scenario are a slip of the pen.
+pub(crate) const MOST_FLOWS: u64 = 1_000_000;
+
+const NODE_HELP: &str = "a name of up to 32 letters, digits, '-', '_' or '.', such as \"r1\"";
+const QUEUE_HELP: &str =
+    "\"50p\", \"64kB\", \"100ms\", \"1.5bdp\", \"unlimited\", or a table with kind = \"red\" or \"codel\"";
+
+/// The nodes of a scenario: those that links name.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes {
+    pub(crate) names: Vec<String>,
+    index: BTreeMap<String, NodeIndex>,
+}
+
+impl Nodes {
+    fn define(&mut self, node: &Node) -> Result<NodeIndex, Diagnostic> {
+        let name = reader::text(node, "\"r1\"")?;
+        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.len() > 32 || !name.chars().all(good) {
+            return Err(node.place.error(format!("\"{name}\" is no name for a node"), Some(NODE_HELP.into())));
+        }
+        if let Some(index) = self.index.get(name) {
+            return Ok(*index);
+        }
+        self.names.push(name.to_owned());
+        self.index.insert(name.to_owned(), self.names.len() - 1);
+        Ok(self.names.len() - 1)
+    }
+
+    pub(crate) fn find(&self, node: &Node) -> Result<NodeIndex, Diagnostic> {
+        let name = reader::text(node, "\"r1\"")?;
+        self.index.get(name).copied().ok_or_else(|| {
+            let help = match nearest(name, self.names.iter().map(String::as_str)) {
+                Some(other) => format!("did you mean \"{other}\"?"),
+                None => "nodes are those that a [[link]] names".to_owned(),
+            };
+            node.place.error(format!("no link leads to a node \"{name}\""), Some(help))
+        })
+    }
+}
+
+/// Reads one `[[link]]`.
+pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnostic> {
+    let mut table = Reader::new("a link", node)?;
+    let between = table.optional("between");
+    let (from, to) = (table.optional("from"), table.optional("to"));
+    let (from, to, duplex) = match (between, from, to) {
+        (Some(between), None, None) => match &between.node.value {
+            Value::Array(ends) if ends.len() == 2 => (nodes.define(&ends[0])?, nodes.define(&ends[1])?, true),
+            _ => return Err(between.node.place.error("a link is between two nodes", Some(between_help()))),
+        },
+        (None, Some(from), Some(to)) => (nodes.define(&from.node)?, nodes.define(&to.node)?, false),
+        (None, Some(one), None) | (None, None, Some(one)) => {
+            return Err(one.key_place.error("a one-way link needs both `from` and `to`", Some(between_help())));
+        }
+        (Some(between), _, _) => {
+            return Err(between
+                .key_place
+                .error("a link is either `between` two nodes, both ways, or `from` one `to` the other", None));
+        }
+        (None, None, None) => return Err(table.place().error("a link needs its two ends", Some(between_help()))),
+    };
+    if from == to {
+        let place = between.or_else(|| table.optional("to")).map_or(table.place(), |entry| &entry.node.place);
+        let help = "the two ends of a link are different nodes".to_owned();
+        return Err(place.error(format!("a link from \"{}\" to itself", nodes.names[from]), Some(help)));
+    }
+    let name = match table.optional("name") {
+        Some(entry) => reader::text(&entry.node, "\"dsl\"")?.to_owned(),
+        None => format!("{}-{}", nodes.names[from], nodes.names[to]),
+    };
+    let rate = table.optional("rate").map(|entry| optional_rate(&entry.node)).transpose()?.flatten();
+    let delay = table.optional("delay").map(|entry| reader::time(&entry.node)).transpose()?.unwrap_or_default();
+    let queue = table.optional("queue").map(|entry| queue(&entry.node)).transpose()?.unwrap_or_default();
+    let loss = table.optional("loss").map(|entry| loss(&entry.node)).transpose()?.unwrap_or_default();
+    let mut changes = Vec::new();
+    for node in table.tables("change")? {
+        change(node, &mut changes)?;
+    }
+    changes.sort_by_key(|change: &Change| change.at);
+    table.finish()?;
+    Ok(LinkSpec { name, from, to, duplex, rate, delay, queue, loss, changes })
+}
+
+fn between_help() -> String {
+    "between = [\"a\", \"r1\"] for both directions, from = \"a\" and to = \"r1\" for one".to_owned()
+}
+
+fn change(node: &Node, changes: &mut Vec<Change>) -> Result<(), Diagnostic> {
+    let mut table = Reader::new("a change", node)?;
+    let at = reader::instant(&table.required("at", "at = \"10s\"")?.node)?;
+    let before = changes.len();
+    let mut push = |what| changes.push(Change { at, what });
+    if let Some(entry) = table.optional("rate") {
+        push(ChangeKind::Rate(optional_rate(&entry.node)?));
+    }
+    if let Some(entry) = table.optional("delay") {
+        push(ChangeKind::Delay(reader::time(&entry.node)?));
+    }
+    if let Some(entry) = table.optional("loss") {
+        push(ChangeKind::Loss(loss(&entry.node)?));
+    }
+    let (down, up) = (table.optional("down"), table.optional("up"));
+    if let (Some(_), Some(up)) = (down, up) {
+        let help = "write two changes, each with its own `at`".to_owned();
+        return Err(up.key_place.error("a link does not go down and up at the same time", Some(help)));
+    }
+    for (entry, down) in [(down, true), (up, false)] {
+        if let Some(entry) = entry {
+            let yes = reader::boolean(&entry.node)?;
+            push(if yes == down { ChangeKind::Down } else { ChangeKind::Up });
+        }
+    }
+    table.finish()?;
+    if changes.len() == before {
+        let help = "one of rate, delay, loss, down = true, up = true".to_owned();
+        return Err(node.place.error("nothing changes here", Some(help)));
+    }
+    Ok(())
+}
+
+/// A rate, or "unlimited".
+fn optional_rate(node: &Node) -> Result<Option<u64>, Diagnostic> {
+    match &node.value {
+        Value::String(text) if text == "unlimited" => Ok(None),
+        _ => reader::rate(node).map(Some),
+    }
+}
+
+fn queue(node: &Node) -> Result<QueueSpec, Diagnostic> {
+    match &node.value {
+        Value::String(text) if text == "unlimited" => Ok(QueueSpec::Unlimited),
+        Value::String(_) => limit(node).map(QueueSpec::DropTail),
+        Value::Table(_) => active_queue(node),
+        other => Err(reader::expected("a queue", other, node, QUEUE_HELP)),
+    }
+}
+
+fn limit(node: &Node) -> Result<Limit, Diagnostic> {
+    reader::quantity(node, "a length of a queue", QUEUE_HELP, |text| {
+        let mut result = Err(Wrong::Form);
+        for read in [as_packets, as_bytes, as_time, as_bdp] {
+            if result == Err(Wrong::Form) {
+                result = read(text);
+            }
+        }
+        result
+    })
+}
+
+fn as_packets(text: &str) -> Result<Limit, Wrong> {
+    units::packets(text).map(Limit::Packets)
+}
+
+fn as_bytes(text: &str) -> Result<Limit, Wrong> {
+    units::bytes(text).map(Limit::Bytes)
+}
+
+fn as_time(text: &str) -> Result<Limit, Wrong> {
+    units::time(text).map(Limit::Time)
+}
+
+fn as_bdp(text: &str) -> Result<Limit, Wrong> {
+    units::bdp(text).map(Limit::Bdp)
+}
+
+#[derive(Clone, Copy)]
+enum Active {
+    Red,
+    CoDel,
+}
+
+fn active_queue(node: &Node) -> Result<QueueSpec, Diagnostic> {
+    let mut table = Reader::new("a queue", node)?;
+    let kind = table.required("kind", "kind = \"red\"")?;
+    let kind = reader::word(&kind.node, &[("red", Active::Red), ("codel", Active::CoDel)])?;
+    let ecn = table.optional("ecn").map(|entry| reader::boolean(&entry.node)).transpose()?.unwrap_or(false);
+    let hard = table.optional("limit").map(|entry| limit(&entry.node)).transpose()?;
+    let queue = match kind {
+        Active::Red => {
+            let min = limit(&table.required("min", "min = \"30p\"")?.node)?;
+            let max = limit(&table.required("max", "max = \"90p\"")?.node)?;
+            // Floyd's recommendations (1997): 0.1 and 0.002.
+            let probability =
+                table.optional("probability").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(0.1);
+            let weight =
+                table.optional("weight").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(0.002);
+            let gentle =
+                table.optional("gentle").map(|entry| reader::boolean(&entry.node)).transpose()?.unwrap_or(false);
+            QueueSpec::Red(RedSpec { min, max, limit: hard, probability, weight, gentle, ecn })
+        }
+        Active::CoDel => {
+            // RFC 8289 §4.2 and §4.3: 5 ms and 100 ms.
+            let mut time = |key, default| {
+                table
+                    .optional(key)
+                    .map(|entry| reader::time(&entry.node))
+                    .transpose()
+                    .map(|time| time.unwrap_or(default))
+            };
+            let target = time("target", Duration::from_millis(5))?;
+            let interval = time("interval", Duration::from_millis(100))?;
+            QueueSpec::CoDel(CoDelSpec { target, interval, limit: hard, ecn })
+        }
+    };
+    table.finish()?;
+    Ok(queue)
+}
+
+fn loss(node: &Node) -> Result<LossConfig, Diagnostic> {
+    if !matches!(node.value, Value::Table(_)) {
+        let p = reader::probability(node)?;
+        return Ok(if p == 0.0 { LossConfig::None } else { LossConfig::Random(p) });
+    }
+    let mut table = Reader::new("bursty loss (Gilbert-Elliott)", node)?;
+    let to_bad = reader::probability(&table.required("to_bad", "to_bad = 0.01")?.node)?;
+    let to_good = reader::probability(&table.required("to_good", "to_good = 0.25")?.node)?;
+    let loss_good =
+        table.optional("loss_good").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(0.0);
+    let loss_bad = table.optional("loss_bad").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(1.0);
+    table.finish()?;
+    Ok(LossConfig::GilbertElliott { to_bad, to_good, loss_good, loss_bad })
+}
+
+/// Reads one `[[flow]]`; its paths may still be empty.
+pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec, Diagnostic> {
+    let mut table = Reader::new("a flow", node)?;
+    let name = match table.optional("name") {
+        Some(entry) => reader::text(&entry.node, "\"download\"")?.to_owned(),
+        None => format!("flow{number}"),
+    };
+    let from = nodes.find(&table.required("from", "from = \"b\"")?.node)?;
+    let to = table.required("to", "to = \"a\"")?;
+    let to_place = &to.node.place;
+    let to = nodes.find(&to.node)?;
+    if from == to {
+        return Err(to_place.error("a flow leads to another node than it starts from", None));
+    }
+    let protocol = reader::word(&table.required("protocol", "protocol = \"tcp\"")?.node, &Protocol::NAMES)?;
+    let mut name_of =
+        |key| table.optional(key).map(|entry| reader::text(&entry.node, "\"newreno\"").map(str::to_owned)).transpose();
+    let (congestion, profile, scheduler) = (name_of("congestion")?, name_of("profile")?, name_of("scheduler")?);
+    let count =
+        table.optional("count").map(|entry| reader::whole(&entry.node, 1, MOST_FLOWS)).transpose()?.unwrap_or(1);
+    let paths = table.optional("paths").map(|entry| paths(&entry.node, nodes)).transpose()?.unwrap_or_default();
+    let packet_size = table.optional("packet_size").map(|entry| packet_size(&entry.node)).transpose()?;
+    let receiver_window = table.optional("receiver_window").map(|entry| amount(&entry.node)).transpose()?;
+    let data = table.optional("amount").map(|entry| amount(&entry.node)).transpose()?;
+    let start =
+        table.optional("start").map(|entry| moment(&entry.node)).transpose()?.unwrap_or(Moment::At(Instant::ZERO));
+    let stop = table.optional("stop").map(|entry| (&entry.node.place, moment(&entry.node)));
+    let stop = match stop {
+        None => None,
+        Some((place, stop)) => {
+            let stop = stop?;
+            if earliest(stop) <= latest(start) {
+                return Err(place.error("the flow stops before it has started", None));
+            }
+            Some(stop)
+        }
+    };
+    let rate = table.optional("rate");
+    let on_off_entry = table.optional("on_off");
+    if protocol == Protocol::Udp && rate.is_none() {
+        let help = "for example rate = \"1Mbit/s\"".to_owned();
+        return Err(table.place().error("a UDP source needs its `rate`", Some(help)));
+    }
+    if let Some(entry) = rate.or(on_off_entry).filter(|_| protocol != Protocol::Udp) {
+        let message = format!("`{}` is for protocol = \"udp\": the others send as fast as they may", entry.key);
+        return Err(entry.key_place.error(message, None));
+    }
+    let rate = rate.map(|entry| reader::rate(&entry.node)).transpose()?;
+    let on_off = on_off_entry.map(|entry| on_off(&entry.node)).transpose()?;
+    table.finish()?;
+    Ok(FlowSpec {
+        name,
+        from,
+        to,
+        protocol,
+        congestion,
+        profile,
+        scheduler,
+        count: count as u32,
+        paths,
+        packet_size,
+        receiver_window,
+        amount: data.filter(|amount| *amount != Amount::Unlimited),
+        start,
+        stop,
+        rate,
+        on_off,
+    })
+}
+
+fn paths(node: &Node, nodes: &Nodes) -> Result<Vec<Vec<NodeIndex>>, Diagnostic> {
+    let help =
+        || Some("a list of paths, each a list of nodes: [[\"b\", \"r1\", \"a\"], [\"b\", \"r2\", \"a\"]]".to_owned());
+    let Value::Array(paths) = &node.value else {
+        return Err(node.place.error(format!("paths are needed here, not {}", node.value.kind()), help()));
+    };
+    if paths.is_empty() {
+        return Err(node.place.error("a flow without a path goes nowhere", help()));
+    }
+    let path = |path: &Node| match &path.value {
+        Value::Array(hops) => hops.iter().map(|hop| nodes.find(hop)).collect(),
+        other => Err(path.place.error(format!("a path is a list of nodes, not {}", other.kind()), help())),
+    };
+    paths.iter().map(path).collect()
+}
+
+fn packet_size(node: &Node) -> Result<u32, Diagnostic> {
+    // 41 bytes: an IPv4 and a TCP header and one byte.
+    let bytes = match &node.value {
+        Value::String(_) => reader::quantity(node, "a size", "1250 or \"1250B\"", units::bytes)?,
+        _ => reader::whole(node, 41, 65_535)?,
+    };
+    match u32::try_from(bytes) {
+        Ok(bytes @ 41..=65_535) => Ok(bytes),
+        _ => Err(node.place.error("a packet has 41 to 65535 bytes on the wire", None)),
+    }
+}
+
+fn amount(node: &Node) -> Result<Amount, Diagnostic> {
+    if matches!(&node.value, Value::String(text) if text == "unlimited") {
+        return Ok(Amount::Unlimited);
+    }
+    let amount =
+        reader::quantity(node, "an amount", "\"10MB\", \"100p\" or \"unlimited\"", |text| {
+            match units::packets(text) {
+                Ok(packets) => Ok(Amount::Packets(packets.into())),
+                Err(Wrong::Form) => units::bytes(text).map(Amount::Bytes),
+                Err(wrong) => Err(wrong),
+            }
+        })?;
+    match amount {
+        Amount::Packets(0) | Amount::Bytes(0) => Err(node.place.error("nothing is no amount", None)),
+        amount => Ok(amount),
+    }
+}
+
+fn moment(node: &Node) -> Result<Moment, Diagnostic> {
+    match &node.value {
+        Value::Array(range) => match range.as_slice() {
+            [from, to] => {
+                let (start, end) = (reader::instant(from)?, reader::instant(to)?);
+                if start <= end {
+                    Ok(Moment::Between(start, end))
+                } else {
+                    Err(node.place.error("the range ends before it starts", None))
+                }
+            }
+            _ => Err(node.place.error("a range has two ends", Some("for example [\"0s\", \"1s\"]".to_owned()))),
+        },
+        _ => reader::instant(node).map(Moment::At),
+    }
+}
+
+fn earliest(moment: Moment) -> Instant {
+    match moment {
+        Moment::At(at) | Moment::Between(at, _) => at,
+    }
+}
+
+fn latest(moment: Moment) -> Instant {
+    match moment {
+        Moment::At(at) | Moment::Between(_, at) => at,
+    }
+}
+
+fn on_off(node: &Node) -> Result<OnOff, Diagnostic> {
+    let mut table = Reader::new("an on/off source", node)?;
+    let on = reader::time(&table.required("on", "on = \"500ms\"")?.node)?;
+    let off = reader::time(&table.required("off", "off = \"500ms\"")?.node)?;
+    let words = [("fixed", false), ("exponential", true)];
+    let exponential =
+        table.optional("times").map(|entry| reader::word(&entry.node, &words)).transpose()?.unwrap_or(false);
+    table.finish()?;
+    if on.is_zero() {
+        return Err(node.place.error("a source that is never on sends nothing", None));
+    }
+    Ok(OnOff { on, off, exponential })
+}

@@ -1,0 +1,205 @@
+//! What a scenario file says, in plain data: numbers in base units, nodes by index.
+
+use clock::{Duration, Instant};
+use link::{Change, LossConfig};
+
+/// A node by its position in [`Scenario::nodes`](crate::Scenario::nodes).
+pub type NodeIndex = usize;
+
+/// One `[[link]]`: one direction or, with `between`, both, alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// Its name; "a-r1" unless the file gives another.
+    pub name: String,
+    /// One end; the sending end of a one-way link.
+    pub from: NodeIndex,
+    /// The other end.
+    pub to: NodeIndex,
+    /// True for `between`: a second link like this one leads back.
+    pub duplex: bool,
+    /// Bits per second; `None` when the file gives no rate: infinitely fast.
+    pub rate: Option<u64>,
+    /// Propagation delay, one way.
+    pub delay: Duration,
+    /// The queue, still in the file's terms.
+    pub queue: QueueSpec,
+    /// Random or bursty loss.
+    pub loss: LossConfig,
+    /// What changes when, in order of time.
+    pub changes: Vec<Change>,
+}
+
+/// A queue in the terms of the file. What depends on rate, round trip and packet size is resolved by
+/// [`Scenario::directed`](crate::Scenario::directed).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum QueueSpec {
+    /// Drop-tail with a limit.
+    DropTail(Limit),
+    /// RED.
+    Red(RedSpec),
+    /// CoDel.
+    CoDel(CoDelSpec),
+    /// Nothing is ever refused.
+    #[default]
+    Unlimited,
+}
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// "50p"
+    Packets(u32),
+    /// "64kB"
+    Bytes(u64),
+    /// "100ms" at the link's rate.
+    Time(Duration),
+    /// "1.5bdp": times rate and round trip, in whole packets.
+    Bdp(f64),
+}
+
+/// Random Early Detection (Floyd and Jacobson 1993).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedSpec {
+    /// Average queue below which nothing is dropped.
+    pub min: Limit,
+    /// Average queue from which everything is dropped or, with `gentle`, more and more.
+    pub max: Limit,
+    /// Most that may wait, whatever the average.
+    pub limit: Option<Limit>,
+    /// Probability of a drop at `max`.
+    pub probability: f64,
+    /// Weight of the newest sample in the average.
+    pub weight: f64,
+    /// From `max` to twice `max` the probability rises to 1 instead of jumping (Floyd 2000).
+    pub gentle: bool,
+    /// Marks packets that can be marked instead of dropping them early (RFC 3168).
+    pub ecn: bool,
+}
+
+/// CoDel (RFC 8289).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoDelSpec {
+    /// Waiting time that is fine.
+    pub target: Duration,
+    /// For so long the waiting time may be above the target.
+    pub interval: Duration,
+    /// Most that may wait.
+    pub limit: Option<Limit>,
+    /// Marks packets that can be marked instead of dropping them (RFC 3168).
+    pub ecn: bool,
+}
+
+/// What a flow speaks. Which of them a laboratory has built, it says itself, with
+/// [`Scenario::error`](crate::Scenario::error).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP from a source of constant rate, or on and off.
+    Udp,
+    /// Multipath HIP; in the lab real TCP inside it.
+    Mhip,
+    /// Multipath TCP (RFC 8684).
+    Mptcp,
+    /// SCTP with concurrent multipath transfer.
+    CmtSctp,
+}
+
+impl Protocol {
+    /// All names as the file spells them.
+    pub const NAMES: [(&'static str, Self); 5] = [
+        ("tcp", Self::Tcp),
+        ("udp", Self::Udp),
+        ("mhip", Self::Mhip),
+        ("mptcp", Self::Mptcp),
+        ("cmt-sctp", Self::CmtSctp),
+    ];
+
+    /// The name as the file spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Mhip => "mhip",
+            Self::Mptcp => "mptcp",
+            Self::CmtSctp => "cmt-sctp",
+        }
+    }
+}
+
+/// One `[[flow]]`: `count` flows alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSpec {
+    /// Its name, unique in the file; "flow1" and so on when the file gives none.
+    pub name: String,
+    /// The node that sends the data.
+    pub from: NodeIndex,
+    /// The node that receives it.
+    pub to: NodeIndex,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Congestion control by its name in the registry; the protocol's own when absent.
+    pub congestion: Option<String>,
+    /// A set of settings by name, such as "ns2"; the keys of the flow override it.
+    pub profile: Option<String>,
+    /// Scheduler by name; the protocol's own when absent.
+    pub scheduler: Option<String>,
+    /// Flows alike, at least 1.
+    pub count: u32,
+    /// The nodes of each path from `from` to `to`. Where the file gives none: the path of fewest links, of several the
+    /// one of least delay.
+    pub paths: Vec<Vec<NodeIndex>>,
+    /// Bytes of a full packet on the wire; the protocol's own when absent.
+    pub packet_size: Option<u32>,
+    /// What the receiver can hold; the protocol's own when absent.
+    pub receiver_window: Option<Amount>,
+    /// How much data there is to send; `None` is without end.
+    pub amount: Option<Amount>,
+    /// When it starts.
+    pub start: Moment,
+    /// When it stops; `None` is the end of the scenario.
+    pub stop: Option<Moment>,
+    /// Bits per second of a UDP source, on the wire.
+    pub rate: Option<u64>,
+    /// Pauses of a UDP source.
+    pub on_off: Option<OnOff>,
+}
+
+impl FlowSpec {
+    /// The size of a full packet on the wire, in bytes; 1500 where the file gives none.
+    pub fn wire_size(&self) -> u32 {
+        self.packet_size.unwrap_or(1500)
+    }
+}
+
+/// An amount of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// In full packets.
+    Packets(u64),
+    /// In bytes.
+    Bytes(u64),
+    /// Without end.
+    Unlimited,
+}
+
+/// A time that is fixed or, in each run, drawn from a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// At this instant.
+    At(Instant),
+    /// Uniformly from the first up to the second.
+    Between(Instant, Instant),
+}
+
+/// A source that sends and pauses in turn, beginning with sending.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OnOff {
+    /// Mean time of sending.
+    pub on: Duration,
+    /// Mean time of a pause.
+    pub off: Duration,
+    /// True: both times are drawn from exponential distributions; false: they are always the same.
+    pub exponential: bool,
+}
