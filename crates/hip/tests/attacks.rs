@@ -151,7 +151,7 @@ fn a_flood_of_i2s_costs_a_hash_each_and_keeps_nothing() {
     let mut i2 = Vec::new();
     let mut network = |flying: Flying, fly: &mut Vec<Flying>| {
         if Packet::parse(&flying.bytes).unwrap().kind() == PacketKind::I2 {
-            i2.push((flying.route, flying.bytes.clone()));
+            i2.push((flying.route, flying.bytes));
         } else {
             fly.push(flying);
         }

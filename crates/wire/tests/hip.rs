@@ -1,0 +1,201 @@
+//! HIP packets of an independent implementation, and packets of any shape.
+
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use pcap_file::pcap::PcapReader;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use wire::hip::{
+    Builder, DiffieHellman, EspInfo, HostId, Locator, Notification, Packet, PacketError, PacketKind, Parameter, Puzzle,
+    Signature, Solution, kind, set_checksum, set_puzzle, set_receiver,
+};
+use wire::{Hit, Spi};
+
+const CAPTURE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/hip/capture-ecdsa-p384/bex_esp_update_close.pcap");
+
+/// The HIP packets of the capture, Ethernet frames with IPv4, and their addresses.
+fn captured() -> Vec<(IpAddr, IpAddr, Vec<u8>)> {
+    let mut reader = PcapReader::new(File::open(CAPTURE).unwrap()).unwrap();
+    let mut packets = Vec::new();
+    while let Some(packet) = reader.next_packet() {
+        let packet = packet.unwrap();
+        let ip = &packet.data[14..];
+        if ip[9] == wire::hip::IP_PROTOCOL {
+            let address = |at: usize| IpAddr::from(<[u8; 4]>::try_from(&ip[at..at + 4]).unwrap());
+            let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+            packets.push((address(12), address(16), ip[usize::from(ip[0] & 15) * 4..total].to_vec()));
+        }
+    }
+    packets
+}
+
+#[test]
+fn the_packets_of_an_independent_implementation() {
+    let packets = captured();
+    let mut kinds = Vec::new();
+    for (source, destination, bytes) in &packets {
+        let packet = Packet::parse(bytes).unwrap();
+        kinds.push(packet.kind());
+        assert!(packet.checksum_is_right(*source, *destination));
+        assert_eq!(packet.unknown_critical(), None);
+        // Emitting what was read gives the packet again.
+        let mut again = Builder::new(packet.kind(), packet.sender(), packet.receiver()).finish().unwrap();
+        packet.parameters().for_each(|parameter| parameter.emit(&mut again));
+        again[1] = (again.len() / 8 - 1) as u8;
+        set_checksum(&mut again, *source, *destination);
+        assert_eq!(again, *bytes, "{:?}", packet.kind());
+    }
+    use PacketKind::{Close, CloseAck, I1, I2, R1, R2, Update};
+    kinds.dedup();
+    assert_eq!(kinds, [I1, R1, I2, R2, Update, Close, CloseAck]);
+    let r1 =
+        packets.iter().map(|(.., bytes)| Packet::parse(bytes).unwrap()).find(|packet| packet.kind() == R1).unwrap();
+    assert_eq!(r1.diffie_hellman().unwrap().group, 8);
+    assert_eq!(r1.host_id().unwrap().algorithm, 7);
+}
+
+#[test]
+fn what_an_r1_for_another_initiator_changes_is_not_signed() {
+    let (.., bytes) = captured().into_iter().find(|(.., bytes)| bytes[2] == PacketKind::R1 as u8).unwrap();
+    let before = Packet::parse(&bytes).unwrap();
+    let mut other = bytes.clone();
+    set_receiver(&mut other, Hit([7; 16]));
+    set_puzzle(&mut other, 0x1234, &[9; 48]);
+    let after = Packet::parse(&other).unwrap();
+    assert_eq!((after.receiver(), after.puzzle().unwrap().opaque), (Hit([7; 16]), 0x1234));
+    assert_eq!(after.puzzle().unwrap().i, [9; 48]);
+    assert_eq!(before.covered_by_signature_2(), after.covered_by_signature_2());
+}
+
+#[test]
+fn order_and_repetition() {
+    let packet = |parameters: &[Parameter]| {
+        let mut bytes = Builder::new(PacketKind::Update, Hit::NULL, Hit::NULL).finish().unwrap();
+        parameters.iter().for_each(|parameter| parameter.emit(&mut bytes));
+        bytes[1] = (bytes.len() / 8 - 1) as u8;
+        bytes
+    };
+    let refused = |parameters: &[Parameter]| Packet::parse(&packet(parameters)).unwrap_err();
+    assert_eq!(refused(&[Parameter::Ack(vec![1]), Parameter::Seq(1)]), PacketError::OutOfOrder(kind::SEQ));
+    assert_eq!(refused(&[Parameter::Seq(1), Parameter::Seq(2)]), PacketError::Duplicate(kind::SEQ));
+    // Tolerated: hosts out there do it.
+    assert!(Packet::parse(&packet(&[Parameter::Seq(1), Parameter::R1Counter(1)])).is_ok());
+    let unknown = |kind| Parameter::Unknown { kind, contents: vec![1] };
+    let bytes = packet(&[unknown(1000)]);
+    assert_eq!(Packet::parse(&bytes).unwrap().unknown_critical(), None);
+    let bytes = packet(&[unknown(1001)]);
+    assert_eq!(Packet::parse(&bytes).unwrap().unknown_critical(), Some(1001));
+}
+
+fn bytes(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), len)
+}
+
+fn locator() -> impl Strategy<Value = Locator> {
+    (0..3_u8, any::<bool>(), any::<u32>(), any::<Option<u32>>(), any::<[u8; 16]>()).prop_map(
+        |(traffic, preferred, lifetime, spi, address)| Locator {
+            traffic,
+            preferred,
+            lifetime,
+            spi: spi.map(Spi),
+            address: Ipv6Addr::from(address),
+        },
+    )
+}
+
+fn parameter() -> impl Strategy<Value = Parameter> {
+    let signature = || (any::<u16>(), bytes(1..100)).prop_map(|(algorithm, bytes)| Signature { algorithm, bytes });
+    let lists = prop_oneof![
+        vec(any::<u16>(), 1..6).prop_map(Parameter::HipCipher),
+        vec(any::<u16>(), 1..6).prop_map(Parameter::TransportFormatList),
+        vec(any::<u16>(), 1..6).prop_map(Parameter::EspTransform),
+        vec(any::<u32>(), 1..6).prop_map(Parameter::Ack),
+        bytes(1..9).prop_map(Parameter::DhGroupList),
+        bytes(1..9).prop_map(Parameter::HitSuiteList),
+        vec(locator(), 0..4).prop_map(Parameter::LocatorSet),
+    ];
+    let strings = prop_oneof![
+        bytes(0..40).prop_map(Parameter::Encrypted),
+        bytes(0..40).prop_map(Parameter::EchoRequestSigned),
+        bytes(0..40).prop_map(Parameter::EchoResponseSigned),
+        bytes(0..40).prop_map(Parameter::EchoRequestUnsigned),
+        bytes(0..40).prop_map(Parameter::EchoResponseUnsigned),
+        bytes(1..60).prop_map(Parameter::HipMac),
+        bytes(1..60).prop_map(Parameter::HipMac2),
+        signature().prop_map(Parameter::HipSignature),
+        signature().prop_map(Parameter::HipSignature2),
+        (30_000..60_000_u16, bytes(0..30)).prop_map(|(kind, contents)| Parameter::Unknown { kind, contents }),
+    ];
+    let structures = prop_oneof![
+        (any::<u16>(), any::<u32>(), any::<u32>()).prop_map(|(keymat_index, old, new)| {
+            Parameter::EspInfo(EspInfo { keymat_index, old_spi: Spi(old), new_spi: Spi(new) })
+        }),
+        any::<u64>().prop_map(Parameter::R1Counter),
+        any::<u32>().prop_map(Parameter::Seq),
+        (any::<u16>(), bytes(0..20))
+            .prop_map(|(message, data)| Parameter::Notification(Notification { message, data })),
+        (any::<u8>(), any::<u8>(), any::<u16>(), bytes(1..49)).prop_map(|(difficulty, lifetime, opaque, i)| {
+            Parameter::Puzzle(Puzzle { difficulty, lifetime, opaque, i })
+        }),
+        (any::<u8>(), any::<u16>(), vec(any::<(u8, u8)>(), 1..49)).prop_map(|(difficulty, opaque, both)| {
+            let (i, j) = both.into_iter().unzip();
+            Parameter::Solution(Solution { difficulty, opaque, i, j })
+        }),
+        (any::<u8>(), bytes(0..97))
+            .prop_map(|(group, public)| Parameter::DiffieHellman(DiffieHellman { group, public })),
+        (any::<u16>(), bytes(0..97), 0..16_u8, bytes(0..20)).prop_map(|(algorithm, identity, domain_type, domain)| {
+            Parameter::HostId(HostId { algorithm, identity, domain_type, domain })
+        }),
+    ];
+    prop_oneof![lists, strings, structures]
+}
+
+proptest! {
+    #[test]
+    fn parse_after_emit_is_the_identity(parameters in vec(parameter(), 0..8), a: [u8; 16], b: [u8; 16]) {
+        let mut parameters = parameters;
+        parameters.sort_by_key(Parameter::kind);
+        parameters.dedup_by_key(|parameter| parameter.kind());
+        let builder = Builder::new(PacketKind::I2, Hit(a), Hit(b));
+        let bytes = parameters.iter().fold(builder, Builder::push).finish().unwrap();
+        let packet = Packet::parse(&bytes).unwrap();
+        prop_assert_eq!((packet.sender(), packet.receiver()), (Hit(a), Hit(b)));
+        prop_assert!(packet.parameters().eq(&parameters));
+    }
+
+    /// A true packet with a few bytes changed gets further than random bytes would.
+    #[test]
+    fn whatever_parses_can_be_emitted_and_parsed_again(
+        changes in vec(any::<(prop::sample::Index, u8)>(), 0..4),
+        which: prop::sample::Index,
+    ) {
+        let packets = captured();
+        let mut bytes = which.get(&packets).2.clone();
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Ok(packet) = Packet::parse(&bytes) {
+            for parameter in packet.parameters() {
+                let mut emitted = Vec::new();
+                parameter.emit(&mut emitted);
+                let len = usize::from(u16::from_be_bytes([emitted[2], emitted[3]]));
+                prop_assert_eq!(&Parameter::parse(parameter.kind(), &emitted[4..4 + len]).unwrap(), parameter);
+            }
+            let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            let mut summed = bytes.clone();
+            set_checksum(&mut summed, v4, v4);
+            prop_assert!(Packet::parse(&summed).unwrap().checksum_is_right(v4, v4));
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in bytes(0..400), number: u16) {
+        let _ = Packet::parse(&bytes);
+        for number in [65, 129, 193, 257, 321, 385, 449, 511, 513, 579, 641, 705, 715, 832, 2049, 4095, 61697, number] {
+            let _ = Parameter::parse(number, &bytes);
+        }
+    }
+}
