@@ -101,7 +101,7 @@ fn both_paths_are_used_in_the_ratio_of_their_rates() {
     // 1392 bytes on the wire (8 + 1300, ESP 8 + 8 + 2 + 2 + 16, UDP 8, IP 20) every 0.9 ms: 12.4 Mbit/s, of which
     // 11.7 can leave. The rest waits: after 900 packets for 46 ms.
     let [a, b] = &mut boxes;
-    spread(&mut world, [a, b], packets.clone(), 900, at(5_000));
+    spread(&mut world, [a, b], packets, 900, at(5_000));
     assert_eq!(boxes[1].received.len(), 900);
     let after = world.hosts[0].status(world.now);
     let sent: Vec<u64> =

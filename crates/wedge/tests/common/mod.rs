@@ -2,6 +2,8 @@
 //! else is joined.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
+pub mod stream;
+
 use clock::{Duration, Instant, Streams};
 use hip::identity::HostIdentity;
 use hip::{HostConfig, Route};
@@ -20,7 +22,7 @@ pub fn ms(ms: u64) -> Duration {
 }
 
 /// What joins the hosts: the same in both directions.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Spec {
     pub rate: u64,
     /// One way.
@@ -200,7 +202,7 @@ impl World {
                 }
             }
         }
-        for side in 0..2 {
+        for (side, program) in programs.iter_mut().enumerate() {
             if self.hosts[side].poll_timeout().is_some_and(|(at, _)| at <= now) {
                 self.hosts[side].handle_timeout(now, &mut self.rngs[side]);
                 assert!(self.hosts[side].poll_timeout().is_none_or(|(at, _)| at > now));
@@ -209,8 +211,8 @@ impl World {
             for _ in 0..4 {
                 let mut delivered = Vec::new();
                 self.hosts[side].poll_deliver(&mut delivered);
-                delivered.iter().for_each(|packet| programs[side].receive(now, packet));
-                let packets = programs[side].send(now);
+                delivered.iter().for_each(|packet| program.receive(now, packet));
+                let packets = program.send(now);
                 let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
                 self.hosts[side].handle_application(now, &mut self.rngs[side], &packets);
             }
