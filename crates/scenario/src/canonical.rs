@@ -44,6 +44,7 @@ mod tests {
         [[flow]]
         from = \"a\"
         to = \"b\"
+        protocol = \"tcp\"
         count = 3
     ";
 
