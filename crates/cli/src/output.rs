@@ -11,7 +11,9 @@ use crate::commands::Failure;
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!("writing the result: {error}"))),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("writing the result: {error}")))
+        }
         _ => Ok(()),
     }
 }

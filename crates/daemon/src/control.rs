@@ -42,7 +42,9 @@ pub enum Request {
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// Nobody listens.
-    #[error("no Sinnet answers at {path}: is it running? `sinnet up -c FILE` starts it, and --control names another socket")]
+    #[error(
+        "no Sinnet answers at {path}: is it running? `sinnet up -c FILE` starts it, and --control names another socket"
+    )]
     NotRunning {
         /// Where it was looked for.
         path: PathBuf,
@@ -84,7 +86,9 @@ pub fn down(path: &Path) -> Result<(), ControlError> {
 
 fn ask(path: &Path, request: Request) -> Result<Value, ControlError> {
     let io = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ControlError::NotRunning { path: path.to_owned() },
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            ControlError::NotRunning { path: path.to_owned() }
+        }
         io::ErrorKind::PermissionDenied => ControlError::NotAllowed { path: path.to_owned() },
         _ => ControlError::Io { path: path.to_owned(), source },
     };

@@ -61,8 +61,11 @@ impl Device {
             .ipv6(hit, HIT_PREFIX)
             .mtu(config.mtu)
             .offload(true)
+            .enable(false)
             .build_sync()?;
         tun.set_nonblocking(true)?;
+        netlink::set_no_link_local_address(tun.if_index()?)?;
+        tun.enabled(true)?;
         let network = Ipv4Addr::new(config.lsi.0[0], 0, 0, 0);
         netlink::set_route_mtu(tun.if_index()?, network, LSI_PREFIX, lsi, config.lsi_mtu)?;
         Ok(Self {

@@ -112,7 +112,8 @@ impl Names {
 /// # Errors
 /// A sentence that says what is wrong with it.
 pub fn parse_name(name: &str) -> Result<Name, String> {
-    let mut parsed = Name::from_ascii(name).map_err(|error| format!("\"{name}\" is no DNS name: {error}"))?.to_lowercase();
+    let mut parsed =
+        Name::from_ascii(name).map_err(|error| format!("\"{name}\" is no DNS name: {error}"))?.to_lowercase();
     if parsed.is_root() {
         return Err("a peer needs a name".to_owned());
     }
@@ -168,7 +169,11 @@ mod tests {
     fn addresses_lead_back_to_the_name() {
         for address in ["4.3.2.1.in-addr.arpa.".to_owned(), Name::from(std::net::Ipv6Addr::from(hit().0)).to_ascii()] {
             let answer = ask(&names(), &address, RecordType::PTR);
-            assert_eq!(answer.answers[0].data, RData::PTR(PTR(Name::from_ascii("b.hip.").expect("a name"))), "{address}");
+            assert_eq!(
+                answer.answers[0].data,
+                RData::PTR(PTR(Name::from_ascii("b.hip.").expect("a name"))),
+                "{address}"
+            );
         }
     }
 

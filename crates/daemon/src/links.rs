@@ -38,7 +38,10 @@ pub fn resolve(config: &Config, interfaces: &[Interface]) -> Result<Vec<Link>, D
         if let Some((other, _)) = links.iter().find(|(_, index)| *index == interface.index) {
             return Err(config.path_error(
                 path,
-                format!("the paths \"{}\" and \"{}\" are both on the interface {}", other.name, path.name, interface.name),
+                format!(
+                    "the paths \"{}\" and \"{}\" are both on the interface {}",
+                    other.name, path.name, interface.name
+                ),
                 "each path needs an access link of its own: leave one of them out".to_owned(),
             ));
         }

@@ -8,7 +8,7 @@ use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkMessage};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
@@ -51,14 +51,31 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     netlink.request(RouteNetlinkMessage::GetAddress(AddressMessage::default()), NLM_F_DUMP, |answer| {
         let RouteNetlinkMessage::NewAddress(message) = answer else { return };
         // On a point-to-point link IFA_ADDRESS is the other end; IFA_LOCAL, where there is one, is ours.
-        let local = message.attributes.iter().find_map(|a| if let AddressAttribute::Local(ip) = a { Some(*ip) } else { None });
-        let address = message.attributes.iter().find_map(|a| if let AddressAttribute::Address(ip) = a { Some(*ip) } else { None });
+        let local =
+            message.attributes.iter().find_map(|a| if let AddressAttribute::Local(ip) = a { Some(*ip) } else { None });
+        let address = message
+            .attributes
+            .iter()
+            .find_map(|a| if let AddressAttribute::Address(ip) = a { Some(*ip) } else { None });
         let owner = interfaces.iter_mut().find(|interface| interface.index == message.header.index);
         if let (Some(address), Some(owner)) = (local.or(address), owner) {
             owner.addresses.push(address);
         }
     })?;
     Ok(interfaces)
+}
+
+/// Keeps interface `index` from making itself a link-local address: nobody on it would hear that address's multicast.
+/// Has to happen before the interface is up.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_no_link_local_address(index: u32) -> io::Result<()> {
+    let mut link = LinkMessage::default();
+    link.header.index = index;
+    let mode = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
+    link.attributes = vec![LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![mode])])];
+    Netlink::open()?.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK, |_| {})
 }
 
 /// Sets the route to `destination`/`prefix` over interface `index` with a path MTU of its own, locked, so that TCP's MSS

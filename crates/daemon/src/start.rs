@@ -84,13 +84,15 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     let Loaded { config, identity } = load(path)?;
     let clock = Clock::start();
     let mut random = time::random().map_err(|error| UpError::Setup(format!("no randomness: {error}")))?;
-    let interfaces = netlink::interfaces().map_err(|error| UpError::Setup(format!("asking for the interfaces: {error}")))?;
+    let interfaces =
+        netlink::interfaces().map_err(|error| UpError::Setup(format!("asking for the interfaces: {error}")))?;
     let links = links::resolve(&config, &interfaces)?;
     let hit = identity.hit();
     let (lsi, peer_lsis) = config.assign_lsis(hit);
 
     // The control socket first: it also keeps a second daemon from starting.
-    let control_path = options.control.as_ref().or(config.control.as_ref()).map_or(Path::new(control::DEFAULT_PATH), |path| path);
+    let control_path =
+        options.control.as_ref().or(config.control.as_ref()).map_or(Path::new(control::DEFAULT_PATH), |path| path);
     let control = Control::listen(control_path).map_err(|error| control_failure(control_path, &error))?;
     let keylog = options.esp_keylog.as_deref().map(open_keylog).transpose()?;
 
@@ -216,7 +218,8 @@ fn signals() -> io::Result<UnixStream> {
 }
 
 fn open_keylog(path: &Path) -> Result<KeyLog, UpError> {
-    KeyLog::open(path).map_err(|error| UpError::Setup(format!("the key log {} cannot be opened: {error}", path.display())))
+    KeyLog::open(path)
+        .map_err(|error| UpError::Setup(format!("the key log {} cannot be opened: {error}", path.display())))
 }
 
 fn control_failure(path: &Path, error: &io::Error) -> UpError {

@@ -40,7 +40,8 @@ fn table(status: &Value) -> String {
         if paths.is_empty() {
             continue;
         }
-        let mut rows = vec![["path", "from", "to", "state", "round trip", "sent", "received"].map(str::to_owned).to_vec()];
+        let mut rows =
+            vec![["path", "from", "to", "state", "round trip", "sent", "received"].map(str::to_owned).to_vec()];
         rows.extend(paths.iter().map(path));
         columns(&mut text, &rows);
     }
@@ -59,7 +60,15 @@ fn path(path: &Value) -> Vec<String> {
     let state = if path["alive"].as_bool() == Some(true) { "up" } else { "no answer" };
     let round_trip = path["srtt_ms"].as_f64().map_or("-".to_owned(), |ms| format!("{ms:.1} ms"));
     let (sent, received) = (bytes(&path["bytes_out"]), bytes(&path["bytes_in"]));
-    vec![name, text_of(path, "local").to_owned(), text_of(path, "remote").to_owned(), state.to_owned(), round_trip, sent, received]
+    vec![
+        name,
+        text_of(path, "local").to_owned(),
+        text_of(path, "remote").to_owned(),
+        state.to_owned(),
+        round_trip,
+        sent,
+        received,
+    ]
 }
 
 /// Counters of packets that went nowhere, where there are any.
@@ -81,7 +90,9 @@ fn trouble(status: &Value) -> Vec<String> {
     let counters = &status["counters"];
     let mut told: Vec<String> = NAMES
         .iter()
-        .filter_map(|(key, words)| counters[*key].as_u64().filter(|count| *count > 0).map(|count| format!("{count} {words}")))
+        .filter_map(|(key, words)| {
+            counters[*key].as_u64().filter(|count| *count > 0).map(|count| format!("{count} {words}"))
+        })
         .collect();
     if let Some(unsent) = status["unsent"].as_u64().filter(|count| *count > 0) {
         told.push(format!("{unsent} refused by the kernel"));
@@ -90,9 +101,12 @@ fn trouble(status: &Value) -> Vec<String> {
 }
 
 fn columns(text: &mut String, rows: &[Vec<String>]) {
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
     for row in rows {
-        let cells: Vec<String> = row.iter().enumerate().map(|(column, cell)| format!("{cell:<0$}", width(column))).collect();
+        let cells: Vec<String> =
+            row.iter().enumerate().map(|(column, cell)| format!("{cell:<0$}", width(column))).collect();
         let _ = writeln!(text, "  {}", cells.join("  ").trim_end());
     }
 }

@@ -1,5 +1,6 @@
 //! `sinnet up`: the daemon, in the foreground.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use daemon::{UpError, UpOptions};
@@ -32,7 +33,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return output::result(&format!("{} is right: {summary}", arguments.config.display()));
     }
     let filter = EnvFilter::try_from_env("SINNET_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
     let options = UpOptions { control: arguments.control.clone(), esp_keylog: arguments.esp_keylog.clone() };
     daemon::up(&arguments.config, &options).map_err(failure)
 }

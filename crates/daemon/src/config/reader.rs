@@ -107,7 +107,11 @@ impl<'a> Section<'a> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let span = value.span();
         value.into_inner().as_bool().map(Some).ok_or_else(|| {
-            self.source.error(&span, format!("`{key}` is not true or false"), format!("write {key} = true or {key} = false"))
+            self.source.error(
+                &span,
+                format!("`{key}` is not true or false"),
+                format!("write {key} = true or {key} = false"),
+            )
         })
     }
 

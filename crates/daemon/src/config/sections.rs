@@ -29,9 +29,9 @@ const GROUPS: [(&str, Group); 2] = [("p-256", Group::P256), ("p-384", Group::P38
 const ENCAPSULATIONS: [(&str, Encapsulation); 2] = [("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
 
 pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
-    let mut file =
-        source.table(&["identity", "name", "lsi", "control", "path", "peer", "tun", "esp", "hip", "dns"])?;
-    let identity = file.required_text("identity", "identity = \"a.pem\", a file that `sinnet keygen --out a.pem` makes")?;
+    let mut file = source.table(&["identity", "name", "lsi", "control", "path", "peer", "tun", "esp", "hip", "dns"])?;
+    let identity =
+        file.required_text("identity", "identity = \"a.pem\", a file that `sinnet keygen --out a.pem` makes")?;
     let identity = At { value: PathBuf::from(identity.value), span: identity.span };
     let name = file.parsed("name", "as in name = \"a.hip\"", dns_name)?;
     let lsi = file.parsed("lsi", LSI, lsi)?;
@@ -83,7 +83,11 @@ fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
         let source = section.source();
         let name = section.required_text("name", "as in name = \"dsl\"")?;
         if let Some(other) = paths.iter().find(|path| path.name == name.value) {
-            return Err(source.error(&name.span, format!("two paths are called \"{}\"", other.name), "give each a name of its own"));
+            return Err(source.error(
+                &name.span,
+                format!("two paths are called \"{}\"", other.name),
+                "give each a name of its own",
+            ));
         }
         let address = section.parsed("address", ADDRESS, address)?;
         let interface = section.text("interface")?;
@@ -91,22 +95,20 @@ fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
             (Some(address), _) => address.span.clone(),
             (None, Some(interface)) => interface.span.clone(),
             (None, None) => {
-                return Err(section.missing("address", "address = \"192.0.2.10\" or interface = \"eth0\" says which link it is"));
+                return Err(section
+                    .missing("address", "address = \"192.0.2.10\" or interface = \"eth0\" says which link it is"));
             }
         };
         // Two paths on one link would share its rate and its fate while the scheduler counts on two of each.
         for other in &paths {
-            if let (Some(address), Some(taken)) = (&address, &other.address) {
-                if address.value == *taken {
-                    let message = format!("the paths \"{}\" and \"{}\" have one address", other.name, name.value);
-                    return Err(source.error(&address.span, message, "each path needs an access link of its own"));
-                }
+            let help = "each path needs an access link of its own";
+            if let Some(address) = address.as_ref().filter(|address| other.address == Some(address.value)) {
+                let message = format!("the paths \"{}\" and \"{}\" have one address", other.name, name.value);
+                return Err(source.error(&address.span, message, help));
             }
-            if let (Some(interface), Some(taken)) = (&interface, &other.interface) {
-                if interface.value == *taken {
-                    let message = format!("the paths \"{}\" and \"{}\" are on one interface", other.name, name.value);
-                    return Err(source.error(&interface.span, message, "each path needs an access link of its own"));
-                }
+            if let Some(interface) = interface.as_ref().filter(|own| other.interface.as_ref() == Some(&own.value)) {
+                let message = format!("the paths \"{}\" and \"{}\" are on one interface", other.name, name.value);
+                return Err(source.error(&interface.span, message, help));
             }
         }
         let rate = section.parsed("rate", RATE, parse_rate)?.ok_or_else(|| section.missing("rate", RATE))?;
@@ -207,11 +209,7 @@ impl Seen {
     }
 }
 
-fn peer(
-    mut section: Section<'_>,
-    paths: &[PathConfig],
-    seen: &mut Seen,
-) -> Result<PeerConfig, Diagnostic> {
+fn peer(mut section: Section<'_>, paths: &[PathConfig], seen: &mut Seen) -> Result<PeerConfig, Diagnostic> {
     let source = section.source();
     let name = section
         .parsed("name", "as in name = \"b.hip\"", dns_name)?
@@ -258,7 +256,11 @@ fn reachable(
         return Ok(());
     }
     let family = if to.is_ipv4() { "IPv4" } else { "IPv6" };
-    Err(source.error(span, format!("no [[path]] of this host has an {family} address"), format!("{to} cannot be reached without one")))
+    Err(source.error(
+        span,
+        format!("no [[path]] of this host has an {family} address"),
+        format!("{to} cannot be reached without one"),
+    ))
 }
 
 fn locator(source: &Source, item: Item<'_>) -> Result<LocatorConfig, Diagnostic> {
@@ -288,11 +290,10 @@ fn route(item: Item<'_>, paths: &[PathConfig], locators: &[LocatorConfig]) -> Re
         let message = format!("{} is no locator of this peer", to.value);
         return Err(source.error(&to.span, message, "a route ends at one of the peer's `locators`"));
     }
-    if let Some(from_address) = paths.get(index).and_then(|path| path.address) {
-        if from_address.is_ipv4() != to.value.is_ipv4() {
-            let message = format!("{from_address} and {} are of different families", to.value);
-            return Err(source.error(section.span(), message, "both ends of a route are IPv4, or both are IPv6"));
-        }
+    let own = paths.get(index).and_then(|path| path.address);
+    if let Some(own) = own.filter(|own| own.is_ipv4() != to.value.is_ipv4()) {
+        let message = format!("{own} and {} are of different families", to.value);
+        return Err(source.error(section.span(), message, "both ends of a route are IPv4, or both are IPv6"));
     }
     Ok(RouteConfig {
         from: index,
@@ -315,7 +316,11 @@ fn choices<T: Copy + PartialEq>(
         let text = item.as_text().ok_or_else(|| source.error(&item.span(), "this is not a text", help.as_str()))?;
         let value = choice(text, known).map_err(|message| source.error(&item.span(), message, help.as_str()))?;
         if chosen.contains(&value) {
-            return Err(source.error(&item.span(), format!("\"{text}\" is there twice"), "name each once, the best first"));
+            return Err(source.error(
+                &item.span(),
+                format!("\"{text}\" is there twice"),
+                "name each once, the best first",
+            ));
         }
         chosen.push(value);
     }
@@ -326,7 +331,11 @@ fn choices<T: Copy + PartialEq>(
 }
 
 fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, String> {
-    known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| format!("\"{text}\" is not known"))
+    known
+        .iter()
+        .find(|(name, _)| *name == text)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| format!("\"{text}\" is not known"))
 }
 
 fn one_of<T>(known: &[(&str, T)]) -> String {

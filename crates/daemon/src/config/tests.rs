@@ -63,16 +63,19 @@ fn a_file_says_everything() {
 
 #[test]
 fn little_is_enough() {
-    let text = "identity = \"a.pem\"\n[[path]]\nname = \"x\"\ninterface = \"eth0\"\nrate = \"1Gbit/s\"\ndelay = \"0ms\"\n";
+    let text =
+        "identity = \"a.pem\"\n[[path]]\nname = \"x\"\ninterface = \"eth0\"\nrate = \"1Gbit/s\"\ndelay = \"0ms\"\n";
     let config = parse(text, "a.toml").expect("right");
     assert_eq!(config.encapsulation, Encapsulation::Udp);
     assert_eq!(config.esp_suites, hip::HostConfig::default().esp_suites);
     assert!(config.dns && config.peers.is_empty() && config.device == "sinnet0");
 }
 
+type Wrong = (&'static str, &'static str, (usize, usize), &'static str, &'static str);
+
 /// Each row: what to replace in the good file by what, where the error must point, and words of the message and the help.
 /// Lines and columns are counted by hand in the text above.
-const WRONG: &[(&str, &str, (usize, usize), &str, &str)] = &[
+const WRONG: &[Wrong] = &[
     // Missing keys: the table's beginning, or the file's.
     ("identity = \"a.pem\"\n", "", (1, 1), "the file lacks the key `identity`", "sinnet keygen --out a.pem"),
     ("rate = \"8Mbit/s\"\n", "", (4, 1), "[[path]] lacks the key `rate`", "rate = \"8Mbit/s\""),
@@ -85,15 +88,45 @@ const WRONG: &[(&str, &str, (usize, usize), &str, &str)] = &[
     ("identity =", "identty =", (1, 1), "the file has no key `identty`", "did you mean `identity`?"),
     ("[hip]", "[xyz]", (34, 2), "the file has no key `xyz`", "`identity`, `name`"),
     ("puzzle = 10", "pzzle = 10", (36, 1), "[hip] has no key `pzzle`", "did you mean `puzzle`?"),
-    ("rate = \"4Mbit/s\", delay", "raet = \"4Mbit/s\", delay", (20, 56), "a locator has no key `raet`", "did you mean `rate`?"),
+    (
+        "rate = \"4Mbit/s\", delay",
+        "raet = \"4Mbit/s\", delay",
+        (20, 56),
+        "a locator has no key `raet`",
+        "did you mean `rate`?",
+    ),
     // Two of what there may be one of.
-    ("interface = \"wwan0\"", "address = \"192.0.2.10\"", (12, 11), "\"dsl\" and \"lte\" have one address", "access link of its own"),
-    ("address = \"192.0.2.10\"", "interface = \"wwan0\"", (12, 13), "\"dsl\" and \"lte\" are on one interface", "access link of its own"),
+    (
+        "interface = \"wwan0\"",
+        "address = \"192.0.2.10\"",
+        (12, 11),
+        "\"dsl\" and \"lte\" have one address",
+        "access link of its own",
+    ),
+    (
+        "address = \"192.0.2.10\"",
+        "interface = \"wwan0\"",
+        (12, 13),
+        "\"dsl\" and \"lte\" are on one interface",
+        "access link of its own",
+    ),
     ("name = \"lte\"", "name = \"dsl\"", (11, 8), "two paths are called \"dsl\"", "name of its own"),
     ("name = \"c.hip\"", "name = \"B.hip\"", (24, 8), "two hosts are called \"B.hip\"", "name of its own"),
     ("name = \"c.hip\"", "name = \"a.hip\"", (24, 8), "two hosts are called \"a.hip\"", "name of its own"),
-    ("hit = \"2001:22:0:1::c\"", "hit = \"2001:22:0:1::b\"", (25, 7), "\"b.hip\" and \"c.hip\" have one HIT", "one [[peer]]"),
-    ("name = \"a.hip\"", "name = \"a.hip\"\nlsi = \"1.0.0.12\"", (27, 7), "two hosts have the LSI 1.0.0.12", "leave `lsi` out"),
+    (
+        "hit = \"2001:22:0:1::c\"",
+        "hit = \"2001:22:0:1::b\"",
+        (25, 7),
+        "\"b.hip\" and \"c.hip\" have one HIT",
+        "one [[peer]]",
+    ),
+    (
+        "name = \"a.hip\"",
+        "name = \"a.hip\"\nlsi = \"1.0.0.12\"",
+        (27, 7),
+        "two hosts have the LSI 1.0.0.12",
+        "leave `lsi` out",
+    ),
     ("[\"198.51.100.7\",", "[\"203.0.113.7\",", (20, 28), "has the address 203.0.113.7 twice", "once"),
     // Values that are none.
     ("2001:22:0:1::b", "2001:db8::b", (19, 7), "an IPv6 address but no HIT", "2001:20::/28"),
@@ -119,8 +152,20 @@ const WRONG: &[(&str, &str, (usize, usize), &str, &str)] = &[
     ("[\"2001:db8::c\"]", "\"2001:db8::c\"", (27, 12), "`locators` is not a list", "locators = ["),
     // What does not fit together.
     ("from = \"lte\"", "from = \"dls\"", (21, 20), "there is no path \"dls\"", "\"dsl\", \"lte\""),
-    ("to = \"203.0.113.7\", delay", "to = \"203.0.113.9\", delay", (21, 32), "is no locator of this peer", "`locators`"),
-    ("interface = \"wwan0\"", "address = \"192.0.2.11\"", (27, 13), "no [[path]] of this host has an IPv6 address", "2001:db8::c"),
+    (
+        "to = \"203.0.113.7\", delay",
+        "to = \"203.0.113.9\", delay",
+        (21, 32),
+        "is no locator of this peer",
+        "`locators`",
+    ),
+    (
+        "interface = \"wwan0\"",
+        "address = \"192.0.2.11\"",
+        (27, 13),
+        "no [[path]] of this host has an IPv6 address",
+        "2001:db8::c",
+    ),
     // No TOML at all.
     ("rate = \"8Mbit/s\"", "rate = 8Mbit/s", (7, 8), "must be quoted", ""),
     ("name = \"lte\"", "name = \"lte", (11, 12), "", ""),

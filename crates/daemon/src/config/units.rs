@@ -7,7 +7,8 @@ use clock::Duration;
 /// # Errors
 /// A sentence that says what a rate looks like.
 pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
-    let usual = || format!("\"{text}\" is no rate: write a number and bit/s, kbit/s, Mbit/s or Gbit/s, as in \"8Mbit/s\"");
+    let usual =
+        || format!("\"{text}\" is no rate: write a number and bit/s, kbit/s, Mbit/s or Gbit/s, as in \"8Mbit/s\"");
     let (number, unit) = split(text).ok_or_else(usual)?;
     let factor = match unit {
         "bit/s" => 1.0,
@@ -18,7 +19,11 @@ pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
     };
     let rate = (number * factor).round();
     // A terabit per second is beyond every link and far inside u64.
-    if (1.0..=1e12).contains(&rate) { Ok(rate as u64) } else { Err(format!("\"{text}\": a rate is between 1bit/s and 1000Gbit/s")) }
+    if (1.0..=1e12).contains(&rate) {
+        Ok(rate as u64)
+    } else {
+        Err(format!("\"{text}\": a rate is between 1bit/s and 1000Gbit/s"))
+    }
 }
 
 /// A length of time from text like `30ms`, `1.5 s`, `250us`.
@@ -55,12 +60,28 @@ mod tests {
 
     #[test]
     fn rates() {
-        for (text, rate) in
-            [("8Mbit/s", 8_000_000), ("2.5 Gbit/s", 2_500_000_000), ("64kbit/s", 64_000), ("1bit/s", 1), (" 0.5Mbit/s ", 500_000)]
-        {
+        for (text, rate) in [
+            ("8Mbit/s", 8_000_000),
+            ("2.5 Gbit/s", 2_500_000_000),
+            ("64kbit/s", 64_000),
+            ("1bit/s", 1),
+            (" 0.5Mbit/s ", 500_000),
+        ] {
             assert_eq!(parse_rate(text), Ok(rate), "{text}");
         }
-        for text in ["", "8", "Mbit/s", "8MBit/s", "-8Mbit/s", "8Mbit", "0Mbit/s", "9999Gbit/s", "1.2.3Mbit/s", "8M bit/s", "1e9bit/s"] {
+        for text in [
+            "",
+            "8",
+            "Mbit/s",
+            "8MBit/s",
+            "-8Mbit/s",
+            "8Mbit",
+            "0Mbit/s",
+            "9999Gbit/s",
+            "1.2.3Mbit/s",
+            "8M bit/s",
+            "1e9bit/s",
+        ] {
             assert!(parse_rate(text).is_err(), "{text}");
         }
     }
