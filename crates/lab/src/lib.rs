@@ -11,6 +11,7 @@ mod run;
 mod site;
 mod topology;
 mod transfer;
+mod wireshark;
 
 pub use error::LabError;
 pub use namespace::{Namespace, Program, Running};

@@ -5,8 +5,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use hip::identity::Algorithm;
-use wire::Hit;
+use daemon::keys::Algorithm;
 
 use crate::error::Step;
 use crate::plan::Plan;
@@ -21,7 +20,7 @@ pub(crate) struct Identities {
 
 struct Identity {
     key: PathBuf,
-    hit: Hit,
+    hit: String,
 }
 
 /// The two daemons of a flow.
@@ -45,7 +44,7 @@ impl Identities {
             let key = directory.join(format!("{name}.pem"));
             let hit = daemon::keys::generate(&key, Algorithm::EcdsaP384, true)
                 .map_err(|error| LabError::Program { program: "making a host identity".into(), message: error.to_string() })?;
-            Ok::<_, LabError>(Identity { key, hit })
+            Ok::<_, LabError>(Identity { key, hit: hit.to_string() })
         };
         Ok(Self { ends: [make("server")?, make("client")?] })
     }
@@ -175,7 +174,7 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
         }
         routes.push(format!("{{ from = \"{name}\", to = \"{remote}\", {capacity} }}"));
     }
-    let hit = identity(peer).map_or_else(Hit::default, |peer| peer.hit);
+    let hit = identity(peer).map_or("", |peer| peer.hit.as_str());
     let _ = write!(text, "\n[[peer]]\nname = {}\nhit = \"{hit}\"\nlsi = \"{}\"\n", quoted(&host_name(plan, peer)), lsi(peer));
     let _ = write!(text, "locators = [{}]\nroutes = [{}]\n", locators.join(", "), routes.join(", "));
     text

@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::site::{Site, capture_file};
 use crate::transfer::{Server, Transfer};
-use crate::{LabError, mhip};
+use crate::{LabError, mhip, wireshark};
 
 /// How a laboratory runs.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub(crate) fn run(plan: &Plan, options: &Options, progress: &mut Progress) -> Re
         disturbed: !plan.changes.is_empty(),
         emulator_late_p99_us: lab.lateness.iter().map(|lateness| lateness.quantile(0.99).as_micros()).max().unwrap_or(0),
         captures: captures.filter_map(kept).collect(),
-        esp_keylog: options.directory.as_deref().map(keylog_file).and_then(kept),
+        esp_keylog: options.directory.as_deref().map(wireshark::keylog_file).and_then(kept),
         directory: options.directory.clone(),
     })
 }
@@ -111,10 +111,9 @@ impl Lab<'_> {
         let mut daemons = None;
         let host = match (plan.flow.protocol, &self.identities) {
             (Protocol::Mhip, Some(identities)) => {
-                let keylog = kept.map(keylog_file);
-                if let Some(old) = &keylog {
-                    // The daemons append.
-                    let _ = fs::remove_file(old);
+                let keylog = kept.map(wireshark::keylog_file);
+                if let Some(directory) = kept {
+                    wireshark::prepare(directory)?;
                 }
                 let executable = &self.options.executable;
                 daemons = Some(mhip::Daemons::start(plan, &site, identities, paths, executable, logs, keylog.as_deref())?);
@@ -156,6 +155,3 @@ impl Lab<'_> {
     }
 }
 
-fn keylog_file(directory: &Path) -> PathBuf {
-    directory.join("esp_sa")
-}

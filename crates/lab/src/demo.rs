@@ -1,0 +1,123 @@
+//! The main job, shown: one TCP connection over several paths, three times.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::error::Step;
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::run::Options;
+use crate::{LabError, wireshark};
+
+/// The share of the sum of the single paths that all together must reach.
+pub const WANTED: f64 = 0.9;
+
+/// The scenarios, with the names of their directories.
+const SCENARIOS: [(&str, &str); 3] = [
+    ("two-paths", include_str!("../../../scenarios/lab/two-paths.toml")),
+    ("three-paths", include_str!("../../../scenarios/lab/three-paths.toml")),
+    ("cut", include_str!("../../../scenarios/lab/cut.toml")),
+];
+
+/// What the demonstration showed. It serialises as the summary for scripts; its `Display` is the table for people.
+#[derive(Debug, Serialize)]
+pub struct Demo {
+    /// The scenarios that ran to their end.
+    pub scenarios: Vec<Report>,
+    /// What kept the others from it: name and sentence.
+    pub failures: Vec<(String, String)>,
+    #[serde(skip)]
+    directory: PathBuf,
+}
+
+/// Runs the demonstration; `options.directory` gets captures, key logs and `summary.json`. One scenario that fails does not keep the others from running.
+///
+/// # Errors
+/// When nothing can be run at all or the summary cannot be written.
+pub fn demo(options: &Options, progress: &mut Progress) -> Result<Demo, LabError> {
+    let directory = options.directory.clone().unwrap_or_else(|| PathBuf::from("target/demo"));
+    fs::create_dir_all(&directory).step(format!("making the directory {}", directory.display()))?;
+    let mut demo = Demo { scenarios: Vec::new(), failures: Vec::new(), directory: directory.clone() };
+    for (name, text) in SCENARIOS {
+        let options = Options { directory: Some(directory.join(name)), ..options.clone() };
+        match crate::run_text(text, &format!("scenarios/lab/{name}.toml"), &options, progress) {
+            Ok(report) => demo.scenarios.push(report),
+            Err(error @ (LabError::Forbidden { .. } | LabError::MissingProgram { .. })) => return Err(error),
+            Err(error) => {
+                progress.say(&format!("  {error}"));
+                demo.failures.push((name.to_owned(), error.to_string()));
+            }
+        }
+    }
+    let summary = serde_json::to_string_pretty(&demo).map_err(std::io::Error::other).step("writing the summary")?;
+    fs::write(directory.join("summary.json"), summary + "\n").step("writing the summary")?;
+    Ok(demo)
+}
+
+impl Demo {
+    /// Whether everything held: every file identical, every transfer complete, and where the paths were there all the time, at least
+    /// [`WANTED`] of their sum.
+    pub fn passed(&self) -> bool {
+        self.failures.is_empty() && self.scenarios.iter().all(passed)
+    }
+
+    /// Where the summary for scripts is.
+    pub fn summary(&self) -> PathBuf {
+        self.directory.join("summary.json")
+    }
+}
+
+fn passed(report: &Report) -> bool {
+    report.sha256_equal && (report.disturbed || report.ratio >= WANTED)
+}
+
+impl fmt::Display for Demo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", table(&self.scenarios))?;
+        for (name, failure) in &self.failures {
+            writeln!(f, "{name}: {failure}")?;
+        }
+        if let Some(report) = self.scenarios.first() {
+            writeln!(f, "\n{}", wireshark::advice(report))?;
+        }
+        writeln!(f, "For scripts: {}", self.summary().display())?;
+        match self.passed() {
+            true => write!(f, "All of it holds: at least {:.0} % of the sum, every file identical, and the cut survived.", WANTED * 100.0),
+            false => write!(f, "Not all of it holds; the table marks what does not with '!'."),
+        }
+    }
+}
+
+/// The results as a table for people.
+pub fn table(reports: &[Report]) -> String {
+    let mut rows = vec![["scenario", "each path alone", "sum", "together", "ratio", "SHA-256", ""].map(str::to_owned)];
+    for report in reports {
+        let singles: Vec<String> = report.single_mbps.iter().map(|rate| format!("{rate:.2}")).collect();
+        rows.push([
+            report.name.clone(),
+            singles.join(" + "),
+            format!("{:.2}", report.sum_mbps),
+            format!("{:.2} Mbit/s", report.together_mbps),
+            format!("{:.1} %", report.ratio * 100.0),
+            if report.sha256_equal { "equal" } else { "DIFFERENT" }.to_owned(),
+            if passed(report) { "" } else { "!" }.to_owned(),
+        ]);
+    }
+    let widths: Vec<usize> =
+        (0..7).map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// The scenario of the demonstration with this name, as text; for tests and for people who want to start from it.
+pub fn scenario_text(name: &str) -> Option<&'static str> {
+    SCENARIOS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
