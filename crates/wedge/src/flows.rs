@@ -73,7 +73,7 @@ struct Flow {
     /// The local program has answered, or begun.
     settled: bool,
     seen: Instant,
-    /// The last packet offered, until it is settled.
+    /// The first packet offered, until it is settled.
     offered: Option<Vec<u8>>,
     resequencer: Option<Resequencer<Vec<u8>>>,
 }
@@ -171,7 +171,7 @@ impl Flows {
             return;
         };
         if !flow.settled && flow.family == Family::Six {
-            flow.offered = Some(packet.clone());
+            flow.offered.get_or_insert_with(|| packet.clone());
         }
         let family = flow.family;
         let Some(position) = position(key, &packet, path) else {

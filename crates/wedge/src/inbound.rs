@@ -54,10 +54,14 @@ impl Wedge {
             }
         };
         path.received(packet.len());
-        // RFC 8046 §5.4: what is authentic on this SPI shows that the peer is where it was told the SPI.
-        let verified = path.verified;
+        let (first, verified) = (path.traffic.packets_in == 1, path.verified);
         peer.heard(now);
+        if first {
+            // It ends the state R2-SENT (RFC 7401 §4.4.3).
+            self.host.path_proved(peer.config.hit, id);
+        }
         if !verified {
+            // RFC 8046 §5.4: what is authentic on this SPI shows that the peer is where it was told the SPI.
             self.verify(now, rng, index, id);
         }
         if next_header == NO_NEXT_HEADER {

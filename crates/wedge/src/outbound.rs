@@ -15,6 +15,10 @@ use wire::{Hit, Lsi, tcp};
 /// Hop limit of packets that this host makes or puts a header on (RFC 7402 leaves it to the receiver).
 pub(crate) const HOP_LIMIT: u8 = 64;
 
+/// A security association that has sent so many packets gets new keys: half of its sequence numbers are left, time for
+/// many tries.
+const RENEW_AT: u32 = 1 << 31;
+
 impl Wedge {
     /// Takes one packet of a program.
     pub(crate) fn outbound(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8]) {
@@ -199,6 +203,14 @@ impl Wedge {
             }
         };
         let stranded = peer.handle_timeout(now, beat, counters, events);
+        let used_up = peer.paths.iter().filter(|path| path.outbound.sequence() >= RENEW_AT);
+        let used_up: Vec<_> = used_up.map(|path| (peer.config.hit, path.id)).collect();
+        if !used_up.is_empty() {
+            for (hit, path) in used_up {
+                self.host.renew_path(now, rng, hit, path);
+            }
+            self.drive_host(now, rng);
+        }
         self.send_again(now, rng, index, stranded);
     }
 
