@@ -1,8 +1,11 @@
 //! The Diffie-Hellman exchange (RFC 7401 §5.2.7).
 //!
 //! The elliptic groups' public values are x | y without a leading byte, and Kij is the x coordinate of the shared point
-//! (RFC 5903 §7, §9).
+//! (RFC 5903 §7, §9). The MODP groups' public values and Kij are numbers in network byte order, as long as the modulus.
 
+mod modp;
+
+use modp::{ModpSecret, Modulus};
 use p256::elliptic_curve::Generate as _;
 use rand_core::CryptoRng;
 use std::fmt;
@@ -11,6 +14,10 @@ use zeroize::Zeroizing;
 /// A group that we have (RFC 7401 §5.2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
+    /// The 1536-bit MODP group of RFC 3526 §2, number 3: some 90 bits of strength, for old peers only.
+    Modp1536,
+    /// The 3072-bit MODP group of RFC 3526 §4, number 4.
+    Modp3072,
     /// NIST P-256, number 7.
     P256,
     /// NIST P-384, number 8.
@@ -28,7 +35,7 @@ pub enum DhError {
         /// The group's length, in bytes.
         expected: usize,
     },
-    /// Not a point of the curve.
+    /// Not a point of the curve; for MODP, not from 2 to p - 2.
     #[error("a Diffie-Hellman public value that is not in its group")]
     NotInGroup,
 }
@@ -40,6 +47,7 @@ pub struct EphemeralSecret(Secret);
 
 #[derive(Clone)]
 enum Secret {
+    Modp(ModpSecret),
     P256(p256::SecretKey),
     P384(p384::SecretKey),
 }
@@ -50,11 +58,13 @@ pub struct SharedSecret(Zeroizing<Vec<u8>>);
 
 impl Group {
     /// All groups, the one we prefer first.
-    pub const ALL: [Self; 2] = [Self::P384, Self::P256];
+    pub const ALL: [Self; 4] = [Self::P384, Self::P256, Self::Modp3072, Self::Modp1536];
 
     /// The Group ID in DH_GROUP_LIST and DIFFIE_HELLMAN.
     pub fn number(self) -> u8 {
         match self {
+            Self::Modp1536 => 3,
+            Self::Modp3072 => 4,
             Self::P256 => 7,
             Self::P384 => 8,
         }
@@ -65,9 +75,11 @@ impl Group {
         Self::ALL.into_iter().find(|group| group.number() == number)
     }
 
-    /// Bytes of a public value: 64 or 96.
+    /// Bytes of a public value: 192, 384, 64 or 96.
     pub fn public_value_len(self) -> usize {
         match self {
+            Self::Modp1536 => Modulus::Bits1536.len(),
+            Self::Modp3072 => Modulus::Bits3072.len(),
             Self::P256 => 64,
             Self::P384 => 96,
         }
@@ -78,6 +90,8 @@ impl EphemeralSecret {
     /// A new secret.
     pub fn generate(group: Group, rng: &mut dyn CryptoRng) -> Self {
         Self(match group {
+            Group::Modp1536 => Secret::Modp(ModpSecret::generate(Modulus::Bits1536, rng)),
+            Group::Modp3072 => Secret::Modp(ModpSecret::generate(Modulus::Bits3072, rng)),
             Group::P256 => Secret::P256(p256::SecretKey::generate_from_rng(rng)),
             Group::P384 => Secret::P384(p384::SecretKey::generate_from_rng(rng)),
         })
@@ -85,15 +99,20 @@ impl EphemeralSecret {
 
     /// The group that it is of.
     pub fn group(&self) -> Group {
-        match self.0 {
+        match &self.0 {
+            Secret::Modp(secret) => match secret.modulus {
+                Modulus::Bits1536 => Group::Modp1536,
+                Modulus::Bits3072 => Group::Modp3072,
+            },
             Secret::P256(_) => Group::P256,
             Secret::P384(_) => Group::P384,
         }
     }
 
-    /// Our public value for DIFFIE_HELLMAN: x | y.
+    /// Our public value for DIFFIE_HELLMAN.
     pub fn public_value(&self) -> Vec<u8> {
         let point = match &self.0 {
+            Secret::Modp(secret) => return secret.public_value(),
             Secret::P256(secret) => secret.public_key().to_sec1_bytes(),
             Secret::P384(secret) => secret.public_key().to_sec1_bytes(),
         };
@@ -104,8 +123,8 @@ impl EphemeralSecret {
     /// Kij with the peer's public value.
     ///
     /// # Errors
-    /// [`DhError`] unless the value is a point of the curve other than the identity (RFC 7401 §5.2.7, NIST SP 800-56A rev. 3
-    /// §5.6.2.3.3; both curves have cofactor 1).
+    /// [`DhError`] unless the value is a point of the curve other than the identity (NIST SP 800-56A rev. 3 §5.6.2.3.3; both
+    /// curves have cofactor 1), or for MODP a number from 2 to p - 2 (§5.6.2.3.1).
     pub fn agree(&self, peer_public: &[u8]) -> Result<SharedSecret, DhError> {
         let expected = self.group().public_value_len();
         if peer_public.len() != expected {
@@ -115,6 +134,7 @@ impl EphemeralSecret {
         let point = [&[4], peer_public].concat();
         let not_in_group = |_| DhError::NotInGroup;
         let x = match &self.0 {
+            Secret::Modp(secret) => return secret.agree(peer_public).map(SharedSecret).ok_or(DhError::NotInGroup),
             Secret::P256(secret) => {
                 let peer = p256::PublicKey::from_sec1_bytes(&point).map_err(not_in_group)?;
                 secret.diffie_hellman(&peer).raw_secret_bytes().to_vec()
@@ -185,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn points_outside_the_curve_are_refused() {
+    fn values_outside_the_group_are_refused() {
         use rand_core::SeedableRng;
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(3);
         for group in Group::ALL {
@@ -195,12 +215,22 @@ mod tests {
                 ours.agree(&theirs.public_value()).unwrap().as_bytes(),
                 theirs.agree(&ours.public_value()).unwrap().as_bytes()
             );
-            let mut off = theirs.public_value();
-            *off.last_mut().unwrap() ^= 1;
-            assert_eq!(ours.agree(&off).unwrap_err(), DhError::NotInGroup);
+            let off = theirs.public_value();
             let len = group.public_value_len();
+            assert_eq!(off.len(), len);
+            if matches!(group, Group::P256 | Group::P384) {
+                let mut off = off.clone();
+                *off.last_mut().unwrap() ^= 1;
+                assert_eq!(ours.agree(&off).unwrap_err(), DhError::NotInGroup);
+            } else {
+                let mut number = vec![0; len];
+                number[len - 1] = 1;
+                assert_eq!(ours.agree(&number).unwrap_err(), DhError::NotInGroup, "1");
+                number[len - 1] = 2;
+                assert!(ours.agree(&number).is_ok(), "2");
+            }
             assert_eq!(ours.agree(&vec![0; len]).unwrap_err(), DhError::NotInGroup);
-            assert_eq!(ours.agree(&vec![0xff; len]).unwrap_err(), DhError::NotInGroup, "not below the field's prime");
+            assert_eq!(ours.agree(&vec![0xff; len]).unwrap_err(), DhError::NotInGroup, "not below the prime");
             assert!(matches!(ours.agree(&off[1..]), Err(DhError::Length { .. })));
             assert!(matches!(ours.agree(&[]), Err(DhError::Length { .. })));
         }
