@@ -96,7 +96,10 @@ impl<P> Resequencer<P> {
 
     /// Takes a packet of `bytes` bytes and appends to `out` what may go now. The packet waits for `hold` at most, and
     /// only while a path of `alive` may still bring what is before it.
-    #[expect(clippy::too_many_arguments, reason = "the packet, its time, and what is known of the paths; all differ per call")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the packet, its time, and what is known of the paths; all differ per call"
+    )]
     pub fn offer(
         &mut self,
         now: Instant,
@@ -246,6 +249,7 @@ mod tests {
     use proptest::prelude::*;
 
     const HOLD: Duration = Duration::from_millis(50);
+    const NOTHING: [u32; 0] = [];
 
     fn ms(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
@@ -282,8 +286,8 @@ mod tests {
     fn a_hole_that_fills_is_waited_for() {
         let mut r = Resequencer::new(10_000);
         assert_eq!(offer(&mut r, ms(0), data(0, 0)), [0]);
-        assert_eq!(offer(&mut r, ms(1), data(0, 200)), []);
-        assert_eq!(offer(&mut r, ms(2), data(0, 300)), []);
+        assert_eq!(offer(&mut r, ms(1), data(0, 200)), NOTHING);
+        assert_eq!(offer(&mut r, ms(2), data(0, 300)), NOTHING);
         assert_eq!(r.poll_timeout(), Some(ms(51)));
         assert_eq!(offer(&mut r, ms(30), data(1, 100)), [100, 200, 300]);
         assert_eq!((r.poll_timeout(), r.held()), (None, 0));
@@ -293,7 +297,7 @@ mod tests {
     fn a_hole_below_what_every_path_delivered_is_a_loss() {
         let mut r = Resequencer::new(10_000);
         assert_eq!(offer(&mut r, ms(0), data(0, 0)), [0]);
-        assert_eq!(offer(&mut r, ms(1), data(0, 200)), []);
+        assert_eq!(offer(&mut r, ms(1), data(0, 200)), NOTHING);
         assert_eq!(offer(&mut r, ms(2), data(1, 300)), [200, 300]);
         assert_eq!(r.statistics().proven_losses, 1);
         // Its retransmission passes at once.
@@ -310,7 +314,7 @@ mod tests {
         offer(&mut r, ms(20), data(0, 400));
         let mut out = Vec::new();
         r.handle_timeout(ms(50), &mut out);
-        assert_eq!(out, []);
+        assert_eq!(out, NOTHING);
         r.handle_timeout(ms(51), &mut out);
         assert_eq!(out, [200]);
         r.handle_timeout(ms(70), &mut out);
@@ -322,8 +326,8 @@ mod tests {
     fn what_does_not_fit_pushes_the_oldest_hole_out() {
         let mut r = Resequencer::new(250);
         offer(&mut r, ms(0), data(0, 0));
-        assert_eq!(offer(&mut r, ms(0), data(0, 200)), []);
-        assert_eq!(offer(&mut r, ms(0), data(0, 400)), []);
+        assert_eq!(offer(&mut r, ms(0), data(0, 200)), NOTHING);
+        assert_eq!(offer(&mut r, ms(0), data(0, 400)), NOTHING);
         assert_eq!(offer(&mut r, ms(0), data(0, 600)), [200]);
         assert_eq!(r.statistics().overflowed, 1);
     }
@@ -332,13 +336,13 @@ mod tests {
     fn acknowledgments_and_new_connections_do_not_wait_and_a_reset_keeps_its_place() {
         let mut r = Resequencer::new(10_000);
         offer(&mut r, ms(0), data(0, 0));
-        assert_eq!(offer(&mut r, ms(0), data(0, 200)), []);
+        assert_eq!(offer(&mut r, ms(0), data(0, 200)), NOTHING);
         let ack = Position { path: 1, sequence: 900, length: 0, role: Role::Unordered };
         assert_eq!(offer(&mut r, ms(0), ack), [900]);
         let reset = Position { path: 0, sequence: 300, length: 0, role: Role::InSequence };
-        assert_eq!(offer(&mut r, ms(0), reset), []);
+        assert_eq!(offer(&mut r, ms(0), reset), NOTHING);
         assert_eq!(offer(&mut r, ms(0), data(1, 100)), [100, 200, 300]);
-        assert_eq!(offer(&mut r, ms(0), data(0, 700)), []);
+        assert_eq!(offer(&mut r, ms(0), data(0, 700)), NOTHING);
         let syn = Position { path: 1, sequence: 5, length: 1, role: Role::Start };
         assert_eq!(offer(&mut r, ms(0), syn), [700, 5]);
         assert_eq!(offer(&mut r, ms(0), data(0, 6)), [6]);

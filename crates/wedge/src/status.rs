@@ -94,8 +94,6 @@ pub struct Counters {
     pub no_association: u64,
     /// Dropped: the paths had more to send than they may.
     pub queue_full: u64,
-    /// Dropped: no path was alive.
-    pub no_path: u64,
     /// Dropped: a security association had sent all the packets it may.
     pub exhausted: u64,
     /// Moved to another path because theirs died.
