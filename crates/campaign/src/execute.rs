@@ -15,7 +15,7 @@ use crate::report::{FlowGroup, PointReport, Report};
 use crate::series;
 use crate::store::{Origin, Spec, Store};
 use crate::table::{Table, Values};
-use crate::trace::{FlowEnds, Tracer};
+use crate::trace::{FlowEnds, TracedLink, Tracer};
 use crate::workers::{Tick, for_each};
 
 /// How a campaign is run.
@@ -51,11 +51,12 @@ pub(crate) struct Point {
     pub(crate) parameters: Vec<(String, String)>,
     /// The scenario with everything worked in.
     pub(crate) text: String,
+    pub(crate) seeds: Vec<u64>,
     pub(crate) groups: Vec<FlowGroup>,
     /// Per flow.
     pub(crate) ends: Vec<FlowEnds>,
-    /// Names of the directed links, in the order of the results.
-    pub(crate) links: Vec<String>,
+    /// The directed links, in the order of the results.
+    pub(crate) links: Vec<TracedLink>,
     pub(crate) duration: Duration,
 }
 
@@ -65,7 +66,6 @@ pub(crate) struct Job<'a> {
     /// The scenario as given.
     pub(crate) text: &'a str,
     pub(crate) points: &'a [Point],
-    pub(crate) seeds: &'a [u64],
 }
 
 /// What looks on while a run goes: writes captures, counts virtual time, and tells when to give up.
@@ -86,20 +86,20 @@ impl Watch<'_> {
 }
 
 /// Runs what is missing. `simulate(point, seed, interval, watch)` gives a run's result, or `None` if it was given up.
-pub(crate) fn execute(
+pub(crate) fn execute<E: From<StoreError> + Send>(
     job: &Job<'_>,
     options: &Options,
     stop: &AtomicBool,
-    simulate: impl Fn(usize, u64, Option<Duration>, &mut Watch<'_>) -> Option<RunResult> + Sync,
+    simulate: impl Fn(usize, u64, Option<Duration>, &mut Watch<'_>) -> Result<Option<RunResult>, E> + Sync,
     mut progress: impl FnMut(Progress),
-) -> Result<Report, StoreError> {
+) -> Result<Report, E> {
     let store = match &options.out {
         Some(root) => Some(Store::open(root, job.name, job.text, options.origin.clone())?),
         None => None,
     };
     let interval = options.out.as_ref().and(options.interval);
     let runs: Vec<(usize, u64)> =
-        (0..job.points.len()).flat_map(|point| job.seeds.iter().map(move |&seed| (point, seed))).collect();
+        job.points.iter().enumerate().flat_map(|(i, point)| point.seeds.iter().map(move |&seed| (i, seed))).collect();
     let spec = |index: usize| {
         let (point, seed) = *runs.get(index)?;
         let point = job.points.get(point)?;
@@ -121,7 +121,7 @@ pub(crate) fn execute(
     let done_ns = AtomicU64::new(0);
     let types = column_types(job.points);
 
-    let perform = |position: usize| -> Result<Option<RunResult>, StoreError> {
+    let perform = |position: usize| -> Result<Option<RunResult>, E> {
         let Some((index, (point, spec))) = missing.get(position).and_then(|&index| Some((index, spec(index)?))) else {
             return Ok(None);
         };
@@ -132,7 +132,7 @@ pub(crate) fn execute(
         };
         let mut watch = Watch { tracer, done_ns: &done_ns, counted_ns: 0, stop };
         let number = runs.get(index).map_or(0, |run| run.0);
-        let Some(mut result) = simulate(number, spec.seed, interval, &mut watch) else { return Ok(None) };
+        let Some(mut result) = simulate(number, spec.seed, interval, &mut watch)? else { return Ok(None) };
         watch.tick(point.duration.as_nanos());
         if let Some(store) = &store {
             let files = match (watch.tracer, captures) {
@@ -184,7 +184,7 @@ fn report(job: &Job<'_>, options: &Options, results: Vec<Option<RunResult>>, sto
     let points = job.points.iter().map(|point| PointReport {
         parameters: point.parameters.clone(),
         groups: point.groups.clone(),
-        runs: results.by_ref().take(job.seeds.len()).flatten().collect(),
+        runs: results.by_ref().take(point.seeds.len()).flatten().collect(),
     });
     let points = points.collect();
     Report { scenario: job.name.into(), version: options.origin.version.clone(), points, stopped }
@@ -274,10 +274,11 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::AtomicUsize;
 
-    fn points() -> Vec<Point> {
+    fn points(seeds: u64) -> Vec<Point> {
         let point = |loss: &str| Point {
             parameters: vec![("loss".into(), loss.into())],
             text: format!("loss = {loss}"),
+            seeds: (1..=seeds).collect(),
             groups: vec![FlowGroup { name: "f".into(), count: 1 }],
             ends: vec![],
             links: vec![],
@@ -308,20 +309,19 @@ mod tests {
 
     /// Runs seeds 1 to `seeds` of both points, setting `stop` after `patience` simulated runs; tells how many there were.
     fn run(out: Option<&Path>, seeds: u64, patience: usize) -> (Report, usize) {
-        let points = points();
-        let seeds: Vec<u64> = (1..=seeds).collect();
-        let job = Job { name: "s", text: "text", points: &points, seeds: &seeds };
+        let points = points(seeds);
+        let job = Job { name: "s", text: "text", points: &points };
         let (simulated, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let simulate = |point, seed, _, watch: &mut Watch<'_>| {
             if simulated.fetch_add(1, Ordering::SeqCst) >= patience {
                 stop.store(true, Ordering::SeqCst);
             }
-            watch.tick(500_000_000).then(|| result(point, seed))
+            Ok::<_, StoreError>(watch.tick(500_000_000).then(|| result(point, seed)))
         };
         let mut last = None;
         let report = execute(&job, &options(out), &stop, simulate, |progress| last = Some(progress)).unwrap();
         if let Some(last) = last.filter(|_| !report.stopped) {
-            assert_eq!((last.finished, last.runs, last.fraction), (2 * seeds.len(), 2 * seeds.len(), 1.0));
+            assert_eq!((last.finished, last.runs, last.fraction), (2 * seeds as usize, 2 * seeds as usize, 1.0));
         }
         (report, simulated.into_inner())
     }

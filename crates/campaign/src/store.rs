@@ -295,7 +295,10 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
 }
 
 /// SHA-256 of a file, in hexadecimal.
-pub(crate) fn digest_of(path: &Path) -> io::Result<String> {
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn digest_of(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 16];

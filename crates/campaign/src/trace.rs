@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clock::Instant;
-use simulator::Observer;
 use transport::{Flags, Packet};
 
 use crate::files::{StoreError, directory};
@@ -24,6 +23,15 @@ pub(crate) struct FlowEnds {
     pub(crate) window: u64,
 }
 
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct TracedLink {
+    /// The link's name in the scenario: both directions share a file.
+    pub(crate) link: String,
+    /// The direction's name.
+    pub(crate) direction: String,
+}
+
 /// The captures of one run, in a hidden directory until they are complete.
 pub(crate) struct Tracer {
     unfinished: tempfile::TempDir,
@@ -38,16 +46,15 @@ pub(crate) struct Tracer {
 }
 
 impl Tracer {
-    /// Begins a file per link in a directory beside `target`. `links` are the names of the directed links in the order of
-    /// the result; the directions of a duplex link, which differ in the last character, share a file.
-    pub(crate) fn new(target: &Path, links: &[String], flows: Vec<FlowEnds>) -> Result<Self, StoreError> {
+    /// Begins a file per link in a directory beside `target`. `links` are the directed links in the order of the result.
+    pub(crate) fn new(target: &Path, links: &[TracedLink], flows: Vec<FlowEnds>) -> Result<Self, StoreError> {
         let parent = target.parent().unwrap_or_else(|| Path::new("."));
         let failed = |error| StoreError::write(target, error);
         let unfinished = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(parent).map_err(failed)?;
         let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
         let mut places = Vec::new();
         for link in links {
-            let name = file_name(link.trim_end_matches(['>', '<']));
+            let name = file_name(&link.link);
             let known = groups.iter().position(|(group, _)| *group == name);
             let place = known.unwrap_or_else(|| {
                 groups.push((name, Vec::new()));
@@ -55,7 +62,7 @@ impl Tracer {
             });
             if let Some((_, interfaces)) = groups.get_mut(place) {
                 places.push((place, interfaces.len() as u32));
-                interfaces.push(link);
+                interfaces.push(&link.direction);
             }
         }
         let mut files = Vec::new();
@@ -90,15 +97,28 @@ impl Tracer {
         Ok(self.names.iter().map(|name| target.join(name)).collect())
     }
 
-    fn record(&mut self, now: Instant, link: u32, packet: &Packet) -> io::Result<()> {
+    /// Writes down that `link` delivered `packet`, with these selective blocks.
+    pub(crate) fn delivered(&mut self, now: Instant, link: u32, packet: &Packet, blocks: &[(u32, u32)]) {
+        if self.error.is_none() {
+            self.error = self.record(now, link, packet, blocks).err();
+        }
+    }
+
+    fn record(&mut self, now: Instant, link: u32, packet: &Packet, blocks: &[(u32, u32)]) -> io::Result<()> {
         let Some(&(place, interface)) = self.places.get(link as usize) else { return Ok(()) };
         let Some(&ends) = self.flows.get(packet.flow as usize) else { return Ok(()) };
         let is_ack = packet.flags.has(Flags::ACK);
+        let mut sack = [(0, 0); MOST_BLOCKS];
         let transport = match ends.mss {
             None => Transport::Udp,
             Some(mss) => {
+                for (slot, &(left, right)) in sack.iter_mut().zip(blocks) {
+                    *slot = (byte(left, mss), byte(right, mss));
+                }
+                let sack = sack.get(..blocks.len().min(MOST_BLOCKS)).unwrap_or_default();
                 let answered = self.answered.get_mut(packet.flow as usize * self.files.len() + place);
-                Transport::Tcp(segment(packet, mss, ends.window, answered))
+                let header = segment(packet, mss, answered);
+                Transport::Tcp(Segment { window: ends.window, sack, ..header })
             }
         };
         let (from, to) = if is_ack { (ends.to, ends.from) } else { (ends.from, ends.to) };
@@ -113,30 +133,29 @@ impl Tracer {
     }
 }
 
-impl Observer for Tracer {
-    fn delivered(&mut self, now: Instant, link: u32, packet: &Packet) {
-        if self.error.is_none() {
-            self.error = self.record(now, link, packet).err();
-        }
-    }
+/// Most blocks that a header has room for.
+const MOST_BLOCKS: usize = 4;
+
+/// The sequence number at which the packet at `position` begins. Position 0 is the SYN with number 0; position n, the n-th
+/// packet of data, begins at byte 1 + (n − 1)·mss. Positions are cut to 32 bits, so the number is right modulo 2³², which is
+/// all that a header holds.
+fn byte(position: u32, mss: u32) -> u64 {
+    position.checked_sub(1).map_or(0, |n| u64::from(n.wrapping_mul(mss).wrapping_add(1)))
 }
 
-/// The TCP header of a packet. Position 0 is the SYN with sequence number 0; position n, the n-th packet of data, begins at
-/// byte 1 + (n − 1)·mss. Positions are cut to 32 bits, so the numbers are right modulo 2³², which is all the header holds.
-fn segment(packet: &Packet, mss: u32, window: u64, answered: Option<&mut bool>) -> Segment<'static> {
-    let byte = |position: u32| u64::from(position.checked_sub(1).map_or(0, |n| n.wrapping_mul(mss).wrapping_add(1)));
-    let empty = Segment { seq: 1, ack: None, window, sack: &[], syn: false, fin: false, ece: false, cwr: false };
+/// The TCP header of a packet, still without window and selective blocks.
+fn segment(packet: &Packet, mss: u32, answered: Option<&mut bool>) -> Segment<'static> {
+    let empty = Segment { seq: 1, ack: None, window: 0, sack: &[], syn: false, fin: false, ece: false, cwr: false };
     if packet.flags.has(Flags::ACK) {
-        let ece = packet.flags.has(Flags::ECHO);
-        let ack = Some(byte(packet.position));
         // The first answer to the SYN is the peer's own SYN; later ones that still wait for the first data are not.
         let syn = answered.is_some_and(|answered| packet.position == 1 && !std::mem::replace(answered, true));
-        return Segment { seq: u64::from(!syn), ack, ece, syn, ..empty };
+        let ece = packet.flags.has(Flags::ECHO);
+        return Segment { seq: u64::from(!syn), ack: Some(byte(packet.position, mss)), ece, syn, ..empty };
     }
     if packet.position == 0 {
         return Segment { seq: 0, syn: true, ..empty };
     }
-    Segment { seq: byte(packet.position), ack: Some(1), cwr: packet.flags.has(Flags::REDUCED), ..empty }
+    Segment { seq: byte(packet.position, mss), ack: Some(1), cwr: packet.flags.has(Flags::REDUCED), ..empty }
 }
 
 /// A name that every file system takes.

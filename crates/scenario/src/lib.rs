@@ -63,3 +63,8 @@ pub use spec::{Amount, CoDelSpec, FlowSpec, Limit, LinkSpec, Moment, NodeIndex, 
 pub fn parse(text: &str, name: &str) -> Result<Scenario, Diagnostic> {
     Document::parse(text, name)?.scenario()
 }
+
+/// A time as files write it, such as "30ms"; `None` for any other text.
+pub fn time(text: &str) -> Option<clock::Duration> {
+    units::time(text).ok()
+}

@@ -4,6 +4,7 @@
 //! plan and seed give the same result on every machine: time is in whole nanoseconds, what happens at the same instant
 //! has a fixed order, and every component has a random stream of its own that follows from its name.
 
+mod from_scenario;
 mod observer;
 mod plan;
 mod queue;
@@ -11,6 +12,7 @@ mod report;
 mod result;
 mod simulation;
 
+pub use from_scenario::plan;
 pub use observer::Observer;
 pub use plan::{Plan, PlannedFlow, PlannedLink, Traffic};
 pub use result::{Distribution, FlowResult, FlowSample, LinkResult, LinkSample, RunResult, Sample};

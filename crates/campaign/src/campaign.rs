@@ -1,0 +1,271 @@
+//! From a scenario file and what the command line says to the runs of a campaign, and their simulation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use clock::{Duration, Instant};
+use diagnostic::Diagnostic;
+use rustix::time::{ClockId, clock_gettime};
+use scenario::{Document, Scenario};
+use simulator::{Observer, Plan, RunOptions, RunResult, Simulation, Traffic};
+use transport::Packet;
+
+use crate::execute::{self, Job, Options, Point, Progress, Watch};
+use crate::files::StoreError;
+use crate::report::{FlowGroup, Report};
+use crate::trace::{FlowEnds, TracedLink};
+
+/// Why a campaign cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// The scenario file cannot be read.
+    #[error("{}: {what}", .path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        what: String,
+    },
+    /// The scenario makes no sense.
+    #[error(transparent)]
+    Scenario(#[from] Diagnostic),
+    /// More runs than anybody waits for.
+    #[error("{runs} runs are more than {MOST_RUNS}: take fewer seeds, or sweep over fewer values")]
+    TooManyRuns {
+        /// How many were asked for.
+        runs: u64,
+    },
+    /// More samples than memory holds.
+    #[error(
+        "a sample every {} s gives {rows} rows a run, more than {MOST_ROWS}: take a longer --interval",
+        .interval.as_secs_f64()
+    )]
+    TooManySamples {
+        /// Time between samples.
+        interval: Duration,
+        /// Rows of the longest time series.
+        rows: u64,
+    },
+    /// Results cannot be stored, or those stored not be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Most runs of a campaign.
+const MOST_RUNS: u64 = 1_000_000;
+/// Most rows of a time series: about a gigabyte of memory for the run under way.
+const MOST_ROWS: u64 = 20_000_000;
+
+/// Which seeds are run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seeds {
+    /// The first one; the scenario's own if `None`.
+    pub first: Option<u64>,
+    /// How many, one after the other; one if `None`.
+    pub count: Option<NonZeroU32>,
+}
+
+/// A scenario over the points of its sweep and over seeds, checked and ready to be run.
+pub struct Campaign {
+    name: String,
+    text: String,
+    points: Vec<Point>,
+    scenarios: Vec<Scenario>,
+}
+
+impl Campaign {
+    /// Reads the scenario at `path`, and what it extends from beside it; works in `assignments` (`key=value`).
+    ///
+    /// # Errors
+    /// A file that cannot be read; anything in any point of the sweep that makes no sense.
+    pub fn load(path: &Path, assignments: &[String], seeds: Seeds) -> Result<Self, CampaignError> {
+        let text = read(path).map_err(|what| CampaignError::Unreadable { path: path.to_owned(), what })?;
+        Self::parse(&text, &path.to_string_lossy(), assignments, seeds)
+    }
+
+    /// As [`Campaign::load`], from a text that is called `name`.
+    ///
+    /// # Errors
+    /// Anything in any point of the sweep that makes no sense.
+    pub fn parse(text: &str, name: &str, assignments: &[String], seeds: Seeds) -> Result<Self, CampaignError> {
+        let mut document = Document::load(text, name, &mut |base, extending| {
+            let path = Path::new(extending).parent().unwrap_or(Path::new("")).join(base);
+            read(&path).map(|text| (path.to_string_lossy().into_owned(), text))
+        })?;
+        for assignment in assignments {
+            document.set(assignment)?;
+        }
+        let mut campaign =
+            Self { name: String::new(), text: text.to_owned(), points: Vec::new(), scenarios: Vec::new() };
+        let points = document.points()?;
+        let count = seeds.count.map_or(1, |count| u64::from(count.get()));
+        let runs = (points.len() as u64).saturating_mul(count);
+        if runs > MOST_RUNS {
+            return Err(CampaignError::TooManyRuns { runs });
+        }
+        let mut known = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for point in points {
+            let scenario = point.document.scenario()?;
+            // A sweep over seeds is not one over scenarios: its runs are averaged. The command line's seeds replace it.
+            let parameters: Vec<(String, String)> =
+                point.values.iter().filter(|(key, _)| key != "seed").map(unquoted).collect();
+            let first = seeds.first.unwrap_or(scenario.seed);
+            let index = known.get(&parameters).copied().unwrap_or(campaign.points.len());
+            let wanted: Vec<u64> =
+                (0..count).map(|i| first.wrapping_add(i)).filter(|&seed| seen.insert((index, seed))).collect();
+            if let Some(point) = campaign.points.get_mut(index) {
+                point.seeds.extend(wanted);
+                continue;
+            }
+            // What only the simulator can refuse is refused before the first run.
+            let plan = simulator::plan(&scenario, first)?;
+            campaign.name.clone_from(&scenario.name);
+            known.insert(parameters.clone(), index);
+            campaign.points.push(Point {
+                parameters,
+                text: without_seed(point.document),
+                seeds: wanted,
+                groups: scenario.flows.iter().map(group).collect(),
+                ends: ends(&scenario, &plan),
+                links: links(&scenario),
+                duration: scenario.duration,
+            });
+            campaign.scenarios.push(scenario);
+        }
+        Ok(campaign)
+    }
+
+    /// How many runs it has.
+    pub fn runs(&self) -> usize {
+        self.points.iter().map(|point| point.seeds.len()).sum()
+    }
+
+    /// Runs what is not stored yet, on `options.threads` threads. Once `stop` is set, runs under way are given up; what was
+    /// finished by then is stored and in the report. `progress` is called on this thread several times a second.
+    ///
+    /// # Errors
+    /// When results cannot be stored, or those stored not be used. Runs finished by then stay stored.
+    pub fn run(
+        &self,
+        options: &Options,
+        stop: &AtomicBool,
+        progress: impl FnMut(Progress),
+    ) -> Result<Report, CampaignError> {
+        if let Some(interval) = options.interval.filter(|_| options.out.is_some()) {
+            let rows = self.points.iter().map(|point| rows(point, interval)).max().unwrap_or(0);
+            if rows > MOST_ROWS {
+                return Err(CampaignError::TooManySamples { interval, rows });
+            }
+        }
+        let job = Job { name: &self.name, text: &self.text, points: &self.points };
+        let simulate = |point: usize, seed, interval, watch: &mut Watch<'_>| {
+            self.scenarios.get(point).map_or(Ok(None), |scenario| simulate(scenario, seed, interval, watch))
+        };
+        execute::execute(&job, options, stop, simulate, progress)
+    }
+}
+
+/// Rows of a run's longest time series.
+fn rows(point: &Point, interval: Duration) -> u64 {
+    let samples = point.duration.as_nanos() / interval.as_nanos().max(1);
+    samples.saturating_mul(point.ends.len().max(point.links.len()) as u64)
+}
+
+/// One run; `None` if it was given up.
+fn simulate(
+    scenario: &Scenario,
+    seed: u64,
+    interval: Option<Duration>,
+    watch: &mut Watch<'_>,
+) -> Result<Option<RunResult>, CampaignError> {
+    let begin = processor_time();
+    let plan = simulator::plan(scenario, seed)?;
+    let mut observer = Watching { watch, given_up: false };
+    let options = RunOptions { interval };
+    let simulation = Simulation::new(&plan, seed);
+    // Who looks at packets is chosen once, so that the usual run does not ask at every one of them.
+    let mut result = if observer.watch.tracer.is_some() {
+        simulation.run_observed(&options, &mut Capturing(&mut observer))
+    } else {
+        simulation.run_observed(&options, &mut observer)
+    };
+    result.cpu_s = (processor_time() - begin).max(0.0);
+    Ok((!observer.given_up).then_some(result))
+}
+
+struct Watching<'a, 'b> {
+    watch: &'a mut Watch<'b>,
+    given_up: bool,
+}
+
+impl Observer for Watching<'_, '_> {
+    fn go_on(&mut self, now: Instant) -> bool {
+        self.given_up |= !self.watch.tick(now.as_nanos());
+        !self.given_up
+    }
+}
+
+struct Capturing<'a, 'b, 'c>(&'a mut Watching<'b, 'c>);
+
+impl Observer for Capturing<'_, '_, '_> {
+    fn delivered(&mut self, now: Instant, link: u32, packet: &Packet, blocks: &[(u32, u32)]) {
+        if let Some(tracer) = &mut self.0.watch.tracer {
+            tracer.delivered(now, link, packet, blocks);
+        }
+    }
+
+    fn go_on(&mut self, now: Instant) -> bool {
+        self.0.go_on(now)
+    }
+}
+
+/// Processor time of this thread, in seconds.
+fn processor_time() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let bytes = fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
+    String::from_utf8(bytes).map_err(|_| "it is not text in UTF-8".to_owned())
+}
+
+fn unquoted((key, value): &(String, String)) -> (String, String) {
+    (key.clone(), value.trim_matches('"').to_owned())
+}
+
+/// The scenario as TOML. The seed is not part of it: a run has its own, and the same one is found under any list of seeds.
+fn without_seed(mut document: Document) -> String {
+    // The key is at the top, where it can always be set.
+    let _ = document.set("seed=0");
+    document.to_toml()
+}
+
+fn group(flow: &scenario::FlowSpec) -> FlowGroup {
+    FlowGroup { name: flow.name.clone(), count: flow.count as usize }
+}
+
+/// Nodes, sizes and windows of each flow, `count` unrolled as in the results.
+fn ends(scenario: &Scenario, plan: &Plan) -> Vec<FlowEnds> {
+    let specs = scenario.flows.iter().flat_map(|flow| std::iter::repeat_n(flow, flow.count as usize));
+    let ends = specs.zip(&plan.flows).map(|(spec, planned)| {
+        let (mss, window) = match &planned.traffic {
+            Traffic::Tcp(config) => (Some(config.mss()), u64::from(config.receiver_window) * u64::from(config.mss())),
+        };
+        FlowEnds { from: spec.from as u32, to: spec.to as u32, mss, window }
+    });
+    ends.collect()
+}
+
+/// The directed links, both directions of a duplex link under its name.
+fn links(scenario: &Scenario) -> Vec<TracedLink> {
+    let link = |directed: scenario::Directed| TracedLink {
+        link: scenario.links.get(directed.link).map_or_else(String::new, |link| link.name.clone()),
+        direction: directed.name,
+    };
+    scenario.directed().into_iter().map(link).collect()
+}

@@ -1,0 +1,149 @@
+//! From what a scenario file says to a [`Plan`].
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use clock::{Instant, Streams};
+use congestion::Rule;
+use diagnostic::{Diagnostic, alternatives, nearest};
+use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, QueueSpec, Scenario};
+use transport::{Recovery, TcpConfig};
+
+use crate::plan::{Plan, PlannedFlow, Traffic};
+
+/// Names of congestion control in scenario files: how losses are repaired, and the rule.
+const CONGESTION: [(&str, Recovery, &str); 5] = [
+    ("reno", Recovery::Reno, "newreno"),
+    ("newreno", Recovery::NewReno, "newreno"),
+    ("sack", Recovery::Sack, "newreno"),
+    ("cubic", Recovery::Sack, "cubic"),
+    ("vegas", Recovery::NewReno, "vegas"),
+];
+
+/// The plan of `scenario` in the run with `seed`, which draws the start and stop times that are given as a range.
+///
+/// # Errors
+/// What the simulator cannot do, where the file asks for it.
+pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
+    let streams = Streams::new(seed);
+    let mut plan = Plan::new(scenario.duration);
+    let mut links = BTreeMap::new();
+    for Directed { link, name, from, to, config } in scenario.directed() {
+        if let Some(spec) = scenario.links.get(link)
+            && matches!(spec.queue, QueueSpec::Red(_) | QueueSpec::CoDel(_))
+        {
+            let message = "RED and CoDel are not simulated yet";
+            return Err(scenario.error_in_link(link, "queue", message, Some("for example queue = \"1.5bdp\"".into())));
+        }
+        links.insert((from, to), plan.link(name, config));
+    }
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        let tcp = Arc::new(tcp(scenario, index, flow)?);
+        let forward = flow.paths.first().and_then(|path| along(path, &links)).unwrap_or_default();
+        let Some(reverse) = way_back(flow, &links) else {
+            let message = "TCP needs a way back for its acknowledgments";
+            let help = "between = [\"a\", \"b\"] is a link in both directions".to_owned();
+            return Err(scenario.error_in_flow(index, "protocol", message, Some(help)));
+        };
+        for number in 1..=flow.count {
+            let name = if flow.count > 1 { format!("{}.{number}", flow.name) } else { flow.name.clone() };
+            // A stream of its own for each flow: another flow more or less does not move it.
+            let mut rng = streams.stream(&format!("times of flow {name}"));
+            let mut draw = |moment| match moment {
+                Moment::At(at) => at,
+                Moment::Between(first, last) => {
+                    Instant::from_nanos(first.as_nanos() + rng.below(last.saturating_since(first).as_nanos()))
+                }
+            };
+            plan.flows.push(PlannedFlow {
+                forward: forward.clone(),
+                reverse: reverse.clone(),
+                start: draw(flow.start),
+                stop: flow.stop.map(&mut draw),
+                traffic: Traffic::Tcp(Arc::clone(&tcp)),
+                name,
+            });
+        }
+    }
+    Ok(plan)
+}
+
+/// The options of flow number `index`.
+fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, Diagnostic> {
+    let refuse = |key: &str, message: String, help| Err(scenario.error_in_flow(index, key, message, help));
+    if flow.protocol != Protocol::Tcp {
+        let message = format!("protocol \"{}\" is not simulated yet", flow.protocol.name());
+        return refuse("protocol", message, Some("protocol = \"tcp\"".into()));
+    }
+    let names = CONGESTION.map(|(name, ..)| name);
+    let name = flow.congestion.as_deref().unwrap_or("sack");
+    let Some((_, recovery, rule)) = CONGESTION.into_iter().find(|(known, ..)| *known == name) else {
+        let help = match nearest(name, names) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("there is {}", alternatives(names)),
+        };
+        return refuse("congestion", format!("no congestion control of TCP is called \"{name}\""), Some(help));
+    };
+    let mut tcp = match flow.profile.as_deref() {
+        None => TcpConfig { recovery, ..TcpConfig::default() },
+        Some("ns2") => TcpConfig::ns2(recovery),
+        Some(other) => {
+            return refuse("profile", format!("no profile is called \"{other}\""), Some("profile = \"ns2\"".into()));
+        }
+    };
+    tcp.rule = rule.parse::<Rule>().unwrap_or(tcp.rule);
+    tcp.packet_size = flow.packet_size.unwrap_or(tcp.packet_size);
+    if tcp.packet_size <= tcp.header_size {
+        let message = format!(
+            "a packet of {} bytes has no room beside its {} bytes of headers",
+            tcp.packet_size, tcp.header_size
+        );
+        return refuse("packet_size", message, Some("packet_size = 1500".into()));
+    }
+    let packets = |bytes: u64| bytes / u64::from(tcp.mss());
+    let clamp = |packets: u64| u32::try_from(packets.max(1)).unwrap_or(u32::MAX);
+    match flow.receiver_window {
+        Some(Amount::Packets(window)) => tcp.receiver_window = clamp(window),
+        Some(Amount::Bytes(window)) => tcp.receiver_window = clamp(packets(window)),
+        Some(Amount::Unlimited) => tcp.receiver_window = u32::MAX,
+        None => {}
+    }
+    tcp.data = match flow.amount {
+        Some(Amount::Packets(amount)) => Some(amount.saturating_mul(u64::from(tcp.mss()))),
+        Some(Amount::Bytes(amount)) => Some(amount),
+        Some(Amount::Unlimited) | None => None,
+    };
+    Ok(tcp)
+}
+
+type Links = BTreeMap<(NodeIndex, NodeIndex), u32>;
+
+/// The links along `path`, if all of them exist.
+fn along(path: &[NodeIndex], links: &Links) -> Option<Vec<u32>> {
+    path.windows(2).map(|hop| links.get(&(*hop.first()?, *hop.last()?)).copied()).collect()
+}
+
+/// The path backwards where its links lead back too, else the way of fewest links.
+fn way_back(flow: &FlowSpec, links: &Links) -> Option<Vec<u32>> {
+    let mut path = flow.paths.first()?.clone();
+    path.reverse();
+    along(&path, links).or_else(|| {
+        let mut came_from = BTreeMap::from([(flow.to, flow.to)]);
+        let mut next = VecDeque::from([flow.to]);
+        while let Some(node) = next.pop_front() {
+            for &(_, to) in links.range((node, 0)..=(node, usize::MAX)).map(|(ends, _)| ends) {
+                if let Entry::Vacant(unknown) = came_from.entry(to) {
+                    unknown.insert(node);
+                    next.push_back(to);
+                }
+            }
+        }
+        let mut path = vec![flow.from];
+        while let Some(&last) = path.last().filter(|last| **last != flow.to) {
+            path.push(*came_from.get(&last)?);
+        }
+        path.reverse();
+        along(&path, links)
+    })
+}
