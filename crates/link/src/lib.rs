@@ -21,8 +21,9 @@ mod config;
 mod link;
 mod loss;
 mod mrg32k3a;
+mod queue;
 mod statistics;
 
-pub use config::{Change, ChangeKind, LinkConfig, LossConfig, QueueConfig};
+pub use config::{Change, ChangeKind, CoDelConfig, LinkConfig, LossConfig, QueueConfig, RedConfig};
 pub use link::{DropReason, Dropped, Link};
 pub use statistics::{Count, LinkStatistics};

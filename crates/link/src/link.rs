@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use clock::{Duration, Instant, Rng};
 
 use crate::loss::Loss;
-use crate::{Change, ChangeKind, LinkConfig, LinkStatistics, QueueConfig};
+use crate::queue::{Discipline, Verdict};
+use crate::{Change, ChangeKind, LinkConfig, LinkStatistics};
 
 /// One direction of a link with packets of type `P`.
 ///
@@ -19,7 +20,7 @@ use crate::{Change, ChangeKind, LinkConfig, LinkStatistics, QueueConfig};
 pub struct Link<P> {
     rate: Option<u64>,
     delay: Duration,
-    queue: QueueConfig,
+    queue: Discipline,
     loss: Loss,
     changes: VecDeque<Change>,
     up: bool,
@@ -48,6 +49,8 @@ pub struct Dropped<P> {
 pub enum DropReason {
     /// The queue was full.
     QueueFull,
+    /// RED or CoDel dropped it.
+    Early,
     /// Lost after it was sent.
     Loss,
     /// The link was down.
@@ -58,12 +61,23 @@ pub enum DropReason {
 struct Waiting<P> {
     packet: P,
     bytes: u32,
+    mark: Mark,
+    since: Instant,
+}
+
+/// What ECN says about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    NotCapable,
+    Capable,
+    Marked,
 }
 
 #[derive(Clone, Debug)]
 struct Sending<P> {
     packet: P,
     bytes: u32,
+    marked: bool,
     time: Duration,
     done: Instant,
 }
@@ -72,18 +86,19 @@ struct Sending<P> {
 struct Flying<P> {
     packet: P,
     bytes: u32,
+    marked: bool,
     arrival: Instant,
 }
 
 impl<P> Link<P> {
     /// A link that is up and empty. `rng` decides losses; give each link its own.
-    pub fn new(config: LinkConfig, rng: Rng) -> Self {
+    pub fn new(config: LinkConfig, mut rng: Rng) -> Self {
         let LinkConfig { rate, delay, queue, loss, mut changes } = config;
         changes.sort_by_key(|change| change.at);
         Self {
             rate,
             delay,
-            queue,
+            queue: Discipline::new(queue, &mut rng),
             loss: Loss::new(loss),
             changes: changes.into(),
             up: true,
@@ -109,38 +124,63 @@ impl<P> Link<P> {
     /// Gives a packet of `bytes` bytes on the wire to the link.
     ///
     /// # Errors
-    /// The packet comes back when the queue is full or the link is down.
+    /// The packet comes back when the queue does not take it or the link is down.
     pub fn offer(&mut self, now: Instant, packet: P, bytes: u32) -> Result<(), Dropped<P>> {
+        self.offer_ecn(now, packet, bytes, false)
+    }
+
+    /// As [`Link::offer`], and says whether the packet may be marked instead of dropped (ECT of RFC 3168).
+    ///
+    /// # Errors
+    /// As [`Link::offer`].
+    pub fn offer_ecn(&mut self, now: Instant, packet: P, bytes: u32, capable: bool) -> Result<(), Dropped<P>> {
         self.advance(now);
         self.statistics.offered.add(bytes);
-        let reason = if !self.up {
-            DropReason::Outage
-        } else if self.sending.is_none() {
-            // Nothing is being sent, so nothing waits either.
-            self.start(now, packet, bytes);
+        let mut mark = if capable { Mark::Capable } else { Mark::NotCapable };
+        let idle = self.sending.is_none(); // then nothing waits either
+        let refusal = if !self.up {
+            Some(DropReason::Outage)
+        } else {
+            match self.judge_arrival(now, bytes, capable, idle) {
+                Verdict::Pass => None,
+                Verdict::Mark => {
+                    self.statistics.marked.add(bytes);
+                    mark = Mark::Marked;
+                    None
+                }
+                Verdict::DropEarly => Some(DropReason::Early),
+                Verdict::DropFull => Some(DropReason::QueueFull),
+            }
+        };
+        if let Some(reason) = refusal {
+            self.statistics.count_drop(reason, bytes);
+            return Err(Dropped { packet, reason });
+        }
+        if idle {
+            self.start(now, packet, bytes, mark == Mark::Marked);
             self.advance(now); // an infinitely fast link is done at once
-            return Ok(());
-        } else if self.has_room(bytes) {
-            self.waiting.push_back(Waiting { packet, bytes });
+        } else {
+            self.waiting.push_back(Waiting { packet, bytes, mark, since: now });
             self.waiting_bytes += u64::from(bytes);
             self.statistics.most_waiting = self.statistics.most_waiting.max(self.waiting_packets());
-            return Ok(());
-        } else {
-            DropReason::QueueFull
-        };
-        self.statistics.count_drop(reason, bytes);
-        Err(Dropped { packet, reason })
+        }
+        Ok(())
     }
 
     /// The next packet that has arrived at the far end by `now`, in the order of the offers.
     pub fn poll(&mut self, now: Instant) -> Option<P> {
+        self.poll_ecn(now).map(|(packet, _)| packet)
+    }
+
+    /// As [`Link::poll`], and says whether the packet was marked on this link (CE of RFC 3168).
+    pub fn poll_ecn(&mut self, now: Instant) -> Option<(P, bool)> {
         self.advance(now);
         if self.flying.front()?.arrival > now {
             return None;
         }
-        let Flying { packet, bytes, .. } = self.flying.pop_front()?;
+        let Flying { packet, bytes, marked, .. } = self.flying.pop_front()?;
         self.statistics.delivered.add(bytes);
-        Some(packet)
+        Some((packet, marked))
     }
 
     /// The next packet that was lost inside; always `None` unless the link was made with
@@ -164,7 +204,7 @@ impl<P> Link<P> {
     /// Changes the link now.
     pub fn change(&mut self, now: Instant, what: ChangeKind) {
         self.advance(now);
-        self.apply(what);
+        self.apply(now, what);
         self.advance(now);
     }
 
@@ -231,9 +271,9 @@ impl<P> Link<P> {
             let done = self.sending.as_ref().map(|sending| sending.done);
             match self.changes.front() {
                 Some(change) if change.at <= now && done.is_none_or(|done| change.at <= done) => {
-                    let what = change.what;
+                    let Change { at, what } = *change;
                     self.changes.pop_front();
-                    self.apply(what);
+                    self.apply(at, what);
                 }
                 _ if done.is_some_and(|done| done <= now) => self.finish(),
                 _ => return,
@@ -243,7 +283,7 @@ impl<P> Link<P> {
 
     /// The last bit of the packet being sent is on its way; the next packet follows at once.
     fn finish(&mut self) {
-        let Some(Sending { packet, bytes, time, done }) = self.sending.take() else { return };
+        let Some(Sending { packet, bytes, marked, time, done }) = self.sending.take() else { return };
         self.statistics.sent.add(bytes);
         self.statistics.busy += time;
         if self.loss.next(&mut self.rng) {
@@ -251,20 +291,68 @@ impl<P> Link<P> {
         } else {
             let arrival = (done + self.delay).max(self.last_arrival);
             self.last_arrival = arrival;
-            self.flying.push_back(Flying { packet, bytes, arrival });
+            self.flying.push_back(Flying { packet, bytes, marked, arrival });
         }
-        if let Some(Waiting { packet, bytes }) = self.waiting.pop_front() {
+        self.start_next(done);
+    }
+
+    /// Takes the first packet from the queue that its discipline lets pass.
+    fn start_next(&mut self, at: Instant) {
+        while let Some(Waiting { packet, bytes, mark, since }) = self.waiting.pop_front() {
             self.waiting_bytes -= u64::from(bytes);
-            self.start(done, packet, bytes);
+            let verdict = match &mut self.queue {
+                Discipline::CoDel(codel) => codel.departure(at, at - since, self.waiting_bytes, mark == Mark::Capable),
+                Discipline::DropTail { .. } | Discipline::Red(_) => Verdict::Pass,
+            };
+            match verdict {
+                Verdict::Pass => return self.start(at, packet, bytes, mark == Mark::Marked),
+                Verdict::Mark => {
+                    self.statistics.marked.add(bytes);
+                    return self.start(at, packet, bytes, true);
+                }
+                Verdict::DropEarly | Verdict::DropFull => self.discard(packet, bytes, DropReason::Early),
+            }
+        }
+        self.emptied(at);
+    }
+
+    fn start(&mut self, at: Instant, packet: P, bytes: u32, marked: bool) {
+        let time = self.rate.map_or(Duration::ZERO, |rate| Duration::of_transmission(bytes.into(), rate));
+        self.sending = Some(Sending { packet, bytes, marked, time, done: at + time });
+    }
+
+    /// Nothing waits and nothing is being sent.
+    fn emptied(&mut self, at: Instant) {
+        match &mut self.queue {
+            Discipline::DropTail { .. } => {}
+            Discipline::Red(red) => red.idle(at),
+            Discipline::CoDel(codel) => codel.empty(),
         }
     }
 
-    fn start(&mut self, at: Instant, packet: P, bytes: u32) {
-        let time = self.rate.map_or(Duration::ZERO, |rate| Duration::of_transmission(bytes.into(), rate));
-        self.sending = Some(Sending { packet, bytes, time, done: at + time });
+    fn judge_arrival(&mut self, now: Instant, bytes: u32, capable: bool, idle: bool) -> Verdict {
+        let waiting = self.waiting_packets();
+        match &mut self.queue {
+            Discipline::DropTail { .. } if idle => Verdict::Pass, // it does not wait
+            Discipline::DropTail { packets, bytes: limit } => {
+                let room = waiting < *packets && self.waiting_bytes.saturating_add(bytes.into()) <= *limit;
+                if room { Verdict::Pass } else { Verdict::DropFull }
+            }
+            Discipline::Red(red) => {
+                let verdict = red.arrival(now, waiting, self.rate, capable);
+                if idle && matches!(verdict, Verdict::DropEarly | Verdict::DropFull) {
+                    red.idle(now); // the transmitter stays idle
+                }
+                verdict
+            }
+            Discipline::CoDel(codel) => match codel.arrival(waiting, bytes) {
+                _ if idle => Verdict::Pass,
+                verdict => verdict,
+            },
+        }
     }
 
-    fn apply(&mut self, what: ChangeKind) {
+    fn apply(&mut self, at: Instant, what: ChangeKind) {
         match what {
             ChangeKind::Rate(rate) => self.rate = rate,
             ChangeKind::Delay(delay) => self.delay = delay,
@@ -275,8 +363,9 @@ impl<P> Link<P> {
                 self.waiting_bytes = 0;
                 if let Some(Sending { packet, bytes, .. }) = self.sending.take() {
                     self.discard(packet, bytes, DropReason::Outage);
+                    self.emptied(at);
                 }
-                while let Some(Waiting { packet, bytes }) = self.waiting.pop_front() {
+                while let Some(Waiting { packet, bytes, .. }) = self.waiting.pop_front() {
                     self.discard(packet, bytes, DropReason::Outage);
                 }
             }
@@ -287,14 +376,6 @@ impl<P> Link<P> {
         self.statistics.count_drop(reason, bytes);
         if let Some(discarded) = &mut self.discarded {
             discarded.push_back(Dropped { packet, reason });
-        }
-    }
-
-    fn has_room(&self, bytes: u32) -> bool {
-        match self.queue {
-            QueueConfig::Unlimited => true,
-            QueueConfig::Packets(limit) => self.waiting_packets() < limit,
-            QueueConfig::Bytes(limit) => self.waiting_bytes + u64::from(bytes) <= limit,
         }
     }
 }

@@ -31,10 +31,14 @@ pub struct LinkStatistics {
     pub delivered: Count,
     /// Refused because the queue was full.
     pub dropped_full: Count,
+    /// Dropped by RED or CoDel before the queue was full.
+    pub dropped_early: Count,
     /// Lost after it was sent.
     pub dropped_loss: Count,
     /// Offered, waiting or being sent while the link was down.
     pub dropped_outage: Count,
+    /// Marked by RED or CoDel instead of dropped; these packets go on.
+    pub marked: Count,
     /// Time the transmitter was busy with the packets in `sent`.
     pub busy: Duration,
     /// Most packets that waited at once, without the one being sent.
@@ -44,15 +48,16 @@ pub struct LinkStatistics {
 impl LinkStatistics {
     /// All drops together.
     pub fn dropped(&self) -> Count {
-        [self.dropped_full, self.dropped_loss, self.dropped_outage].iter().fold(Count::default(), |sum, count| Count {
-            packets: sum.packets + count.packets,
-            bytes: sum.bytes + count.bytes,
-        })
+        [self.dropped_full, self.dropped_early, self.dropped_loss, self.dropped_outage].iter().fold(
+            Count::default(),
+            |sum, count| Count { packets: sum.packets + count.packets, bytes: sum.bytes + count.bytes },
+        )
     }
 
     pub(crate) fn count_drop(&mut self, reason: DropReason, bytes: u32) {
         match reason {
             DropReason::QueueFull => self.dropped_full.add(bytes),
+            DropReason::Early => self.dropped_early.add(bytes),
             DropReason::Loss => self.dropped_loss.add(bytes),
             DropReason::Outage => self.dropped_outage.add(bytes),
         }

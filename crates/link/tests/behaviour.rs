@@ -2,7 +2,7 @@
 //! recursion.
 
 use clock::{Duration, Instant, Rng};
-use link::{Change, ChangeKind, DropReason, Link, LinkConfig, LossConfig, QueueConfig};
+use link::{Change, ChangeKind, CoDelConfig, DropReason, Link, LinkConfig, LossConfig, QueueConfig, RedConfig};
 use proptest::prelude::*;
 
 fn at(micros: u64) -> Instant {
@@ -220,7 +220,7 @@ proptest! {
 
     #[test]
     fn nothing_is_made_or_vanishes_and_order_stays(
-        seed: u64, limit in 0u64..6000, p in 0.0..0.5f64,
+        seed: u64, limit in 0u64..6000, kind in 0u8..3, p in 0.0..0.5f64,
         changes in proptest::collection::vec((0u64..3_000_000, 0u8..5, 1u64..1_000_000), 0..12),
         gaps in proptest::collection::vec((0u64..60_000, 40u32..1600), 1..80),
     ) {
@@ -231,7 +231,12 @@ proptest! {
             3 => ChangeKind::Down,
             _ => ChangeKind::Up,
         }}).collect();
-        let config = LinkConfig { rate: Some(1_000_000), delay: Duration::from_millis(20), queue: QueueConfig::Bytes(limit), loss: LossConfig::None, changes };
+        let queue = match kind {
+            0 => QueueConfig::Bytes(limit),
+            1 => QueueConfig::CoDel(CoDelConfig { limit: 20, ..CODEL }),
+            _ => QueueConfig::Red(RedConfig { min: 1.0, max: 3.0, limit: 9, probability: 0.1, weight: 0.1, gentle: false, ecn: false, packet_bytes: 800 }),
+        };
+        let config = LinkConfig { rate: Some(1_000_000), delay: Duration::from_millis(20), queue, loss: LossConfig::None, changes };
         let mut link = Link::new(config, Rng::from_seed(seed)).keeping_discarded();
         let (mut time, mut last, mut delivered, mut refused) = (0, None, 0, 0);
         let check = |link: &Link<usize>, delivered: u64| {
@@ -268,4 +273,90 @@ fn an_overloaded_link_carries_its_rate_whatever_the_packet_sizes() {
     assert!((998_000..=1_000_000).contains(&sent.bytes), "{sent:?}");
     let busy = link.statistics().busy.as_secs_f64();
     assert!((busy - sent.bytes as f64 * 8.0 / 8e6).abs() < 1e-5);
+}
+
+const CODEL: CoDelConfig =
+    CoDelConfig { target: Duration::from_millis(5), interval: Duration::from_millis(100), limit: u32::MAX, ecn: false };
+
+/// Twice the link's rate of 8 Mbit/s in packets of 1000 bytes for two seconds; the instants of early drops or marks.
+fn overload(queue: QueueConfig, capable: bool) -> (Link<u64>, Vec<Instant>) {
+    let mut link = link(LinkConfig { rate: Some(8_000_000), queue, ..Default::default() }).keeping_discarded();
+    let mut moments = Vec::new();
+    for half in 0..4000u64 {
+        let now = at(half * 500);
+        let before = link.statistics().marked.packets;
+        let _ = link.offer_ecn(now, half, 1000, capable);
+        while link.poll_discarded(now).is_some() {
+            moments.push(now);
+        }
+        while let Some((_, _)) = link.poll_ecn(now) {}
+        for _ in before..link.statistics().marked.packets {
+            moments.push(now);
+        }
+    }
+    (link, moments)
+}
+
+#[test]
+fn codel_drops_by_its_control_law_under_overload_and_marks_where_it_may() {
+    let (link, drops) = overload(QueueConfig::CoDel(CODEL), false);
+    // Half of each packet's time is added to the wait, so 5 ms are exceeded after 10 ms, and the first drop comes an
+    // interval later; then gaps of interval / sqrt(n), each up to the next departure (1 ms) later.
+    assert!((drops[0].as_secs_f64() - 0.111).abs() < 0.003, "{}", drops[0]);
+    let mut due = drops[0].as_secs_f64();
+    for (n, drop) in drops.iter().enumerate().skip(1).take(60) {
+        due += 0.1 / (n as f64).sqrt();
+        assert!((drop.as_secs_f64() - due).abs() < 0.003, "{n}: {drop} and {due}");
+    }
+    assert_eq!(link.statistics().dropped_early.packets, drops.len() as u64);
+
+    let (marking, marks) = overload(QueueConfig::CoDel(CoDelConfig { ecn: true, ..CODEL }), true);
+    assert_eq!(marking.statistics().dropped().packets, 0);
+    assert_eq!(marks[..20], drops[..20]);
+}
+
+#[test]
+fn codel_leaves_a_queue_below_its_target_alone() {
+    let mut link = link(LinkConfig { rate: Some(8_000_000), queue: QueueConfig::CoDel(CODEL), ..Default::default() });
+    for milli in 0..2000 {
+        // Bursts of 4 packets every 4 ms: full load, at most 3 ms of waiting.
+        for packet in 0..if milli % 4 == 0 { 4 } else { 0 } {
+            link.offer(at(milli * 1000), packet, 1000).unwrap();
+        }
+        while link.poll(at(milli * 1000)).is_some() {}
+    }
+    assert_eq!(link.statistics().dropped().packets, 0);
+}
+
+#[test]
+fn red_settles_where_its_drops_balance_an_overload() {
+    let red = RedConfig {
+        min: 30.0,
+        max: 90.0,
+        limit: 1000,
+        probability: 0.1,
+        weight: 0.002,
+        gentle: true,
+        ecn: false,
+        packet_bytes: 1000,
+    };
+    // Twice the rate: every second packet has to go. Gaps are uniform on 1 to 1/pb - 1, so pb = 1/4, and in the gentle
+    // part 0.1 + 0.9 (average - 90) / 90 = 1/4 at 105 packets.
+    let (mut link, _) = overload(QueueConfig::Red(red), false);
+    let (mut sum, mut n) = (0.0, 0);
+    for half in 4000..40_000u64 {
+        let _ = link.offer(at(half * 500), half, 1000);
+        while link.poll(at(half * 500)).is_some() {}
+        if half > 10_000 {
+            sum += f64::from(link.waiting_packets());
+            n += 1;
+        }
+    }
+    let mean = sum / f64::from(n);
+    assert!((97.0..113.0).contains(&mean), "{mean}");
+    assert_eq!(link.statistics().dropped_full.packets, 0);
+
+    let (marking, _) = overload(QueueConfig::Red(RedConfig { ecn: true, limit: 80, ..red }), true);
+    assert!(marking.statistics().marked.packets > 0 && marking.statistics().dropped_full.packets > 0);
+    assert_eq!(marking.statistics().dropped_early.packets, 0);
 }

@@ -200,6 +200,9 @@ fn active_queue(node: &Node) -> Result<QueueSpec, Diagnostic> {
                 table.optional("weight").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(0.002);
             let gentle =
                 table.optional("gentle").map(|entry| reader::boolean(&entry.node)).transpose()?.unwrap_or(false);
+            if !below(min, max) {
+                return Err(node.place.error("RED needs `min` below `max`, in the same unit", None));
+            }
             QueueSpec::Red(RedSpec { min, max, limit: hard, probability, weight, gentle, ecn })
         }
         Active::CoDel => {
@@ -218,6 +221,16 @@ fn active_queue(node: &Node) -> Result<QueueSpec, Diagnostic> {
     };
     table.finish()?;
     Ok(queue)
+}
+
+fn below(a: Limit, b: Limit) -> bool {
+    match (a, b) {
+        (Limit::Packets(a), Limit::Packets(b)) => a < b,
+        (Limit::Bytes(a), Limit::Bytes(b)) => a < b,
+        (Limit::Time(a), Limit::Time(b)) => a < b,
+        (Limit::Bdp(a), Limit::Bdp(b)) => a < b,
+        _ => false,
+    }
 }
 
 fn loss(node: &Node) -> Result<LossConfig, Diagnostic> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use clock::Duration;
 use diagnostic::Diagnostic;
-use link::{LinkConfig, QueueConfig};
+use link::{CoDelConfig, LinkConfig, QueueConfig, RedConfig};
 
 use crate::read::{self, MOST_FLOWS, Nodes};
 use crate::reader::{self, Reader};
@@ -170,7 +170,7 @@ impl Scenario {
     ///
     /// "1.5bdp" becomes a limit in packets: 1.5 · rate · [round trip](Scenario::round_trip) over the packet size of
     /// the first flow on the link (1500 bytes without one), rounded, at least 1. "100ms" becomes the bytes that the
-    /// link sends in that time. A link without a rate needs no queue.
+    /// link sends in that time, or as many packets for RED and CoDel. A link without a rate needs no queue.
     pub fn directed(&self) -> Vec<Directed> {
         let mut all = Vec::new();
         for (index, link) in self.links.iter().enumerate() {
@@ -195,13 +195,30 @@ impl Scenario {
 
     fn queue(&self, index: usize, link: &LinkSpec) -> QueueConfig {
         let Some(rate) = link.rate else { return QueueConfig::Unlimited };
+        let packets = |limit| self.in_packets(index, limit, rate);
         match link.queue {
-            QueueSpec::DropTail(limit) => match limit {
-                Limit::Bytes(bytes) => QueueConfig::Bytes(bytes),
-                Limit::Time(time) => QueueConfig::Bytes((time.as_secs_f64() * rate as f64 / 8.0).round() as u64),
-                limit => QueueConfig::Packets(self.in_packets(index, limit, rate)),
-            },
-            QueueSpec::Unlimited | QueueSpec::Red(_) | QueueSpec::CoDel(_) => QueueConfig::Unlimited,
+            QueueSpec::Unlimited => QueueConfig::Unlimited,
+            QueueSpec::DropTail(Limit::Bytes(bytes)) => QueueConfig::Bytes(bytes),
+            QueueSpec::DropTail(Limit::Time(time)) => {
+                QueueConfig::Bytes((time.as_secs_f64() * rate as f64 / 8.0).round() as u64)
+            }
+            QueueSpec::DropTail(limit) => QueueConfig::Packets(packets(limit)),
+            QueueSpec::Red(red) => QueueConfig::Red(RedConfig {
+                min: packets(red.min).into(),
+                max: packets(red.max).into(),
+                limit: red.limit.map_or(u32::MAX, packets),
+                probability: red.probability,
+                weight: red.weight,
+                gentle: red.gentle,
+                ecn: red.ecn,
+                packet_bytes: self.packet_size(index),
+            }),
+            QueueSpec::CoDel(codel) => QueueConfig::CoDel(CoDelConfig {
+                target: codel.target,
+                interval: codel.interval,
+                limit: codel.limit.map_or(u32::MAX, packets),
+                ecn: codel.ecn,
+            }),
         }
     }
 

@@ -119,6 +119,22 @@ fn queues_are_resolved_for_each_direction() {
 }
 
 #[test]
+fn red_and_codel_are_resolved_to_packets() {
+    let red = "{ kind = \"red\", min = \"0.5bdp\", max = \"1.5bdp\" }";
+    let s = parse(&with("\"1.5bdp\"", red), "x").unwrap();
+    let QueueConfig::Red(config) = s.directed()[0].config.queue else { panic!("RED") };
+    // 8 Mbit/s over 60 ms are 60 packets of 1000 bytes; Floyd's 0.1 and 0.002 by default.
+    assert_eq!((config.min, config.max, config.probability, config.weight), (30.0, 90.0, 0.1, 0.002));
+    assert_eq!((config.packet_bytes, config.gentle, config.ecn), (1000, false, false));
+    let s = parse(&with("\"1.5bdp\"", "{ kind = \"codel\", target = \"10ms\", ecn = true }"), "x").unwrap();
+    let QueueConfig::CoDel(config) = s.directed()[0].config.queue else { panic!("CoDel") };
+    assert_eq!(
+        (config.target, config.interval, config.ecn),
+        (Duration::from_millis(10), Duration::from_millis(100), true)
+    );
+}
+
+#[test]
 fn the_files_of_the_repository_are_right() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut read = 0;
@@ -182,6 +198,7 @@ fn errors_say_where_and_what_would_be_right() {
         (with("\"30ms\"", "\"-30ms\""), "|\"-30ms", "below zero", ""),
         (with("\"1.5bdp\"", "\"a lot\""), "|\"a lot", "not a length of a queue", "1.5bdp"),
         (with("\"1.5bdp\"", "{ kind = \"rde\" }"), "|\"rde", "\"rde\" is not known", "did you mean \"red\"?"),
+        (with("\"1.5bdp\"", "{ kind = \"red\", min = \"90p\", max = \"30p\" }"), "|{ kind", "`min` below `max`", ""),
         (with("\"1%\"", "1.5"), "|1.5\n", "1.5 is no probability", "0.01"),
         (with("[\"a\", \"r1\"]", "[\"a\", \"a\"]"), "|[\"a\", \"a\"]", "from \"a\" to itself", "different"),
         (
