@@ -10,7 +10,7 @@ use crate::tree::{self, Entry, Node, Place, Source, Table, Value};
 /// How deep files may extend each other.
 const DEEPEST: usize = 16;
 /// Most scenarios that one sweep may expand to.
-const MOST_POINTS: usize = 100_000;
+const MOST_POINTS: usize = 10_000;
 
 /// A scenario file with everything it extends merged in.
 #[derive(Clone, Debug)]

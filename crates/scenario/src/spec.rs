@@ -90,7 +90,7 @@ pub struct CoDelSpec {
 }
 
 /// What a flow speaks. Which of them a laboratory has built, it says itself, with
-/// [`Scenario::error`](crate::Scenario::error).
+/// [`Scenario::error_in_flow`](crate::Scenario::error_in_flow).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Protocol {
