@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Failure, down, keygen, status, up};
+use commands::{Failure, demo, down, keygen, lab, status, up};
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
 #[derive(Debug, Parser)]
@@ -23,6 +23,8 @@ enum Command {
     Up(up::Arguments),
     Status(status::Arguments),
     Down(down::Arguments),
+    Lab(lab::Arguments),
+    Demo(demo::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -32,6 +34,8 @@ fn main() -> ExitCode {
         Command::Up(arguments) => up::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Down(arguments) => down::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,11 +9,11 @@ use serde::Serialize;
 use crate::error::Step;
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::run::Options;
+use crate::run::{Options, run};
 use crate::{LabError, wireshark};
 
 /// The share of the sum of the single paths that all together must reach.
-pub const WANTED: f64 = 0.9;
+const WANTED: f64 = 0.9;
 
 /// The scenarios, with the names of their directories.
 const SCENARIOS: [(&str, &str); 3] = [
@@ -43,7 +43,8 @@ pub fn demo(options: &Options, progress: &mut Progress) -> Result<Demo, LabError
     let mut demo = Demo { scenarios: Vec::new(), failures: Vec::new(), directory: directory.clone() };
     for (name, text) in SCENARIOS {
         let options = Options { directory: Some(directory.join(name)), ..options.clone() };
-        match crate::run_text(text, &format!("scenarios/lab/{name}.toml"), &options, progress) {
+        let scenario = scenario::parse(text, &format!("scenarios/lab/{name}.toml")).map_err(LabError::from);
+        match scenario.and_then(|scenario| run(&scenario, &options, progress)) {
             Ok(report) => demo.scenarios.push(report),
             Err(error @ (LabError::Forbidden { .. } | LabError::MissingProgram { .. })) => return Err(error),
             Err(error) => {
@@ -59,7 +60,7 @@ pub fn demo(options: &Options, progress: &mut Progress) -> Result<Demo, LabError
 
 impl Demo {
     /// Whether everything held: every file identical, every transfer complete, and where the paths were there all the time, at least
-    /// [`WANTED`] of their sum.
+    /// 90 % of their sum.
     pub fn passed(&self) -> bool {
         self.failures.is_empty() && self.scenarios.iter().all(passed)
     }
@@ -115,9 +116,4 @@ pub fn table(reports: &[Report]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// The scenario of the demonstration with this name, as text; for tests and for people who want to start from it.
-pub fn scenario_text(name: &str) -> Option<&'static str> {
-    SCENARIOS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }

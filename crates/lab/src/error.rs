@@ -2,6 +2,8 @@
 
 use std::io;
 
+use diagnostic::Diagnostic;
+
 /// Why a laboratory could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -40,14 +42,9 @@ pub enum LabError {
         /// What it said.
         message: String,
     },
-    /// The scenario asks for something that a laboratory cannot do.
-    #[error("scenario '{scenario}': {message}")]
-    Scenario {
-        /// The scenario's name.
-        scenario: String,
-        /// What is wrong, and what would be right.
-        message: String,
-    },
+    /// The scenario is wrong, or asks for something that a laboratory cannot do.
+    #[error("{0}")]
+    Scenario(Box<Diagnostic>),
     /// Something did not happen in time.
     #[error("{what} within {seconds} s")]
     Timeout {
@@ -56,6 +53,12 @@ pub enum LabError {
         /// How long we waited.
         seconds: u64,
     },
+}
+
+impl From<Diagnostic> for LabError {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Scenario(Box::new(diagnostic))
+    }
 }
 
 /// Names the step that failed.

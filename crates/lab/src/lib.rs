@@ -1,5 +1,6 @@
 //! The laboratory in real time: a scenario file becomes network namespaces, emulated links, real daemons and real programs.
 
+mod demo;
 mod error;
 mod mhip;
 mod namespace;
@@ -13,9 +14,10 @@ mod topology;
 mod transfer;
 mod wireshark;
 
+pub use demo::{Demo, demo, table};
 pub use error::LabError;
 pub use namespace::{Namespace, Program, Running};
 pub use privilege::become_root;
 pub use progress::Progress;
 pub use report::Report;
-pub use run::Options;
+pub use run::{Options, run};

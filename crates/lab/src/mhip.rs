@@ -52,26 +52,27 @@ impl Identities {
 
 impl Daemons {
     /// Starts the daemons for the paths of `plan` whose numbers are in `paths`, and gives both hosts the names. `executable` is the program
-    /// `sinnet`; with `keylog` both write their keys to that file.
+    /// `sinnet`. Configurations and logs go to `logs`, what is of use only now to `scratch`; with `keylog` both write their keys to that file.
     pub(crate) fn start(
         plan: &Plan,
         site: &Site,
         identities: &Identities,
         paths: &[usize],
         executable: &Path,
-        directory: &Path,
+        scratch: &Path,
+        logs: &Path,
         keylog: Option<&Path>,
     ) -> Result<Self, LabError> {
         let start = |end: usize| {
             let (name, host) = (end_name(end), site.host(host_of(plan, end))?);
-            let file = directory.join(format!("{name}.toml"));
+            let file = logs.join(format!("{name}.toml"));
             fs::write(&file, configuration(plan, identities, paths, end)).step("writing a daemon's configuration")?;
-            let control = directory.join(format!("{name}.sock"));
-            let log = directory.join(format!("{name}.log"));
+            let control = scratch.join(format!("{name}.sock"));
+            let log = logs.join(format!("{name}.log"));
             let arguments = ["up".into(), "-c".into(), text(&file), "--control".into(), text(&control)];
             let keylog = keylog.map(|keylog| ["--esp-keylog".to_owned(), text(keylog)]);
             let program = Program::new(text(executable)).args(arguments).args(keylog.into_iter().flatten()).log_to(&log);
-            host.resolve_names_at(IpAddr::V4(lsi(end)), directory)?;
+            host.resolve_names_at(IpAddr::V4(lsi(end)), scratch)?;
             Ok::<_, LabError>(Daemon { control, log, program: host.spawn(&program)? })
         };
         let mut daemons = Self { ends: [start(0)?, start(1)?] };
@@ -154,7 +155,8 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
     for (number, path) in plan.paths().iter().enumerate().filter(|(number, _)| paths.contains(number)) {
         let [from, to] = path.ends;
         let [local, remote] = if end == 0 { [from, to] } else { [to, from] };
-        let (rate, delay) = (plan.rate(path, end == 1).unwrap_or(UNLIMITED), plan.delay(path, end == 1).as_micros());
+        let out = if end == 0 { &path.there } else { &path.back };
+        let (rate, delay) = (plan.rate(out).unwrap_or(UNLIMITED), plan.delay(out).as_micros());
         let capacity = format!("rate = \"{rate}bit/s\", delay = \"{delay}us\"");
         let name = match named.iter().find(|(attachment, _)| *attachment == local) {
             Some((_, name)) => name.clone(),

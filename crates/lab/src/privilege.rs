@@ -31,6 +31,23 @@ pub fn become_root() -> Result<(), LabError> {
     Ok(())
 }
 
+/// The programs that a laboratory runs, and the Debian packages they are in.
+const PROGRAMS: [(&str, &str); 4] =
+    [("ip", "iproute2"), ("setpriv", "util-linux"), ("python3", "python3"), ("curl", "curl")];
+
+/// Finds the programs that a laboratory needs.
+///
+/// # Errors
+/// [`LabError::MissingProgram`] names the first that is not installed.
+pub(crate) fn check_programs() -> Result<(), LabError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = |program: &str| std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    match PROGRAMS.iter().find(|(program, _)| !found(program)) {
+        Some((program, package)) => Err(LabError::MissingProgram { program, package }),
+        None => Ok(()),
+    }
+}
+
 fn forbidden<T, E: Into<io::Error>>(step: &'static str, result: Result<T, E>) -> Result<T, LabError> {
     result.map_err(|error| LabError::Forbidden {
         step,

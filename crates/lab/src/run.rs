@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use clock::Streams;
 use emulator::Lateness;
+use scenario::Scenario;
 
 use crate::error::Step;
 use crate::plan::{Plan, Protocol};
+use crate::privilege::check_programs;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::site::{Site, capture_file};
@@ -34,6 +36,17 @@ impl Options {
     }
 }
 
+/// Runs a scenario: each path of its flow alone, then all together with the changes of the scenario.
+///
+/// # Errors
+/// [`LabError::Forbidden`] without the right to make namespaces, [`LabError::Scenario`] for what a laboratory cannot do,
+/// and when a program is missing or fails.
+pub fn run(scenario: &Scenario, options: &Options, progress: &mut Progress) -> Result<Report, LabError> {
+    let plan = Plan::new(scenario)?;
+    check_programs()?;
+    run_plan(&plan, options, progress)
+}
+
 /// What a transfer fills of the time given to it: the rest is slow start and the overhead of headers.
 const SHARE: f64 = 0.8;
 /// A file is at least so long, in bytes: below that a transfer is all start.
@@ -41,8 +54,7 @@ const SMALLEST: u64 = 100_000;
 /// The rate assumed for a path that has none, in bit/s.
 const ASSUMED: u64 = 200_000_000;
 
-/// Runs a plan.
-pub(crate) fn run(plan: &Plan, options: &Options, progress: &mut Progress) -> Result<Report, LabError> {
+fn run_plan(plan: &Plan, options: &Options, progress: &mut Progress) -> Result<Report, LabError> {
     let temporary = tempfile::Builder::new().prefix("sinnet-lab-").tempdir().step("making a temporary directory")?;
     if let Some(directory) = &options.directory {
         fs::create_dir_all(directory).step(format!("making the directory {}", directory.display()))?;
@@ -99,12 +111,13 @@ impl Lab<'_> {
         let kept = self.options.directory.as_deref().filter(|_| full);
         let scratch = self.scratch.join(name.replace(' ', "-"));
         fs::create_dir_all(&scratch).step("making a directory")?;
-        let logs = kept.unwrap_or(&scratch);
         let site = Site::build(&plan.topology, plan.links.clone(), plan.seed, kept)?;
         let (server, client) = (site.host(plan.flow.from)?, site.host(plan.flow.to)?);
 
-        let rate: u64 = plan.paths().iter().enumerate().filter(|(path, _)| paths.contains(path)).map(|(_, path)| plan.rate(path, false).unwrap_or(ASSUMED)).sum();
-        let size = ((rate as f64 / 8.0 * plan.duration.as_secs_f64() * SHARE) as u64).max(SMALLEST);
+        let used = plan.paths().iter().enumerate().filter(|(path, _)| paths.contains(path));
+        let rate: u64 = used.map(|(_, path)| plan.rate(&path.there).unwrap_or(ASSUMED)).sum();
+        let fitting = (rate as f64 / 8.0 * plan.duration.as_secs_f64() * SHARE) as u64;
+        let size = plan.flow.size.unwrap_or(fitting.max(SMALLEST));
         let mut rng = Streams::new(plan.seed).stream(name);
         let web = Server::start(server, &scratch, size, &mut rng)?;
 
@@ -115,8 +128,9 @@ impl Lab<'_> {
                 if let Some(directory) = kept {
                     wireshark::prepare(directory)?;
                 }
+                let logs = kept.unwrap_or(&scratch);
                 let executable = &self.options.executable;
-                daemons = Some(mhip::Daemons::start(plan, &site, identities, paths, executable, logs, keylog.as_deref())?);
+                daemons = Some(mhip::Daemons::start(plan, &site, identities, paths, executable, &scratch, logs, keylog.as_deref())?);
                 mhip::server_name(plan)
             }
             _ => {

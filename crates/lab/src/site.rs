@@ -19,41 +19,27 @@ pub(crate) struct Site {
     // The emulator first: it is stopped before the hosts go.
     emulator: Emulator,
     hosts: Vec<Namespace>,
-    links: Vec<[LinkId; 2]>,
+    links: Vec<LinkId>,
 }
 
 impl Site {
-    /// Builds hosts and network. `links` has, for each link of the scenario, what it does from its first node to its second and back.
+    /// Builds hosts and network. `links` has what each wire of the topology does.
     /// With `captures` each path of each flow leaves a pcap file in that directory.
-    pub(crate) fn build(topology: &Topology, links: Vec<[LinkConfig; 2]>, seed: u64, captures: Option<&Path>) -> Result<Self, LabError> {
+    pub(crate) fn build(topology: &Topology, links: Vec<LinkConfig>, seed: u64, captures: Option<&Path>) -> Result<Self, LabError> {
         let streams = Streams::new(seed);
         let mut network = Network::new();
-        let links: Vec<_> = links
-            .into_iter()
-            .enumerate()
-            .map(|(index, [there, back])| {
-                let there = network.add_link(there, streams.stream(&format!("link {index} forward")));
-                let back = network.add_link(back, streams.stream(&format!("link {index} backward")));
-                [there, back]
-            })
-            .collect();
+        let links = links.into_iter().enumerate();
+        let links: Vec<_> = links.map(|(index, link)| network.add_link(link, streams.stream(&format!("link {index}")))).collect();
         let mut recordings = Vec::new();
         for (index, path) in topology.flows.iter().flatten().enumerate() {
             let [from, to] = path.ends;
             let [first, last] = [topology.address(from), topology.address(to)];
-            let along = |reverse: bool| {
-                let mut hops: Vec<_> = path
-                    .hops
-                    .iter()
-                    .filter_map(|(link, forward)| links.get(*link).map(|[there, back]| if *forward == reverse { *back } else { *there }))
-                    .collect();
-                if reverse {
-                    hops.reverse();
-                }
-                hops
-            };
+            let along = |hops: &[usize]| hops.iter().filter_map(|hop| links.get(*hop).copied()).collect();
             // Ports are numbered as attachments are.
-            let routes = vec![network.add_route(first, last, along(false), to), network.add_route(last, first, along(true), from)];
+            let routes = vec![
+                network.add_route(first, last, along(&path.there), to),
+                network.add_route(last, first, along(&path.back), from),
+            ];
             recordings.extend(captures.map(|directory| Recording { routes, file: capture_file(directory, index) }));
         }
         let hosts = topology.hosts.iter().map(|name| Namespace::create(name)).collect::<Result<Vec<_>, _>>()?;
@@ -76,10 +62,8 @@ impl Site {
 
     /// Changes links as planned, counting from now.
     pub(crate) fn schedule(&self, changes: &[PlannedChange]) {
-        self.emulator.schedule(changes.iter().filter_map(|change| {
-            let (link, direction) = change.direction;
-            Some((change.after, *self.links.get(link)?.get(direction)?, change.what))
-        }));
+        let known = |change: &PlannedChange| Some((change.after, *self.links.get(change.link)?, change.what));
+        self.emulator.schedule(changes.iter().filter_map(known));
     }
 
     /// Stops the network, then the hosts with all their programs.

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A link between two nodes, by its place in the scenario.
+/// One direction of a link, by the names of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wire {
-    pub(crate) between: [String; 2],
+    pub(crate) from: String,
+    pub(crate) to: String,
 }
 
 /// One device of a host: where an access link begins.
@@ -16,22 +17,23 @@ pub(crate) struct Wire {
 pub(crate) struct Attachment {
     /// The host, as an index into [`Topology::hosts`].
     pub(crate) host: usize,
+    /// The node at the other end of the access link.
+    pub(crate) next: String,
     /// The device's name.
     pub(crate) device: String,
     /// Its address.
     pub(crate) address: IpAddr,
 }
 
-/// One direction of a link: the link, and whether it is crossed from the first of its nodes to the second.
-pub(crate) type Hop = (usize, bool);
-
-/// One path between two hosts.
+/// One path between two hosts, and its way back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathPlan {
     /// The two ends, as indices into [`Topology::attachments`].
     pub(crate) ends: [usize; 2],
-    /// The hops from the first end to the second.
-    pub(crate) hops: Vec<Hop>,
+    /// The links from the first end to the second, as indices into the wires.
+    pub(crate) there: Vec<usize>,
+    /// The links back.
+    pub(crate) back: Vec<usize>,
 }
 
 /// What the laboratory builds.
@@ -50,14 +52,14 @@ impl Topology {
     /// A sentence about the first path that cannot be built.
     pub(crate) fn plan(wires: &[Wire], flows: &[Vec<Vec<String>>]) -> Result<Self, String> {
         let mut topology = Self::default();
-        let mut joined: BTreeMap<[usize; 2], Vec<Hop>> = BTreeMap::new();
+        let mut joined: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
         for paths in flows {
             let mut planned = Vec::new();
             for path in paths {
                 let plan = topology.path(wires, path)?;
                 let text = path.join(" – ");
-                if let Some(other) = joined.insert(plan.ends, plan.hops.clone())
-                    && other != plan.hops
+                if let Some(other) = joined.insert(plan.ends, plan.there.clone())
+                    && other != plan.there
                 {
                     return Err(format!(
                         "the path {text} shares its first and its last link with another path, so packets of the two look alike in the laboratory: \
@@ -83,43 +85,41 @@ impl Topology {
 
     fn path(&mut self, wires: &[Wire], path: &[String]) -> Result<PathPlan, String> {
         let text = path.join(" – ");
-        let hops = path
-            .windows(2)
-            .map(|pair| match pair {
-                [from, to] => hop(wires, from, to).ok_or_else(|| format!("the path {text} goes from {from} to {to}, but there is no link between them")),
-                _ => Err(format!("the path {text} is too short")),
-            })
-            .collect::<Result<Vec<Hop>, String>>()?;
-        let ([first, ..], [first_hop, ..], Some(last), Some(last_hop)) = (path, hops.as_slice(), path.last(), hops.last()) else {
+        let back: Vec<String> = path.iter().rev().cloned().collect();
+        let [hops_there, hops_back] = [hops(wires, path)?, hops(wires, &back)?];
+        let ([first, second, ..], [last, before, ..]) = (path, back.as_slice()) else {
             return Err(format!("the path {text} needs two nodes at least"));
         };
-        let ends = [self.attach(first, first_hop.0)?, self.attach(last, last_hop.0)?];
-        Ok(PathPlan { ends, hops })
+        let ends = [self.attach(first, second)?, self.attach(last, before)?];
+        Ok(PathPlan { ends, there: hops_there, back: hops_back })
     }
 
-    fn attach(&mut self, name: &str, link: usize) -> Result<usize, String> {
+    /// The device of host `name` on its link to `next`.
+    fn attach(&mut self, name: &str, next: &str) -> Result<usize, String> {
         let host = self.hosts.iter().position(|host| host == name).unwrap_or_else(|| {
             self.hosts.push(name.to_owned());
             self.hosts.len() - 1
         });
-        let too_many = |_| format!("the laboratory has room for 250 hosts and links; {name} is beyond that");
-        // 10.host.link.1: an address that tells where it is.
-        let address = Ipv4Addr::new(10, u8::try_from(host + 1).map_err(too_many)?, u8::try_from(link + 1).map_err(too_many)?, 1);
-        let address = IpAddr::V4(address);
-        if let Some(known) = self.attachments.iter().position(|attachment| attachment.address == address) {
+        if let Some(known) = self.attachments.iter().position(|known| known.host == host && known.next == next) {
             return Ok(known);
         }
-        self.attachments.push(Attachment { host, device: format!("link{}", link + 1), address });
+        let number = self.attachments_of(host).count() + 1;
+        let too_many = |_| format!("the laboratory has room for 255 hosts with 255 links each; {name} is beyond that");
+        // 10.host.link.1: an address that tells where it is.
+        let address = Ipv4Addr::new(10, u8::try_from(host + 1).map_err(too_many)?, u8::try_from(number).map_err(too_many)?, 1);
+        let (device, next) = (format!("link{number}"), next.to_owned());
+        self.attachments.push(Attachment { host, next, device, address: address.into() });
         Ok(self.attachments.len() - 1)
     }
 }
 
-fn hop(wires: &[Wire], from: &str, to: &str) -> Option<Hop> {
-    wires.iter().enumerate().find_map(|(index, wire)| match &wire.between {
-        [a, b] if a == from && b == to => Some((index, true)),
-        [a, b] if a == to && b == from => Some((index, false)),
-        _ => None,
-    })
+/// The wires of a path.
+fn hops(wires: &[Wire], path: &[String]) -> Result<Vec<usize>, String> {
+    let hop = |from: &String, to: &String| {
+        let found = wires.iter().position(|wire| wire.from == *from && wire.to == *to);
+        found.ok_or_else(|| format!("there is no link from {from} to {to}, which a path or its way back needs"))
+    };
+    path.iter().zip(path.iter().skip(1)).map(|(from, to)| hop(from, to)).collect()
 }
 
 #[cfg(test)]
@@ -127,7 +127,8 @@ mod tests {
     use super::*;
 
     fn wires(pairs: &[(&str, &str)]) -> Vec<Wire> {
-        pairs.iter().map(|(a, b)| Wire { between: [(*a).to_owned(), (*b).to_owned()] }).collect()
+        let wire = |from: &str, to: &str| Wire { from: from.to_owned(), to: to.to_owned() };
+        pairs.iter().flat_map(|(a, b)| [wire(a, b), wire(b, a)]).collect()
     }
 
     fn path(nodes: &str) -> Vec<String> {
@@ -141,9 +142,11 @@ mod tests {
         assert_eq!(topology.hosts, ["b", "a"]);
         assert_eq!(topology.attachments.len(), 4);
         let [flow] = topology.flows.as_slice() else { panic!("one flow") };
-        assert_eq!(flow[0].hops, [(2, false), (0, false)]);
-        assert_eq!(flow[1].hops, [(3, false), (1, false)]);
-        assert_eq!(topology.address(flow[0].ends[0]).to_string(), "10.1.3.1");
+        // Wires are numbered there and back: a-r1 0, r1-a 1, a-r2 2, r2-a 3, r1-b 4, b-r1 5, r2-b 6, b-r2 7.
+        assert_eq!((flow[0].there.as_slice(), flow[0].back.as_slice()), ([5, 1].as_slice(), [0, 4].as_slice()));
+        assert_eq!((flow[1].there.as_slice(), flow[1].back.as_slice()), ([7, 3].as_slice(), [2, 6].as_slice()));
+        assert_eq!(topology.address(flow[0].ends[0]).to_string(), "10.1.1.1");
+        assert_eq!(topology.address(flow[1].ends[1]).to_string(), "10.2.2.1");
         assert_eq!(topology.attachments_of(0).count(), 2);
     }
 
@@ -158,7 +161,7 @@ mod tests {
     fn what_cannot_be_built_is_told() {
         let wires = wires(&[("a", "x"), ("x", "r1"), ("x", "r2"), ("r1", "y"), ("r2", "y"), ("y", "b")]);
         let missing = Topology::plan(&wires, &[vec![path("a r1 b")]]).expect_err("no link");
-        assert!(missing.contains("no link between them"), "{missing}");
+        assert!(missing.contains("no link from a to r1"), "{missing}");
         let alike = Topology::plan(&wires, &[vec![path("a x r1 y b"), path("a x r2 y b")]]).expect_err("ambiguous");
         assert!(alike.contains("shares its first and its last link"), "{alike}");
         assert!(Topology::plan(&wires, &[vec![path("a")]]).is_err());

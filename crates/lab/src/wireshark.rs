@@ -22,19 +22,19 @@ pub(crate) fn prepare(directory: &Path) -> Result<(), LabError> {
     // The daemons append.
     let _ = fs::remove_file(keylog_file(directory));
     let preferences = "esp.enable_encryption_decode: TRUE\nesp.enable_authentication_check: TRUE\n";
-    fs::write(settings.join("preferences"), preferences).step("writing Wireshark's preferences")
+    fs::write(settings.join("preferences"), preferences).step("writing Wireshark's preferences")?;
+    fs::write(settings.join("init.lua"), include_str!("wireshark.lua")).step("writing Wireshark's script")
 }
 
 /// How to look into the captures.
 pub(crate) fn advice(report: &Report) -> String {
     let (Some(directory), [capture, ..]) = (&report.directory, report.captures.as_slice()) else { return String::new() };
     format!(
-        "To look inside: WIRESHARK_CONFIG_DIR={} wireshark {}\n\
-         (the keys are in the file esp_sa there; in a Wireshark of your own: Preferences, Protocols, ESP, 'Attempt to detect/decode encrypted \
-         ESP payloads', and the lines of esp_sa as its 'ESP SAs').\n\
-         HIP packets are shown as they are; to see the ESP packets on the same port: \
-         -d udp.port==10500,udpencap",
-        directory.join(DIRECTORY).display(),
-        capture.display()
+        "To look inside:  WIRESHARK_CONFIG_DIR={settings} wireshark {capture}\n\
+         (tshark -r works the same way. The keys are in {settings}/esp_sa; in a Wireshark with settings of your own they belong to \
+         Preferences > Protocols > ESP, as its 'ESP SAs', with 'Attempt to detect/decode encrypted ESP payloads'; 'Decode As' makes UDP port \
+         10500 'udpencap' to see ESP and 'hip' to see HIP)",
+        settings = directory.join(DIRECTORY).display(),
+        capture = capture.display()
     )
 }

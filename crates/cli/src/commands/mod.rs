@@ -1,7 +1,9 @@
 //! The subcommands, one a file: arguments, a call into the room that does the work, and the result for people or scripts.
 
+pub(crate) mod demo;
 pub(crate) mod down;
 pub(crate) mod keygen;
+pub(crate) mod lab;
 pub(crate) mod status;
 pub(crate) mod up;
 

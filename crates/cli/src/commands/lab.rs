@@ -1,0 +1,45 @@
+//! `sinnet lab`: a scenario in real time.
+
+use std::path::PathBuf;
+
+use lab::{LabError, Options, Progress};
+
+use super::Failure;
+use crate::output;
+
+/// Run a scenario in real time: network namespaces, emulated links, real daemons and real programs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The scenario file.
+    scenario: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Keep captures, key log and the daemons' logs in this directory.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    // Before anything else, because it must happen while there is one thread.
+    lab::become_root().map_err(failure)?;
+    let name = arguments.scenario.display().to_string();
+    let text = std::fs::read_to_string(&arguments.scenario)
+        .map_err(|error| Failure::input(format!("the scenario {name} cannot be read: {error}")))?;
+    let scenario = scenario::parse(&text, &name).map_err(|error| Failure::input(error.to_string()))?;
+    let options = Options { directory: arguments.out.clone(), ..Options::new().map_err(failure)? };
+    let report = lab::run(&scenario, &options, &mut Progress::on_stderr()).map_err(failure)?;
+    if arguments.json {
+        let json = serde_json::to_string_pretty(&report).map_err(|error| Failure::failed(error.to_string()))?;
+        return output::result(&json);
+    }
+    output::result(lab::table(std::slice::from_ref(&report)).trim_end())
+}
+
+/// What the person can put right has exit status 2.
+pub(super) fn failure(error: LabError) -> Failure {
+    match error {
+        LabError::Scenario(_) | LabError::MissingProgram { .. } | LabError::Forbidden { .. } => Failure::input(error.to_string()),
+        _ => Failure::failed(error.to_string()),
+    }
+}
