@@ -172,6 +172,13 @@ impl Scoreboard {
         self.next_hole = self.una;
     }
 
+    /// What was deemed lost is not, after all, and its retransmissions do not count.
+    pub fn forget_losses(&mut self, next: u64) {
+        self.forget_retransmissions(next);
+        self.lost_edge = self.una;
+        self.counts.lost = 0;
+    }
+
     /// Forgets everything but the cumulative acknowledgment, as a receiver's reneging would have it, and as ns-2 does
     /// at the end of each recovery. `next` is one beyond all that was sent.
     pub fn clear(&mut self, next: u64) {

@@ -18,7 +18,8 @@ fn plan(flows: u32, access: bool, seconds: u64) -> Plan {
     let delay = Duration::from_millis(30);
     let round_trip = if access { 0.064 } else { 0.060 };
     let queue = (1.5 * rate as f64 * round_trip / 10_000.0).round().max(5.0) as u32;
-    let bottleneck = LinkConfig { rate: Some(rate), delay, queue: QueueConfig::Packets(queue - 1), ..LinkConfig::default() };
+    let bottleneck =
+        LinkConfig { rate: Some(rate), delay, queue: QueueConfig::Packets(queue - 1), ..LinkConfig::default() };
     let there = plan.link("bottleneck", bottleneck);
     let back = plan.link("back", LinkConfig { rate: Some(rate), delay, ..LinkConfig::default() });
     let config = Arc::new(TcpConfig::ns2(Recovery::NewReno));

@@ -4,13 +4,14 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use clock::{Instant, Streams};
+use clock::{Duration, Instant, Streams};
 use congestion::Rule;
 use diagnostic::{Diagnostic, alternatives, nearest};
-use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, QueueSpec, Scenario};
-use transport::{Recovery, TcpConfig};
+use link::{LinkConfig, LossConfig, QueueConfig};
+use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, Scenario};
+use transport::{FlowConfig, Pauses, Recovery, TcpConfig, UdpConfig};
 
-use crate::plan::{Plan, PlannedFlow, Traffic};
+use crate::plan::{Plan, PlannedFlow};
 
 /// Names of congestion control in scenario files: how losses are repaired, and the rule.
 const CONGESTION: [(&str, Recovery, &str); 5] = [
@@ -21,6 +22,13 @@ const CONGESTION: [(&str, Recovery, &str); 5] = [
     ("vegas", Recovery::NewReno, "vegas"),
 ];
 
+/// The profile of `vectors/ns2`.
+const NS2: &str = "ns2";
+
+/// ns-2's `overhead_` in the runs of several flows of `vectors/ns2`: without it, flows through a drop-tail queue lock
+/// into phases, and who wins is an accident of delays and rounding. A lone flow goes without.
+const NS2_JITTER: Duration = Duration::from_millis(2);
+
 /// The plan of `scenario` in the run with `seed`, which draws the start and stop times that are given as a range.
 ///
 /// # Errors
@@ -28,20 +36,28 @@ const CONGESTION: [(&str, Recovery, &str); 5] = [
 pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
     let streams = Streams::new(seed);
     let mut plan = Plan::new(scenario.duration);
+    plan.warm_up = scenario.warm_up;
+    let ns2 = !scenario.flows.is_empty() && scenario.flows.iter().all(|flow| flow.profile.as_deref() == Some(NS2));
     let mut links = BTreeMap::new();
-    for Directed { link, name, from, to, config } in scenario.directed() {
-        if let Some(spec) = scenario.links.get(link)
-            && matches!(spec.queue, QueueSpec::Red(_) | QueueSpec::CoDel(_))
-        {
-            let message = "RED and CoDel are not simulated yet";
-            return Err(scenario.error_in_link(link, "queue", message, Some("for example queue = \"1.5bdp\"".into())));
+    let mut ns2_losses = 0;
+    for Directed { name, from, to, mut config, .. } in scenario.directed() {
+        if ns2 {
+            as_in_ns2(&mut config, &mut ns2_losses, seed);
         }
         links.insert((from, to), plan.link(name, config));
     }
     for (index, flow) in scenario.flows.iter().enumerate() {
-        let tcp = Arc::new(tcp(scenario, index, flow)?);
+        let traffic = match flow.protocol {
+            Protocol::Tcp => FlowConfig::Tcp(Arc::new(tcp(scenario, index, flow)?)),
+            Protocol::Udp => FlowConfig::Udp(udp(scenario, index, flow)?),
+            other => {
+                let message = format!("protocol \"{}\" is not simulated yet", other.name());
+                return Err(scenario.error_in_flow(index, "protocol", message, Some("protocol = \"tcp\"".into())));
+            }
+        };
         let forward = flow.paths.first().and_then(|path| along(path, &links)).unwrap_or_default();
-        let Some(reverse) = way_back(flow, &links) else {
+        let reverse = way_back(flow, &links).or((flow.protocol == Protocol::Udp).then(Vec::new));
+        let Some(reverse) = reverse else {
             let message = "TCP needs a way back for its acknowledgments";
             let help = "between = [\"a\", \"b\"] is a link in both directions".to_owned();
             return Err(scenario.error_in_flow(index, "protocol", message, Some(help)));
@@ -61,7 +77,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
                 reverse: reverse.clone(),
                 start: draw(flow.start),
                 stop: flow.stop.map(&mut draw),
-                traffic: Traffic::Tcp(Arc::clone(&tcp)),
+                traffic: traffic.clone(),
                 name,
             });
         }
@@ -72,12 +88,9 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
 /// The options of flow number `index`.
 fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, Diagnostic> {
     let refuse = |key: &str, message: String, help| Err(scenario.error_in_flow(index, key, message, help));
-    if flow.protocol != Protocol::Tcp {
-        let message = format!("protocol \"{}\" is not simulated yet", flow.protocol.name());
-        return refuse("protocol", message, Some("protocol = \"tcp\"".into()));
-    }
     let names = CONGESTION.map(|(name, ..)| name);
-    let name = flow.congestion.as_deref().unwrap_or("sack");
+    let usual = if flow.profile.as_deref() == Some(NS2) { "newreno" } else { "sack" };
+    let name = flow.congestion.as_deref().unwrap_or(usual);
     let Some((_, recovery, rule)) = CONGESTION.into_iter().find(|(known, ..)| *known == name) else {
         let help = match nearest(name, names) {
             Some(near) => format!("did you mean \"{near}\"?"),
@@ -87,7 +100,7 @@ fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, 
     };
     let mut tcp = match flow.profile.as_deref() {
         None => TcpConfig { recovery, ..TcpConfig::default() },
-        Some("ns2") => TcpConfig::ns2(recovery),
+        Some(NS2) => TcpConfig::ns2(recovery),
         Some(other) => {
             return refuse("profile", format!("no profile is called \"{other}\""), Some("profile = \"ns2\"".into()));
         }
@@ -109,12 +122,52 @@ fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, 
         Some(Amount::Unlimited) => tcp.receiver_window = u32::MAX,
         None => {}
     }
+    if flow.profile.as_deref() == Some(NS2) {
+        // Its first threshold is the receiver's window.
+        tcp.engine.initial_ssthresh = f64::from(tcp.receiver_window) * f64::from(tcp.mss());
+        if scenario.flows.iter().map(|flow| u64::from(flow.count)).sum::<u64>() > 1 {
+            tcp.send_jitter = NS2_JITTER;
+        }
+    }
     tcp.data = match flow.amount {
         Some(Amount::Packets(amount)) => Some(amount.saturating_mul(u64::from(tcp.mss()))),
         Some(Amount::Bytes(amount)) => Some(amount),
         Some(Amount::Unlimited) | None => None,
     };
     Ok(tcp)
+}
+
+/// The options of flow number `index`, a UDP source.
+fn udp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<UdpConfig, Diagnostic> {
+    let Some(rate) = flow.rate else {
+        let help = Some("rate = \"1Mbit/s\"".to_owned());
+        return Err(scenario.error_in_flow(index, "protocol", "a UDP source needs a rate", help));
+    };
+    let (packet_size, header_size) = (flow.wire_size(), 28);
+    if packet_size <= header_size {
+        let message = format!("a packet of {packet_size} bytes has no room beside its {header_size} bytes of headers");
+        return Err(scenario.error_in_flow(index, "packet_size", message, Some("packet_size = 1500".into())));
+    }
+    let data = match flow.amount {
+        Some(Amount::Packets(amount)) => Some(amount.saturating_mul(u64::from(packet_size - header_size))),
+        Some(Amount::Bytes(amount)) => Some(amount),
+        Some(Amount::Unlimited) | None => None,
+    };
+    let pauses = flow.on_off.map(|times| Pauses { on: times.on, off: times.off, exponential: times.exponential });
+    Ok(UdpConfig { rate, packet_size, header_size, pauses, data })
+}
+
+/// What a link is to flows that all have the profile "ns2": a drop-tail queue of q packets refuses one when q − 1 wait,
+/// as `drop-tail.cc` does, and random losses are those of `ErrorModel` with the run's seed, packet by packet.
+fn as_in_ns2(config: &mut LinkConfig, losses: &mut u64, seed: u64) {
+    if let QueueConfig::Packets(limit) = &mut config.queue {
+        *limit = limit.saturating_sub(1);
+    }
+    if let LossConfig::Random(rate) = config.loss {
+        // Further lossy links get seeds of their own.
+        config.loss = LossConfig::Ns2 { rate, seed: seed.wrapping_add(*losses * 1_000_003) };
+        *losses += 1;
+    }
 }
 
 type Links = BTreeMap<(NodeIndex, NodeIndex), u32>;

@@ -14,7 +14,7 @@ mod simulation;
 
 pub use from_scenario::plan;
 pub use observer::Observer;
-pub use plan::{Plan, PlannedFlow, PlannedLink, Traffic};
+pub use plan::{Plan, PlannedFlow, PlannedLink};
 pub use result::{Distribution, FlowResult, FlowSample, LinkResult, LinkSample, RunResult, Sample};
 pub use simulation::Simulation;
 
@@ -23,4 +23,16 @@ pub use simulation::Simulation;
 pub struct RunOptions {
     /// Take a [`Sample`] so often; never if `None`.
     pub interval: Option<clock::Duration>,
+}
+
+/// Runs `scenario` once with `seed`.
+///
+/// # Errors
+/// What the simulator cannot do, where the file asks for it.
+pub fn run(
+    scenario: &scenario::Scenario,
+    seed: u64,
+    options: &RunOptions,
+) -> Result<RunResult, diagnostic::Diagnostic> {
+    Ok(Simulation::new(&plan(scenario, seed)?, seed).run(options))
 }

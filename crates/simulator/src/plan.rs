@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clock::{Duration, Instant};
 use link::LinkConfig;
-use transport::TcpConfig;
+use transport::{FlowConfig, TcpConfig};
 
 /// A topology with its flows. [`crate::Simulation::new`] runs it.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,8 @@ pub struct Plan {
     pub flows: Vec<PlannedFlow>,
     /// How long the run is.
     pub duration: Duration,
+    /// What happens before this is not measured.
+    pub warm_up: Duration,
 }
 
 /// One direction of a link.
@@ -40,14 +42,7 @@ pub struct PlannedFlow {
     /// When its application stops, if before the end.
     pub stop: Option<Instant>,
     /// What it sends.
-    pub traffic: Traffic,
-}
-
-/// What a flow sends.
-#[derive(Clone, Debug)]
-pub enum Traffic {
-    /// A TCP connection. Flows alike share their options.
-    Tcp(Arc<TcpConfig>),
+    pub traffic: FlowConfig,
 }
 
 impl Plan {
@@ -77,7 +72,7 @@ impl Plan {
             reverse: reverse.to_vec(),
             start,
             stop: None,
-            traffic: Traffic::Tcp(Arc::clone(config)),
+            traffic: FlowConfig::Tcp(Arc::clone(config)),
         });
         self.flows.len() - 1
     }

@@ -1,6 +1,7 @@
 //! From the state of a run to its [`RunResult`].
 
 use clock::{Duration, Instant};
+use link::LinkStatistics;
 use transport::Histogram;
 
 use crate::result::{Distribution, FlowResult, FlowSample, LinkResult, LinkSample, RunResult, Sample};
@@ -12,7 +13,7 @@ pub(crate) fn report(simulation: &mut Simulation) -> RunResult {
     for slot in &mut simulation.links {
         slot.link.observe(end);
     }
-    let links: Vec<LinkResult> = simulation.links.iter().map(|slot| link(slot, end - Instant::ZERO)).collect();
+    let links: Vec<LinkResult> = simulation.links.iter().map(|slot| link(slot, end - simulation.warm_up)).collect();
     let flows = simulation.flows.iter().zip(&simulation.senders).zip(&simulation.receivers);
     RunResult {
         seed: simulation.seed,
@@ -33,13 +34,16 @@ pub(crate) fn sample(simulation: &Simulation) -> Sample {
     Sample {
         time_s: simulation.now.as_secs_f64(),
         flows: flows
-            .map(|((sender, receiver), flow)| FlowSample {
-                cwnd: sender.sender.cwnd(),
-                ssthresh: sender.sender.ssthresh(),
-                flight: sender.sender.flight(),
-                srtt_ms: sender.sender.srtt().as_secs_f64() * 1e3,
-                delivered_bytes: delivered_bytes(flow, receiver),
-                retransmissions: sender.sender.statistics().retransmissions,
+            .map(|((sender, receiver), flow)| {
+                let (cwnd, ssthresh, flight, srtt) = sender.sender.state();
+                FlowSample {
+                    cwnd,
+                    ssthresh,
+                    flight,
+                    srtt_ms: srtt.as_secs_f64() * 1e3,
+                    delivered_bytes: payload(flow, receiver.receiver.delivered()),
+                    retransmissions: sender.sender.counters().retransmissions,
+                }
             })
             .collect(),
         links: simulation
@@ -54,52 +58,56 @@ pub(crate) fn sample(simulation: &Simulation) -> Sample {
     }
 }
 
-fn delivered_bytes(flow: &FlowSlot, receiver: &ReceiverSlot) -> u64 {
-    let bytes = receiver.receiver.delivered() * u64::from(flow.mss);
+/// The payload of so many packets in order: of the last one only what there was to send.
+fn payload(flow: &FlowSlot, packets: u64) -> u64 {
+    let bytes = packets * u64::from(flow.payload);
     flow.data.map_or(bytes, |data| bytes.min(data))
 }
 
 fn flow(slot: &FlowSlot, sender: &SenderSlot, receiver: &ReceiverSlot, end: Instant) -> FlowResult {
     let ended = slot.finished.unwrap_or(end);
-    let seconds = (ended - slot.start).as_secs_f64();
+    let seconds = (ended - slot.from).as_secs_f64();
     let mbps = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 };
-    let (out, arrived) = (sender.sender.statistics(), receiver.receiver.statistics());
+    let (sent, arrived, before) = (sender.sender.counters(), receiver.receiver.statistics(), &slot.before);
     let delivered = receiver.receiver.delivered();
-    let payload = delivered_bytes(slot, receiver);
+    let bytes = payload(slot, delivered) - payload(slot, before.delivered);
+    let delivered = delivered - before.delivered;
     FlowResult {
         name: slot.name.clone(),
-        goodput_mbps: mbps(payload),
-        goodput_wire_mbps: mbps(payload + delivered * u64::from(slot.packet_size - slot.mss)),
-        throughput_mbps: mbps(arrived.bytes),
+        goodput_mbps: mbps(bytes),
+        goodput_wire_mbps: mbps(bytes + delivered * u64::from(slot.headers)),
+        throughput_mbps: mbps(arrived.bytes - before.receiver.bytes),
         start_s: slot.start.as_secs_f64(),
         end_s: ended.as_secs_f64(),
         completed: slot.finished.is_some(),
         delivered,
-        sent: out.sent,
-        retransmissions: out.retransmissions,
-        losses: slot.losses,
-        timeouts: out.timeouts,
-        reductions: out.reductions,
-        reordered: arrived.reordered,
-        duplicates: arrived.duplicates,
-        marked: arrived.marked,
-        rtt: distribution(&out.rtt, 1e-6),
-        mean_cwnd: if ended > slot.start { sender.sender.mean_cwnd(slot.start, ended) } else { 0.0 },
+        sent: sent.sent - before.sender.sent,
+        retransmissions: sent.retransmissions - before.sender.retransmissions,
+        losses: slot.losses - before.losses,
+        timeouts: sent.timeouts - before.sender.timeouts,
+        reductions: sent.reductions - before.sender.reductions,
+        reordered: arrived.reordered - before.receiver.reordered,
+        duplicates: arrived.duplicates - before.receiver.duplicates,
+        marked: arrived.marked - before.receiver.marked,
+        rtt: sender.sender.rtt().map_or_else(Distribution::default, |rtt| distribution(rtt, 1e-6)),
+        mean_cwnd: if ended > slot.from { sender.sender.mean_cwnd(ended) } else { 0.0 },
     }
 }
 
 fn link(slot: &LinkSlot, time: Duration) -> LinkResult {
-    let statistics = slot.link.statistics();
+    let (now, before) = (slot.link.statistics(), &slot.before);
     let seconds = time.as_secs_f64();
+    let lost = |statistics: &LinkStatistics| statistics.dropped_loss.packets + statistics.dropped_outage.packets;
+    let refused = |statistics: &LinkStatistics| statistics.dropped_full.packets + statistics.dropped_early.packets;
     LinkResult {
         name: slot.name.clone(),
-        utilisation: if seconds > 0.0 { statistics.busy.as_secs_f64() / seconds } else { 0.0 },
-        offered: statistics.offered.packets,
-        delivered: statistics.delivered.packets,
-        delivered_bytes: statistics.delivered.bytes,
-        queue_drops: statistics.dropped_full.packets,
-        link_losses: statistics.dropped_loss.packets + statistics.dropped_outage.packets,
-        marked: 0,
+        utilisation: if seconds > 0.0 { (now.busy - before.busy).as_secs_f64() / seconds } else { 0.0 },
+        offered: now.offered.packets - before.offered.packets,
+        delivered: now.delivered.packets - before.delivered.packets,
+        delivered_bytes: now.delivered.bytes - before.delivered.bytes,
+        queue_drops: refused(now) - refused(before),
+        link_losses: lost(now) - lost(before),
+        marked: now.marked.packets - before.marked.packets,
         queue: distribution(&slot.queue, 1.0),
     }
 }

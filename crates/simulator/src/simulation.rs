@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 
 use clock::{Duration, Instant, Streams};
-use link::{DropReason, Dropped, Link, LossConfig};
-use transport::{BlockPool, Blocks, Flags, Histogram, Packet, TcpReceiver, TcpSender};
+use link::{DropReason, Dropped, Link, LinkConfig, LinkStatistics, LossConfig, QueueConfig};
+use transport::{BlockPool, Flags, Histogram, Packet, Receiver, ReceiverStatistics, Sender, SenderCounters};
 
+use crate::RunOptions;
 use crate::observer::Observer;
-use crate::plan::{Plan, Traffic};
+use crate::plan::Plan;
 use crate::queue::{Event, EventQueue};
 use crate::report;
 use crate::result::{RunResult, Sample};
-use crate::RunOptions;
 
 /// The end of a route in the table of hops.
 const END: u32 = u32::MAX;
@@ -26,6 +26,7 @@ const QUEUE_INTERVAL: Duration = Duration::from_millis(10);
 pub struct Simulation {
     pub(crate) now: Instant,
     pub(crate) end: Instant,
+    pub(crate) warm_up: Instant,
     pub(crate) seed: u64,
     pub(crate) links: Vec<LinkSlot>,
     pub(crate) senders: Vec<SenderSlot>,
@@ -50,16 +51,18 @@ pub(crate) struct LinkSlot {
     /// Whether packets can get lost inside.
     lossy: bool,
     pub(crate) queue: Histogram,
+    /// Counters when the warm-up ended.
+    pub(crate) before: LinkStatistics,
 }
 
 pub(crate) struct SenderSlot {
-    pub(crate) sender: TcpSender,
+    pub(crate) sender: Sender,
     first_hop: u32,
     armed: [Instant; 2],
 }
 
 pub(crate) struct ReceiverSlot {
-    pub(crate) receiver: TcpReceiver,
+    pub(crate) receiver: Receiver,
     first_hop: u32,
     armed: Instant,
 }
@@ -69,10 +72,22 @@ pub(crate) struct FlowSlot {
     pub(crate) name: String,
     pub(crate) start: Instant,
     pub(crate) finished: Option<Instant>,
+    /// Measurement begins here: at the start, or when the warm-up ends.
+    pub(crate) from: Instant,
     pub(crate) losses: u64,
-    pub(crate) packet_size: u32,
-    pub(crate) mss: u32,
+    pub(crate) headers: u32,
+    pub(crate) payload: u32,
     pub(crate) data: Option<u64>,
+    pub(crate) before: Before,
+}
+
+/// Counters of a flow when the warm-up ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before {
+    pub(crate) delivered: u64,
+    pub(crate) losses: u64,
+    pub(crate) sender: SenderCounters,
+    pub(crate) receiver: ReceiverStatistics,
 }
 
 /// What is known to happen from the start.
@@ -80,6 +95,7 @@ pub(crate) struct FlowSlot {
 enum Task {
     Start(u32),
     Stop(u32),
+    WarmUp,
     Queues,
     Sample,
 }
@@ -92,14 +108,16 @@ impl Simulation {
             link: Link::new(planned.config.clone(), streams.stream(&format!("link {}", planned.name)))
                 .keeping_discarded(),
             armed: Instant::FAR_FUTURE,
-            lossy: planned.config.loss != LossConfig::None || !planned.config.changes.is_empty(),
+            lossy: loses_inside(&planned.config),
             queue: Histogram::default(),
+            before: LinkStatistics::default(),
             name: planned.name.clone(),
         });
         let end = Instant::ZERO + plan.duration;
         let mut simulation = Self {
             now: Instant::ZERO,
             end,
+            warm_up: Instant::ZERO + plan.warm_up,
             seed,
             links: links.collect(),
             senders: Vec::with_capacity(plan.flows.len()),
@@ -127,22 +145,23 @@ impl Simulation {
         };
         for (index, flow) in plan.flows.iter().enumerate() {
             let index = index as u32;
-            let Traffic::Tcp(config) = &flow.traffic;
             let random = streams.stream(&format!("flow {}", flow.name));
             let first_hop = route(&flow.forward);
-            let sender = TcpSender::new(config.clone(), random);
+            let sender = Sender::new(&flow.traffic, random);
             simulation.senders.push(SenderSlot { sender, first_hop, armed: [Instant::FAR_FUTURE; 2] });
             let first_hop = route(&flow.reverse);
-            let receiver = TcpReceiver::new(config);
+            let receiver = Receiver::new(&flow.traffic);
             simulation.receivers.push(ReceiverSlot { receiver, first_hop, armed: Instant::FAR_FUTURE });
             simulation.flows.push(FlowSlot {
                 name: flow.name.clone(),
                 start: flow.start,
                 finished: None,
+                from: flow.start,
                 losses: 0,
-                packet_size: config.packet_size,
-                mss: config.mss(),
-                data: config.data,
+                headers: flow.traffic.packet_size().saturating_sub(flow.traffic.payload()),
+                payload: flow.traffic.payload(),
+                data: flow.traffic.data(),
+                before: Before::default(),
             });
             simulation.agenda.push((flow.start, Task::Start(index)));
             if let Some(stop) = flow.stop {
@@ -150,6 +169,9 @@ impl Simulation {
             }
         }
         simulation.hops = hops;
+        if !plan.warm_up.is_zero() {
+            simulation.agenda.push((simulation.warm_up, Task::WarmUp));
+        }
         simulation
     }
 
@@ -223,7 +245,7 @@ impl Simulation {
         let now = self.now;
         let component = self.timers() + index;
         let slot = &mut self.links[index as usize];
-        let packet = slot.link.poll(now);
+        let packet = slot.link.poll_ecn(now);
         match slot.link.next_event() {
             Some(next) => {
                 slot.armed = next;
@@ -237,7 +259,8 @@ impl Simulation {
         if slot.lossy {
             self.collect_lost(index, observer);
         }
-        if let Some(packet) = packet {
+        if let Some((mut packet, marked)) = packet {
+            packet.flags = packet.flags.with_if(Flags::MARKED, marked);
             self.deliver(index, packet, observer);
         }
     }
@@ -268,8 +291,7 @@ impl Simulation {
         let what = u64::from(packet.position) << 32 ^ u64::from(packet.flow) << 8 ^ u64::from(packet.flags.0);
         self.digest = (self.digest ^ self.now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ what;
         if packet.flags.has(Flags::ACK) {
-            let blocks = self.pool.take(packet.blocks);
-            self.acknowledge(packet, &blocks, observer);
+            self.acknowledge(packet, observer);
         } else {
             self.receive(packet, observer);
         }
@@ -301,10 +323,10 @@ impl Simulation {
     }
 
     #[inline]
-    fn acknowledge<O: Observer>(&mut self, packet: Packet, blocks: &Blocks, observer: &mut O) {
-        let now = self.now;
+    fn acknowledge<O: Observer>(&mut self, packet: Packet, observer: &mut O) {
+        let blocks = self.pool.take(packet.blocks);
         let slot = &mut self.senders[packet.flow as usize];
-        slot.sender.handle_input(now, &packet, blocks.as_slice());
+        slot.sender.handle_input(self.now, &packet, &blocks);
         self.send(packet.flow, observer);
     }
 
@@ -321,7 +343,7 @@ impl Simulation {
         }
         let first = flow * TIMERS;
         let slot = &mut self.senders[flow as usize];
-        let deadlines = [slot.sender.retransmission_deadline(), slot.sender.send_deadline()];
+        let deadlines = slot.sender.deadlines();
         for (timer, (armed, at)) in (first..).zip(slot.armed.iter_mut().zip(deadlines)) {
             if at < *armed {
                 *armed = at;
@@ -342,7 +364,8 @@ impl Simulation {
             return; // A route without links: nowhere to go.
         };
         observer.offered(self.now, index, &packet);
-        match slot.link.offer(self.now, packet, packet.bytes) {
+        let capable = packet.flags.has(Flags::ECN_CAPABLE);
+        match slot.link.offer_ecn(self.now, packet, packet.bytes, capable) {
             Ok(()) => {
                 if slot.armed == Instant::FAR_FUTURE
                     && let Some(at) = slot.link.next_event()
@@ -374,8 +397,7 @@ impl Simulation {
         if now >= *armed {
             *armed = Instant::FAR_FUTURE;
         }
-        let deadline = slot.sender.retransmission_deadline().min(slot.sender.send_deadline());
-        if now >= deadline {
+        if slot.sender.deadlines().iter().any(|deadline| now >= *deadline) {
             slot.sender.handle_timeout(now);
         }
         self.send(flow, observer);
@@ -389,6 +411,25 @@ impl Simulation {
                 self.send(flow, observer);
             }
             Task::Stop(flow) => self.senders[flow as usize].sender.stop(),
+            Task::WarmUp => {
+                let flows = self.flows.iter_mut().zip(&mut self.senders).zip(&self.receivers);
+                for ((flow, sender), receiver) in flows {
+                    flow.from = flow.from.max(now);
+                    flow.before = Before {
+                        delivered: receiver.receiver.delivered(),
+                        losses: flow.losses,
+                        sender: sender.sender.counters(),
+                        receiver: *receiver.receiver.statistics(),
+                    };
+                    if flow.start < now {
+                        sender.sender.restart_averages(now);
+                    }
+                }
+                for slot in &mut self.links {
+                    slot.before = *slot.link.observe(now);
+                    slot.queue = Histogram::default();
+                }
+            }
             Task::Queues => {
                 for slot in &mut self.links {
                     slot.link.observe(now);
@@ -401,6 +442,12 @@ impl Simulation {
             Task::Sample => self.series.push(report::sample(self)),
         }
     }
+}
+
+/// Whether a link can lose packets that it has accepted.
+fn loses_inside(config: &LinkConfig) -> bool {
+    let managed = matches!(config.queue, QueueConfig::CoDel(_));
+    managed || config.loss != LossConfig::None || !config.changes.is_empty()
 }
 
 /// Timers of a flow: two of the sender, one of the receiver; one number is left over.

@@ -1,5 +1,7 @@
 //! Held against ns-2.35, the simulator of the papers: `vectors/ns2` (its README names every setting).
 
+#![expect(clippy::print_stdout, reason = "how near each point is, with --nocapture")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

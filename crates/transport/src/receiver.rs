@@ -142,14 +142,9 @@ impl TcpReceiver {
         let position = self.due.take()?;
         self.waiting = 0;
         self.deadline = Instant::FAR_FUTURE;
-        let blocks = if self.selective && self.reassembly.has_hole() {
-            self.blocks(position, pool)
-        } else {
-            NO_BLOCKS
-        };
-        let flags = Flags::ACK
-            .with_if(Flags::ECHO, self.marked)
-            .with_if(Flags::DUPLICATE, std::mem::take(&mut self.duplicate));
+        let blocks = if self.selective && self.reassembly.has_hole() { self.blocks(position, pool) } else { NO_BLOCKS };
+        let flags =
+            Flags::ACK.with_if(Flags::ECHO, self.marked).with_if(Flags::DUPLICATE, std::mem::take(&mut self.duplicate));
         let next = self.reassembly.next();
         Some(Packet { time: self.echo, flow: 0, hop: 0, position: next as u32, blocks, bytes: self.ack_size, flags })
     }

@@ -202,7 +202,8 @@ impl Selective {
     pub(crate) fn on_spurious(&mut self, max: u64) {
         self.in_recovery = false;
         self.dupacks = 0;
-        self.board.forget_retransmissions(max);
+        self.timed_out = false;
+        self.board.forget_losses(max);
     }
 
     /// Packets in the network, as far as sending goes.
@@ -215,16 +216,19 @@ impl Selective {
         }
     }
 
-    /// RFC 6675 §4 `NextSeg`. `has_new` tells whether new data could be sent.
+    /// RFC 6675 §4 `NextSeg`. `has_new` tells whether new data could be sent, `limited` that this is limited transmit.
     #[inline]
-    pub(crate) fn next(&mut self, max: u64, has_new: bool) -> Next {
-        if self.board.is_clear() && !self.in_recovery {
+    pub(crate) fn next(&mut self, max: u64, has_new: bool, limited: bool) -> Next {
+        if limited || (self.board.is_clear() && !self.in_recovery) {
             return if has_new { Next::New } else { Next::Nothing };
         }
         let again = match self.details {
             Details::Rfc => self.board.next_lost(),
-            Details::Ns2 if self.in_recovery => self.board.next_hole(),
-            Details::Ns2 => None,
+            Details::Ns2 => match self.board.next_hole() {
+                // ns-2 knows of the hole before recovery, and then sends neither it nor anything above it.
+                Some(_) if !self.in_recovery && self.recover == 0 => return Next::Nothing,
+                hole => hole,
+            },
         };
         if let Some(position) = again {
             return Next::Again(position);

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
-use congestion::{Acked, Cause, Congestion, Controller, InitialWindow, Rule};
-use recovery::{Duplicate, NewRenoRecovery, Partial, Progress};
+use congestion::{Acked, Cause, Congestion, Controller, InitialWindow, Rule, Undo};
+use recovery::{DupThresh, Duplicate, NewRenoRecovery, Partial, Progress};
 
-use crate::config::{Details, Recovery, TcpConfig};
+use crate::config::{Details, Recovery, TcpConfig, UndoBy};
 use crate::histogram::Histogram;
 use crate::packet::{Flags, NO_BLOCKS, Packet, expand};
 use crate::selective::{Next, Selective, Verdict};
@@ -32,8 +32,8 @@ pub enum TimerKind {
 }
 
 /// Counters of a sender.
-#[derive(Clone, Debug, Default)]
-pub struct SenderStatistics {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
     /// Packets sent, the SYN and retransmissions too.
     pub sent: u64,
     /// Packets sent again.
@@ -42,11 +42,19 @@ pub struct SenderStatistics {
     pub timeouts: u64,
     /// Reductions of the window.
     pub reductions: u64,
+    /// Reductions that turned out needless and were taken back.
+    pub undone: u64,
+}
+
+/// Averages of a sender, since some instant.
+#[derive(Clone, Debug, Default)]
+struct Averages {
     /// Round-trip times in nanoseconds, one for each acknowledgment of new data.
-    pub rtt: Histogram,
-    /// The integral of the window over time, in byte-seconds, up to the last event.
+    rtt: Histogram,
+    /// The integral of the window over time in byte-seconds, from `begin` to `last`.
     cwnd_seconds: f64,
-    since: Instant,
+    begin: Instant,
+    last: Instant,
 }
 
 /// A sender. After each `handle_…` call, take packets with [`TcpSender::poll_transmit`] until there are none.
@@ -74,9 +82,23 @@ pub struct TcpSender {
     timer: Timer,
     control: Controller<Rule>,
     recovery: State,
+    dupthresh: DupThresh,
+    episode: Option<Episode>,
     config: Arc<TcpConfig>,
     random: Option<Box<Rng>>,
-    statistics: SenderStatistics,
+    counters: SenderCounters,
+    averages: Averages,
+}
+
+/// A reduction that may turn out needless.
+#[derive(Clone, Copy, Debug)]
+struct Episode {
+    /// When the first retransmission of it was sent.
+    since: Instant,
+    /// Retransmissions of it that were not reported as duplicates.
+    unreported: u64,
+    /// No acknowledgment of new data came since.
+    fresh: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -114,16 +136,19 @@ impl TcpSender {
             timer: Timer::new(config.timer),
             control,
             recovery,
+            dupthresh: config.dupthresh,
+            episode: None,
             random: (!config.send_jitter.is_zero()).then(|| Box::new(random)),
             config,
-            statistics: SenderStatistics::default(),
+            counters: SenderCounters::default(),
+            averages: Averages::default(),
         }
     }
 
     /// Opens the connection: a SYN goes out.
     pub fn start(&mut self, now: Instant) {
         self.started = true;
-        self.statistics.since = now;
+        self.restart_averages(now);
         self.budget = ANY;
     }
 
@@ -158,15 +183,26 @@ impl TcpSender {
     }
 
     /// Counters.
-    pub fn statistics(&self) -> &SenderStatistics {
-        &self.statistics
+    pub fn counters(&self) -> &SenderCounters {
+        &self.counters
     }
 
-    /// The window in packets, averaged from the start to `now`.
-    pub fn mean_cwnd(&self, start: Instant, now: Instant) -> f64 {
-        let rest = self.control.cwnd(0) * (now - self.statistics.since).as_secs_f64();
-        let time = (now - start).as_secs_f64();
-        if time > 0.0 { (self.statistics.cwnd_seconds + rest) / self.mss / time } else { self.cwnd() }
+    /// Round-trip times in nanoseconds, one for each acknowledgment of new data since the averages began.
+    pub fn rtt(&self) -> &Histogram {
+        &self.averages.rtt
+    }
+
+    /// The window in packets, averaged over the time since the averages began.
+    pub fn mean_cwnd(&self, now: Instant) -> f64 {
+        let averages = &self.averages;
+        let rest = self.control.cwnd(0) * (now - averages.last).as_secs_f64();
+        let time = (now - averages.begin).as_secs_f64();
+        if time > 0.0 { (averages.cwnd_seconds + rest) / self.mss / time } else { self.cwnd() }
+    }
+
+    /// Averages begin anew: at the start, and when a warm-up ends.
+    pub fn restart_averages(&mut self, now: Instant) {
+        self.averages = Averages { begin: now, last: now, ..Averages::default() };
     }
 
     /// An acknowledgment arrived.
@@ -178,16 +214,53 @@ impl TcpSender {
         }
         self.account(now);
         if ack > self.una {
-            self.statistics.rtt.record((now - packet.time).as_nanos());
+            self.averages.rtt.record((now - packet.time).as_nanos());
         }
         if self.config.ecn && packet.flags.has(Flags::ECHO) {
             self.reduced |= self.reduce(Cause::Ecn, now);
         }
         self.limited = 0;
+        if self.episode.is_some() {
+            self.detect_needless(now, ack, packet);
+        }
         match &mut self.recovery {
             State::Cumulative(_) => self.cumulative(now, ack, packet.time),
             State::Selective(_) => self.selective(now, ack, blocks, packet.time),
         }
+    }
+
+    /// Whether the last reduction was an error.
+    #[cold]
+    fn detect_needless(&mut self, now: Instant, ack: u64, packet: &Packet) {
+        let Some(episode) = &mut self.episode else { return };
+        let undo = match self.config.undo {
+            UndoBy::Never => None,
+            // RFC 3522 §3.2: the first acknowledgment of new data answers the original.
+            UndoBy::Eifel => {
+                let first = ack > self.una && std::mem::take(&mut episode.fresh);
+                let mss = u64::from(self.config.mss());
+                (first && packet.time < episode.since)
+                    .then_some(Undo::Eifel { flight: (self.max - ack) * mss, acked: (ack - self.una) * mss })
+            }
+            // RFC 3708 §2: every retransmission was a duplicate.
+            UndoBy::DuplicateReports => {
+                if packet.flags.has(Flags::DUPLICATE) {
+                    episode.unreported = episode.unreported.saturating_sub(1);
+                }
+                (packet.flags.has(Flags::DUPLICATE) && episode.unreported == 0).then_some(Undo::Restore)
+            }
+        };
+        let Some(undo) = undo else { return };
+        self.episode = None;
+        self.control.on_spurious(0, undo, now);
+        self.dupthresh.on_spurious();
+        match &mut self.recovery {
+            State::Cumulative(recovery) => recovery.on_spurious(),
+            State::Selective(recovery) => recovery.on_spurious(self.max),
+        }
+        self.next = self.max; // RFC 4015 §3.2 (DET): new data, not what is on its way.
+        self.resend = NONE;
+        self.counters.undone += 1;
     }
 
     /// RFC 6582, without selective acknowledgments.
@@ -228,7 +301,7 @@ impl TcpSender {
         if ack < self.una || self.max == self.una {
             return;
         }
-        let threshold = self.config.dupthresh.threshold(self.max - self.una);
+        let threshold = self.dupthresh.threshold(self.max - self.una);
         match recovery.on_duplicate(self.una, self.max, threshold, mss) {
             Duplicate::LimitedTransmit => {
                 self.limited = recovery.dupacks();
@@ -247,7 +320,7 @@ impl TcpSender {
     fn selective(&mut self, now: Instant, ack: u64, blocks: &[(u32, u32)], echo: Instant) {
         let State::Selective(recovery) = &mut self.recovery else { return };
         let ns2 = self.config.details == Details::Ns2;
-        let verdict = recovery.on_ack(ack, blocks, self.una, self.max, self.config.dupthresh);
+        let verdict = recovery.on_ack(ack, blocks, self.una, self.max, self.dupthresh);
         self.budget = ANY;
         match verdict {
             Verdict::Progress => {
@@ -262,7 +335,7 @@ impl TcpSender {
                 self.restart_timer(now);
             }
             Verdict::Loss => {
-                let threshold = self.config.dupthresh.threshold(self.max - self.una);
+                let threshold = self.dupthresh.threshold(self.max - self.una);
                 if ack > self.una {
                     self.advance(now, ack, echo, false);
                 }
@@ -315,24 +388,15 @@ impl TcpSender {
         }
         let bytes = if self.config.details == Details::Ns2 { 1 } else { acked };
         let mss = u64::from(self.config.mss());
-        let acked = Acked {
-            bytes: bytes * mss,
-            flight: flight * mss,
-            upto: ack,
-            next: self.max,
-            rtt,
-            srtt: self.timer.srtt(),
-        };
+        let acked =
+            Acked { bytes: bytes * mss, flight: flight * mss, upto: ack, next: self.max, rtt, srtt: self.timer.srtt() };
         self.control.on_ack(0, &acked, now);
     }
 
     fn first_window(&self) -> f64 {
         // RFC 5681 §3.1: one packet if the SYN was lost.
-        let window = if self.statistics.timeouts > 0 {
-            InitialWindow::Packets(1)
-        } else {
-            self.config.engine.initial_window
-        };
+        let window =
+            if self.counters.timeouts > 0 { InitialWindow::Packets(1) } else { self.config.engine.initial_window };
         window.bytes(self.mss)
     }
 
@@ -341,9 +405,17 @@ impl TcpSender {
         // RFC 5681 §3.2 step 2: what limited transmit sent does not count.
         let extra = u64::from(threshold.saturating_sub(1)).min(2);
         self.reduce_by(Cause::Loss, now, extra);
+        self.begin_episode(now);
         self.resend = self.una;
         self.timed = None; // Karn: its acknowledgment would tell of a retransmission.
         self.arm_timer(now);
+    }
+
+    /// The first retransmission goes out at once, so its time is now. What is under way is one episode still.
+    fn begin_episode(&mut self, now: Instant) {
+        if self.config.undo != UndoBy::Never && self.una > 0 && !self.episode.is_some_and(|episode| episode.fresh) {
+            self.episode = Some(Episode { since: now, unreported: 0, fresh: true });
+        }
     }
 
     fn reduce(&mut self, cause: Cause, now: Instant) -> bool {
@@ -357,7 +429,7 @@ impl TcpSender {
             Details::Ns2 => self.control.cwnd(0).min(f64::from(self.config.receiver_window) * self.mss),
         };
         let reduced = self.control.on_congestion(0, &Congestion { cause, flight, next: self.max }, now);
-        self.statistics.reductions += u64::from(reduced);
+        self.counters.reductions += u64::from(reduced);
         reduced
     }
 
@@ -399,7 +471,7 @@ impl TcpSender {
 
     /// RFC 6298 §5.4-5.7, RFC 5681 §3.1.
     fn time_out(&mut self, now: Instant) {
-        self.statistics.timeouts += 1;
+        self.counters.timeouts += 1;
         self.timer.back_off();
         self.timed = None;
         self.budget = ANY;
@@ -408,6 +480,7 @@ impl TcpSender {
         if self.una > 0 || ns2 {
             self.reduce(Cause::Timeout, now);
         }
+        self.begin_episode(now);
         match &mut self.recovery {
             State::Cumulative(recovery) => {
                 recovery.on_timeout(self.max);
@@ -473,7 +546,7 @@ impl TcpSender {
                 if (pipe + 1) as f64 * self.mss > limit {
                     return None;
                 }
-                let next = recovery.next(self.max, has_new);
+                let next = recovery.next(self.max, has_new, self.limited > 0 && self.config.details == Details::Ns2);
                 if next == Next::Nothing || self.waits(now) {
                     return None;
                 }
@@ -511,9 +584,12 @@ impl TcpSender {
     #[inline]
     fn emit(&mut self, now: Instant, position: u64) -> Packet {
         let again = position < self.max;
-        self.statistics.sent += 1;
+        self.counters.sent += 1;
         if again {
-            self.statistics.retransmissions += 1;
+            self.counters.retransmissions += 1;
+            if let Some(episode) = &mut self.episode {
+                episode.unreported += 1;
+            }
         } else {
             self.max = position + 1;
             if self.timed.is_none() {
@@ -563,7 +639,7 @@ impl TcpSender {
 
     #[inline]
     fn account(&mut self, now: Instant) {
-        self.statistics.cwnd_seconds += self.control.cwnd(0) * (now - self.statistics.since).as_secs_f64();
-        self.statistics.since = now;
+        self.averages.cwnd_seconds += self.control.cwnd(0) * (now - self.averages.last).as_secs_f64();
+        self.averages.last = now;
     }
 }

@@ -1,0 +1,238 @@
+//! Any endpoint, for whoever moves packets between them: a choice that costs a predictable jump, not a virtual call.
+
+use std::sync::Arc;
+
+use clock::{Duration, Instant, Rng};
+
+use crate::config::TcpConfig;
+use crate::histogram::Histogram;
+use crate::packet::{BlockPool, Blocks, Packet};
+use crate::receiver::{ReceiverStatistics, TcpReceiver};
+use crate::sender::{SenderCounters, TcpSender};
+use crate::udp::{UdpConfig, UdpSink, UdpSource};
+
+/// What a flow is.
+#[derive(Clone, Debug)]
+pub enum FlowConfig {
+    /// A TCP connection. Flows alike share their options.
+    Tcp(Arc<TcpConfig>),
+    /// A UDP source.
+    Udp(UdpConfig),
+}
+
+impl FlowConfig {
+    /// A full packet on the wire, in bytes.
+    pub fn packet_size(&self) -> u32 {
+        match self {
+            Self::Tcp(config) => config.packet_size,
+            Self::Udp(config) => config.packet_size,
+        }
+    }
+
+    /// Payload of a full packet, in bytes.
+    pub fn payload(&self) -> u32 {
+        match self {
+            Self::Tcp(config) => config.mss(),
+            Self::Udp(config) => config.packet_size.saturating_sub(config.header_size).max(1),
+        }
+    }
+
+    /// Data to send in bytes, without headers; unlimited if `None`.
+    pub fn data(&self) -> Option<u64> {
+        match self {
+            Self::Tcp(config) => config.data,
+            Self::Udp(config) => config.data,
+        }
+    }
+}
+
+/// The sending end of a flow.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are TCP; behind a pointer each packet would cost a cache miss"
+)]
+#[derive(Clone, Debug)]
+pub enum Sender {
+    /// TCP.
+    Tcp(TcpSender),
+    /// UDP.
+    Udp(UdpSource),
+}
+
+impl Sender {
+    /// A sender that has not started.
+    pub fn new(config: &FlowConfig, random: Rng) -> Self {
+        match config {
+            FlowConfig::Tcp(config) => Self::Tcp(TcpSender::new(Arc::clone(config), random)),
+            FlowConfig::Udp(config) => Self::Udp(UdpSource::new(*config, random)),
+        }
+    }
+
+    /// Begins.
+    pub fn start(&mut self, now: Instant) {
+        match self {
+            Self::Tcp(sender) => sender.start(now),
+            Self::Udp(source) => source.start(now),
+        }
+    }
+
+    /// The application has no more data.
+    pub fn stop(&mut self) {
+        match self {
+            Self::Tcp(sender) => sender.stop(),
+            Self::Udp(source) => source.stop(),
+        }
+    }
+
+    /// An acknowledgment arrived.
+    #[inline]
+    pub fn handle_input(&mut self, now: Instant, packet: &Packet, blocks: &Blocks) {
+        match self {
+            Self::Tcp(sender) => sender.handle_input(now, packet, blocks.as_slice()),
+            Self::Udp(_) => {}
+        }
+    }
+
+    /// Time has come to `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        match self {
+            Self::Tcp(sender) => sender.handle_timeout(now),
+            Self::Udp(source) => source.handle_timeout(now),
+        }
+    }
+
+    /// The next packet to send now, if any.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+        match self {
+            Self::Tcp(sender) => sender.poll_transmit(now),
+            Self::Udp(source) => source.poll_transmit(now),
+        }
+    }
+
+    /// When the retransmission timer runs out, and when the next data may be sent; [`Instant::FAR_FUTURE`] for never.
+    #[inline]
+    pub fn deadlines(&self) -> [Instant; 2] {
+        match self {
+            Self::Tcp(sender) => [sender.retransmission_deadline(), sender.send_deadline()],
+            Self::Udp(source) => [Instant::FAR_FUTURE, source.send_deadline()],
+        }
+    }
+
+    /// Whether all data are sent and, with TCP, acknowledged.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        match self {
+            Self::Tcp(sender) => sender.is_complete(),
+            Self::Udp(source) => source.is_complete(),
+        }
+    }
+
+    /// Counters.
+    pub fn counters(&self) -> SenderCounters {
+        match self {
+            Self::Tcp(sender) => *sender.counters(),
+            Self::Udp(source) => SenderCounters { sent: source.sent(), ..SenderCounters::default() },
+        }
+    }
+
+    /// Round-trip times, in nanoseconds.
+    pub fn rtt(&self) -> Option<&Histogram> {
+        match self {
+            Self::Tcp(sender) => Some(sender.rtt()),
+            Self::Udp(_) => None,
+        }
+    }
+
+    /// The congestion window in packets, averaged since the last [`Sender::restart_averages`]; 0 without one.
+    pub fn mean_cwnd(&self, now: Instant) -> f64 {
+        match self {
+            Self::Tcp(sender) => sender.mean_cwnd(now),
+            Self::Udp(_) => 0.0,
+        }
+    }
+
+    /// Averages and distributions begin anew.
+    pub fn restart_averages(&mut self, now: Instant) {
+        if let Self::Tcp(sender) = self {
+            sender.restart_averages(now);
+        }
+    }
+
+    /// Congestion window and threshold in packets, packets outstanding, smoothed round-trip time.
+    pub fn state(&self) -> (f64, f64, u64, Duration) {
+        match self {
+            Self::Tcp(sender) => (sender.cwnd(), sender.ssthresh(), sender.flight(), sender.srtt()),
+            Self::Udp(_) => (0.0, 0.0, 0, Duration::ZERO),
+        }
+    }
+}
+
+/// The receiving end of a flow.
+#[derive(Clone, Debug)]
+pub enum Receiver {
+    /// TCP.
+    Tcp(TcpReceiver),
+    /// UDP.
+    Udp(UdpSink),
+}
+
+impl Receiver {
+    /// A receiver that has got nothing yet.
+    pub fn new(config: &FlowConfig) -> Self {
+        match config {
+            FlowConfig::Tcp(config) => Self::Tcp(TcpReceiver::new(config)),
+            FlowConfig::Udp(_) => Self::Udp(UdpSink::default()),
+        }
+    }
+
+    /// A data packet arrived.
+    #[inline]
+    pub fn handle_input(&mut self, now: Instant, packet: &Packet) {
+        match self {
+            Self::Tcp(receiver) => receiver.handle_input(now, packet),
+            Self::Udp(sink) => sink.handle_input(packet),
+        }
+    }
+
+    /// Time has come to `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let Self::Tcp(receiver) = self {
+            receiver.handle_timeout(now);
+        }
+    }
+
+    /// The acknowledgment to send now, if one is due.
+    #[inline]
+    pub fn poll_transmit(&mut self, pool: &mut BlockPool) -> Option<Packet> {
+        match self {
+            Self::Tcp(receiver) => receiver.poll_transmit(pool),
+            Self::Udp(_) => None,
+        }
+    }
+
+    /// When [`Receiver::handle_timeout`] is to be called, if ever.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Tcp(receiver) => receiver.poll_timeout(),
+            Self::Udp(_) => None,
+        }
+    }
+
+    /// Data packets delivered to the application.
+    pub fn delivered(&self) -> u64 {
+        match self {
+            Self::Tcp(receiver) => receiver.delivered(),
+            Self::Udp(sink) => sink.delivered(),
+        }
+    }
+
+    /// Counters.
+    pub fn statistics(&self) -> &ReceiverStatistics {
+        match self {
+            Self::Tcp(receiver) => receiver.statistics(),
+            Self::Udp(sink) => sink.statistics(),
+        }
+    }
+}
