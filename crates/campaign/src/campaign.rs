@@ -10,8 +10,8 @@ use clock::{Duration, Instant};
 use diagnostic::Diagnostic;
 use rustix::time::{ClockId, clock_gettime};
 use scenario::{Document, Scenario};
-use simulator::{Observer, Plan, RunOptions, RunResult, Simulation, Traffic};
-use transport::Packet;
+use simulator::{Observer, Plan, RunOptions, RunResult, Simulation};
+use transport::{FlowConfig, Packet};
 
 use crate::execute::{self, Job, Options, Point, Progress, Watch};
 use crate::files::StoreError;
@@ -254,7 +254,8 @@ fn ends(scenario: &Scenario, plan: &Plan) -> Vec<FlowEnds> {
     let specs = scenario.flows.iter().flat_map(|flow| std::iter::repeat_n(flow, flow.count as usize));
     let ends = specs.zip(&plan.flows).map(|(spec, planned)| {
         let (mss, window) = match &planned.traffic {
-            Traffic::Tcp(config) => (Some(config.mss()), u64::from(config.receiver_window) * u64::from(config.mss())),
+            FlowConfig::Tcp(tcp) => (Some(tcp.mss()), u64::from(tcp.receiver_window) * u64::from(tcp.mss())),
+            FlowConfig::Udp(_) => (None, 0),
         };
         FlowEnds { from: spec.from as u32, to: spec.to as u32, mss, window }
     });

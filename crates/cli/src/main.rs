@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Failure, demo, down, keygen, lab, status, up};
+use commands::{Failure, demo, down, keygen, lab, sim, status, up};
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
 #[derive(Debug, Parser)]
@@ -25,6 +25,7 @@ enum Command {
     Down(down::Arguments),
     Lab(lab::Arguments),
     Demo(demo::Arguments),
+    Sim(sim::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Down(arguments) => down::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,140 @@
+//! `sinnet sim`: a scenario in virtual time, over seeds and sweeps.
+
+use std::env;
+use std::io::IsTerminal as _;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use campaign::{Campaign, CampaignError, Options, Origin, Progress, Seeds};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use super::Failure;
+use crate::output;
+
+/// Exit status after Ctrl-C, as shells have it: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
+/// The bar counts in thousandths of the virtual time to be simulated.
+const STEPS: u64 = 1000;
+
+/// Run a scenario in virtual time, once per seed and point of its sweep, on all cores, and print what each flow and link
+/// got. With --out, Ctrl-C keeps what is finished, and the same command goes on from there.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The scenario.
+    #[arg(value_name = "SCENARIO.toml")]
+    scenario: PathBuf,
+    /// The seed, or the first of them, instead of the scenario's.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Run so many seeds, one after the other from the first.
+    #[arg(long, value_name = "K")]
+    seeds: Option<NonZeroU32>,
+    /// Set a key of the scenario: duration=60s, link.a-b.rate=4Mbit/s, flow.*.congestion=cubic. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    assignments: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Store results in DIR, as Parquet with the scenario and version that made them. What DIR has already is not run again.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Store what crossed each link in DIR/pcap, for Wireshark.
+    #[arg(long, requires = "out")]
+    pcap: bool,
+    /// Time between the samples of the stored time series, such as 10ms.
+    #[arg(long, value_name = "T", requires = "out", default_value = "100ms", value_parser = interval)]
+    interval: clock::Duration,
+    /// Runs at the same time; as many as there are processors if not given.
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let seeds = Seeds { first: arguments.seed, count: arguments.seeds };
+    let campaign = Campaign::load(&arguments.scenario, &arguments.assignments, seeds).map_err(failure)?;
+    let options = Options {
+        threads: arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
+        out: arguments.out.clone(),
+        interval: arguments.out.as_ref().map(|_| arguments.interval),
+        pcap: arguments.pcap,
+        origin: origin(arguments.out.is_some())?,
+    };
+    let stop = stop_on_signals()?;
+    let bar = bar();
+    let report = campaign.run(&options, &stop, |progress| show(&bar, &progress));
+    bar.finish_and_clear();
+    let report = report.map_err(failure)?;
+    if arguments.json {
+        let json = serde_json::to_string(&report).map_err(|error| Failure::failed(format!("writing JSON: {error}")))?;
+        output::result(&json)?;
+    } else {
+        output::result(report.to_string().trim_end())?;
+    }
+    if report.stopped {
+        let kept: usize = report.points.iter().map(|point| point.runs.len()).sum();
+        let rest = if arguments.out.is_some() {
+            "the same command runs the rest"
+        } else {
+            "with --out DIR they could be kept"
+        };
+        let message = format!("stopped: {kept} of {} runs are finished; {rest}", campaign.runs());
+        return Err(Failure { message, exit: INTERRUPTED });
+    }
+    Ok(())
+}
+
+/// The version, and what changes with the program: a result of another build is not this one's.
+fn origin(stored: bool) -> Result<Origin, Failure> {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    if !stored {
+        return Ok(Origin { version, program: String::new() });
+    }
+    let program = env::current_exe()
+        .and_then(|path| campaign::digest_of(&path))
+        .map_err(|error| Failure::failed(format!("this program cannot read itself: {error}")))?;
+    Ok(Origin { version, program })
+}
+
+/// The first signal asks for an end, a second one does not ask.
+fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_default(signal, Arc::clone(&stop))
+            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| Failure::failed(format!("signals: {error}")))?;
+    }
+    Ok(stop)
+}
+
+/// A bar on the standard error, where that is a terminal.
+fn bar() -> ProgressBar {
+    let target =
+        if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent:>3} %  {msg}  {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: &Progress) {
+    bar.set_position((progress.fraction * STEPS as f64) as u64);
+    let Progress { runs, found, finished, .. } = progress;
+    let found = if *found > 0 { format!(", {found} from before") } else { String::new() };
+    bar.set_message(format!("{finished} of {runs} runs{found}"));
+}
+
+fn interval(text: &str) -> Result<clock::Duration, String> {
+    match scenario::time(text) {
+        Some(time) if !time.is_zero() => Ok(time),
+        _ => Err("a time above zero is needed, such as 10ms or 0.5s".to_owned()),
+    }
+}
+
+fn failure(error: CampaignError) -> Failure {
+    Failure::input(error.to_string())
+}
