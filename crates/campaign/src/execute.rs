@@ -153,7 +153,7 @@ pub(crate) fn execute<E: From<StoreError> + Send>(
     };
     let mut finished = found;
     let outcome = for_each(missing.len(), options.threads, stop, perform, |tick| {
-        finished += usize::from(matches!(tick, Tick::Finished(..)));
+        finished += usize::from(matches!(tick, Tick::Finished));
         let fraction = if total_ns > 0.0 { done_ns.load(Ordering::Relaxed) as f64 / total_ns } else { 1.0 };
         progress(Progress { runs: runs.len(), found, finished, fraction: fraction.min(1.0) });
     });

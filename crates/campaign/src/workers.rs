@@ -19,9 +19,9 @@ pub(crate) struct Outcome<T, E> {
 
 /// Something for the caller of [`for_each`] to look at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Tick<'a, T> {
-    /// The job of this number has this result.
-    Finished(usize, &'a T),
+pub(crate) enum Tick {
+    /// One more job has its result.
+    Finished,
     /// A while has passed.
     Time,
 }
@@ -39,7 +39,7 @@ pub(crate) fn for_each<T: Send, E: Send>(
     threads: NonZeroUsize,
     stop: &AtomicBool,
     job: impl Fn(usize) -> Result<Option<T>, E> + Sync,
-    mut look: impl FnMut(Tick<'_, T>),
+    mut look: impl FnMut(Tick),
 ) -> Outcome<T, E> {
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
@@ -76,7 +76,7 @@ pub(crate) fn for_each<T: Send, E: Send>(
             };
             match result {
                 Ok(Some(value)) => {
-                    look(Tick::Finished(index, &value));
+                    look(Tick::Finished);
                     if let Some(slot) = results.get_mut(index) {
                         *slot = Some(value);
                     }
@@ -112,7 +112,7 @@ mod tests {
                 &AtomicBool::new(false),
                 |i| Ok::<_, ()>(Some(i * i)),
                 |tick| {
-                    seen += usize::from(matches!(tick, Tick::Finished(..)));
+                    seen += usize::from(matches!(tick, Tick::Finished));
                 },
             );
             assert_eq!(outcome.results, (0..20).map(|i| Some(i * i)).collect::<Vec<_>>());
@@ -130,7 +130,7 @@ mod tests {
             &stop,
             |i| Ok::<_, ()>(Some(i)),
             |tick| {
-                if matches!(tick, Tick::Finished(0, _)) {
+                if matches!(tick, Tick::Finished) {
                     stop.store(true, Ordering::Relaxed);
                 }
             },

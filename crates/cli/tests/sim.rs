@@ -339,3 +339,32 @@ fn directories_that_cannot_be_used_are_told() {
     fs::write(out.join("summary.parquet"), "PAR1").unwrap();
     assert!(try_out(&out).contains("summary.parquet"));
 }
+
+/// A disk of 64 kB in a mount namespace of its own.
+#[test]
+fn a_full_disk_is_told_and_leaves_nothing_half_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), ONE_FLOW);
+    let disk = directory.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let script = "mount -t tmpfs -o size=64k tmpfs \"$1\" || exit 77
+        \"$2\" sim \"$3\" --seeds 50 --threads 2 --out \"$1/out\"; status=$?
+        find \"$1/out\" -name '.unfinished-*' -o -name '*.parquet' -size 0 -o -name '*.json' -size 0
+        ls \"$1/out/runs\" | wc -l
+        exit $status";
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"])
+        .args([disk.as_path(), Path::new(env!("CARGO_BIN_EXE_sinnet")), &path])
+        .output()
+        .expect("unshare is needed (see `make need-test`)");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.code() == Some(77) || told.contains("unshare:") {
+        // Where namespaces are forbidden, the unit tests with /dev/full remain.
+        return;
+    }
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("the disk is full. Make room and start again"), "{told}");
+    // The number of finished runs, and no file that is not whole.
+    assert!(listed.trim().parse::<u32>().is_ok_and(|runs| (1..50).contains(&runs)), "{listed}");
+}
