@@ -112,3 +112,65 @@ fn listed<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> Vec<Interface> {
+        let interface = |index, name: &str, mtu, addresses: &[&str]| Interface {
+            index,
+            name: name.to_owned(),
+            mtu,
+            addresses: addresses.iter().map(|address| address.parse().expect("an address")).collect(),
+        };
+        vec![
+            interface(1, "lo", 65536, &["127.0.0.1"]),
+            interface(2, "eth0", 1500, &["fe80::1", "2001:db8::1", "192.0.2.10", "192.0.2.11"]),
+            interface(3, "wwan0", 1420, &["169.254.1.1", "203.0.113.10"]),
+            interface(4, "down0", 1500, &[]),
+        ]
+    }
+
+    fn links(paths: &[&str]) -> Result<Vec<Link>, Diagnostic> {
+        let mut text = "identity = \"a.pem\"\n".to_owned();
+        for (number, path) in paths.iter().enumerate() {
+            text += &format!("[[path]]\nname = \"p{number}\"\nrate = \"8Mbit/s\"\ndelay = \"3ms\"\n{path}\n");
+        }
+        text += "[[peer]]\nname = \"b\"\nhit = \"2001:22::b\"\nlocators = [\"198.51.100.7\"]\n";
+        resolve(&crate::config::parse(&text, "a.toml").expect("right"), &machine())
+    }
+
+    #[test]
+    fn several_paths_are_bound_to_their_interfaces() {
+        let links = links(&["address = \"192.0.2.11\"\nmtu = 9000", "interface = \"wwan0\""]).expect("links");
+        let short: Vec<_> = links.iter().map(|l| (l.address.to_string(), l.device.as_deref(), l.mtu)).collect();
+        let expected =
+            [("192.0.2.11".to_owned(), Some("eth0"), 1500), ("203.0.113.10".to_owned(), Some("wwan0"), 1420)];
+        assert_eq!(short, expected);
+    }
+
+    #[test]
+    fn the_one_path_of_a_host_goes_where_the_kernel_sends_it_unless_its_interface_is_named() {
+        let device = |path| links(&[path]).expect("links").remove(0).device;
+        assert_eq!(device("address = \"192.0.2.10\""), None);
+        assert_eq!(device("address = \"192.0.2.10\"\ninterface = \"eth0\"").as_deref(), Some("eth0"));
+    }
+
+    #[test]
+    fn what_is_not_of_this_machine_points_at_its_place() {
+        // The first path's own key stands in line 6, the second's in line 11.
+        for (paths, line, message, help) in [
+            (&["address = \"192.0.2.99\""][..], 6, "does not have the address 192.0.2.99", "192.0.2.10"),
+            (&["interface = \"eth9\""], 6, "no interface \"eth9\"", "lo, eth0, wwan0"),
+            (&["interface = \"down0\""], 6, "no address that reaches a peer", "is it up"),
+            (&["address = \"192.0.2.10\"\ninterface = \"wwan0\""], 6, "does not have the address", "203.0.113.10"),
+            (&["address = \"192.0.2.10\"", "address = \"192.0.2.11\""], 11, "both on the interface eth0", "leave one"),
+        ] {
+            let error = links(paths).expect_err("wrong");
+            assert_eq!(error.line(), line, "{error}");
+            assert!(error.message().contains(message), "{error}");
+            assert!(error.help().unwrap_or_default().contains(help), "{error}");
+        }
+    }
+}

@@ -76,7 +76,8 @@ impl PathSocket {
             Protocol::Esp => (Type::RAW, socket2::Protocol::from(50)),
         };
         let socket = Socket::new(Domain::for_address(local), kind, Some(number))?;
-        if local.is_ipv6() {
+        // Raw IPv6 sockets have no other way, and the kernel refuses to be told so.
+        if local.is_ipv6() && protocol == Protocol::Udp {
             socket.set_only_v6(true)?;
         }
         if let Some(device) = device {

@@ -241,7 +241,11 @@ fn socket_failure(link: &Link, local: SocketAddr, error: &io::Error) -> UpError 
 }
 
 fn device_failure(name: &str, error: &io::Error) -> UpError {
+    const EACCES: i32 = 13;
     let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied if error.raw_os_error() == Some(EACCES) => {
+            "; this user may not open /dev/net/tun: try sudo"
+        }
         io::ErrorKind::PermissionDenied => "; this needs root or CAP_NET_ADMIN: try sudo",
         io::ErrorKind::NotFound => "; the kernel has no TUN devices: `sudo modprobe tun` may help",
         io::ErrorKind::ResourceBusy => "; another program has it: choose another name in [tun]",
