@@ -27,7 +27,7 @@
 //! suites = ["aes-128-gcm-16", "aes-256-cbc-hmac-sha-256", "aes-128-cbc-hmac-sha-256"]   # in order of preference
 //! encapsulation = "udp"           # or "native": protocols 139 and 50
 //! [hip]
-//! groups = ["p-384", "p-256"]     # in order of preference
+//! groups = ["p-384", "p-256"]     # in order of preference; also "modp-3072", "modp-1536"
 //! puzzle = 10                     # difficulty K of the puzzles we set
 //! [dns]
 //! enabled = true                  # answer for the names above on the LSI, port 53
