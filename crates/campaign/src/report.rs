@@ -1,6 +1,7 @@
 //! What a campaign found: per run, and per point of the sweep over the seeds, as JSON.
 
 use fairness::statistics::Estimate;
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use simulator::{FlowResult, LinkResult, RunResult};
@@ -46,54 +47,83 @@ impl PointReport {
         let values: Vec<f64> = self.runs.iter().filter_map(value).filter(|value| !value.is_nan()).collect();
         Estimate::of(&values)
     }
+}
 
-    fn summary(&self) -> Value {
-        let flows = self.each("name", |run| &run.flows, |flow| &flow.name, FLOW);
-        let links = self.each("name", |run| &run.links, |link| &link.name, LINK);
-        let mut summary = Map::new();
-        if !self.parameters.is_empty() {
-            summary.insert("parameters".into(), parameters(&self.parameters));
+/// Estimates over the runs of a point. Written out piece by piece: of ten thousand flows they are larger than the
+/// simulation that they come from.
+struct Summary<'a>(&'a PointReport);
+
+impl Serialize for Summary<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(point) = self;
+        let mut map = serializer.serialize_map(None)?;
+        if !point.parameters.is_empty() {
+            map.serialize_entry("parameters", &parameters(&point.parameters))?;
         }
-        summary.insert("runs".into(), self.runs.len().into());
-        summary.insert("total".into(), estimates(TOTAL, |metric| self.estimate(|run| Some(metric(run)))).into());
-        summary.insert("flows".into(), flows);
-        summary.insert("links".into(), links);
-        summary.into()
-    }
-
-    /// One object per flow or link of the first run, with the estimates of all its metrics.
-    fn each<T>(
-        &self,
-        key: &str,
-        items: fn(&RunResult) -> &Vec<T>,
-        name: fn(&T) -> &String,
-        metrics: &[Metric<T>],
-    ) -> Value {
-        let first = self.runs.first().map(items).map_or(&[][..], Vec::as_slice);
-        let objects = first.iter().enumerate().map(|(index, item)| {
-            let mut object = Map::new();
-            object.insert(key.into(), name(item).clone().into());
-            object.extend(estimates(metrics, |metric| self.estimate(|run| items(run).get(index).map(metric))));
-            Value::from(object)
-        });
-        objects.collect()
+        map.serialize_entry("runs", &point.runs.len())?;
+        map.serialize_entry("total", &Totals(point))?;
+        let flows = Items { point, items: |run| &run.flows, name: |flow| &flow.name, metrics: FLOW };
+        map.serialize_entry("flows", &flows)?;
+        let links = Items { point, items: |run| &run.links, name: |link| &link.name, metrics: LINK };
+        map.serialize_entry("links", &links)?;
+        map.end()
     }
 }
 
-/// `{"name": {"mean", "sd", "ci95"}, ..}`; what was not measured in any run is null, and so are spread and interval of a
-/// single run. `ci95` is half the width of the interval.
-fn estimates<T>(metrics: &[Metric<T>], estimate: impl Fn(fn(&T) -> f64) -> Option<Estimate>) -> Map<String, Value> {
-    let object = |(name, metric): &Metric<T>| {
-        let value = estimate(*metric).map(|estimate| {
-            let mut object = Map::new();
-            object.insert("mean".into(), estimate.mean.into());
-            object.insert("sd".into(), estimate.sd.into());
-            object.insert("ci95".into(), estimate.half_width.into());
-            object
-        });
-        ((*name).to_owned(), value.into())
-    };
-    metrics.iter().map(object).collect()
+struct Totals<'a>(&'a PointReport);
+
+impl Serialize for Totals<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(TOTAL.iter().map(|(name, metric)| (name, Ci(self.0.estimate(|run| Some(metric(run)))))))
+    }
+}
+
+/// One object per flow or link of the first run, with the estimates of all its metrics.
+struct Items<'a, T> {
+    point: &'a PointReport,
+    items: fn(&RunResult) -> &Vec<T>,
+    name: fn(&T) -> &String,
+    metrics: &'a [Metric<T>],
+}
+
+impl<T> Serialize for Items<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let first = self.point.runs.first().map_or(&[][..], |run| (self.items)(run));
+        serializer.collect_seq(first.iter().enumerate().map(|(index, item)| Item { of: self, index, item }))
+    }
+}
+
+struct Item<'a, T> {
+    of: &'a Items<'a, T>,
+    index: usize,
+    item: &'a T,
+}
+
+impl<T> Serialize for Item<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { of, index, item } = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", (of.name)(item))?;
+        for (name, metric) in of.metrics {
+            map.serialize_entry(name, &Ci(of.point.estimate(|run| (of.items)(run).get(*index).map(metric))))?;
+        }
+        map.end()
+    }
+}
+
+/// `{"mean", "sd", "ci95"}`, the last half the width of the interval; null for what was not measured in any run, and so are
+/// spread and interval of a single run.
+struct Ci(Option<Estimate>);
+
+impl Serialize for Ci {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(estimate) = &self.0 else { return serializer.serialize_none() };
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("mean", &estimate.mean)?;
+        map.serialize_entry("sd", &estimate.sd)?;
+        map.serialize_entry("ci95", &estimate.half_width)?;
+        map.end()
+    }
 }
 
 fn parameters(parameters: &[(String, String)]) -> Value {
@@ -107,25 +137,26 @@ fn typed(value: &str) -> Value {
 
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Document<'a> {
-            scenario: &'a str,
-            version: &'a str,
-            runs: Vec<Run<'a>>,
-            summary: Value,
-            stopped: bool,
-        }
-        let runs = self
-            .points
-            .iter()
-            .flat_map(|point| point.runs.iter().map(|run| Run::new(&point.parameters, run)))
-            .collect();
-        let mut summaries: Vec<Value> = self.points.iter().map(PointReport::summary).collect();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("scenario", &self.scenario)?;
+        map.serialize_entry("version", &self.version)?;
+        map.serialize_entry("runs", &Runs(&self.points))?;
         // Without a sweep there is one summary; with one, a list.
-        let swept = self.points.iter().any(|point| !point.parameters.is_empty());
-        let summary = if swept { summaries.into() } else { summaries.pop().unwrap_or_default() };
-        Document { scenario: &self.scenario, version: &self.version, runs, summary, stopped: self.stopped }
-            .serialize(serializer)
+        match self.points.as_slice() {
+            [point] if point.parameters.is_empty() => map.serialize_entry("summary", &Summary(point))?,
+            points => map.serialize_entry("summary", &points.iter().map(Summary).collect::<Vec<_>>())?,
+        }
+        map.serialize_entry("stopped", &self.stopped)?;
+        map.end()
+    }
+}
+
+struct Runs<'a>(&'a [PointReport]);
+
+impl<'a> Serialize for Runs<'a> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let of_point = |point: &'a PointReport| point.runs.iter().map(|run| Run::new(&point.parameters, run));
+        serializer.collect_seq(self.0.iter().flat_map(of_point))
     }
 }
 

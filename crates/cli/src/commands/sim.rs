@@ -69,8 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     bar.finish_and_clear();
     let report = report.map_err(failure)?;
     if arguments.json {
-        let json = serde_json::to_string(&report).map_err(|error| Failure::failed(format!("writing JSON: {error}")))?;
-        output::result(&json)?;
+        output::json(&report)?;
     } else {
         output::result(report.to_string().trim_end())?;
     }
