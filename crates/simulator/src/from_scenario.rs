@@ -29,6 +29,10 @@ const NS2: &str = "ns2";
 /// into phases, and who wins is an accident of delays and rounding. A lone flow goes without.
 const NS2_JITTER: Duration = Duration::from_millis(2);
 
+/// The shortest queue on the way takes at least so many times the jitter to drain, because to a queue of a few packets
+/// the bursts of more would cost throughput.
+const NS2_DRAIN: u64 = 32;
+
 /// The plan of `scenario` in the run with `seed`, which draws the start and stop times that are given as a range.
 ///
 /// # Errors
@@ -38,6 +42,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
     let mut plan = Plan::new(scenario.duration);
     plan.warm_up = scenario.warm_up;
     let ns2 = !scenario.flows.is_empty() && scenario.flows.iter().all(|flow| flow.profile.as_deref() == Some(NS2));
+    let several = scenario.flows.iter().map(|flow| u64::from(flow.count)).sum::<u64>() > 1;
     let mut links = BTreeMap::new();
     let mut ns2_losses = 0;
     for Directed { name, from, to, mut config, .. } in scenario.directed() {
@@ -47,15 +52,21 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
         links.insert((from, to), plan.link(name, config));
     }
     for (index, flow) in scenario.flows.iter().enumerate() {
+        let forward = flow.paths.first().and_then(|path| along(path, &links)).unwrap_or_default();
         let traffic = match flow.protocol {
-            Protocol::Tcp => FlowConfig::Tcp(Arc::new(tcp(scenario, index, flow)?)),
+            Protocol::Tcp => {
+                let mut tcp = tcp(scenario, index, flow)?;
+                if ns2 && several {
+                    tcp.send_jitter = ns2_jitter(&forward, &plan, tcp.packet_size);
+                }
+                FlowConfig::Tcp(Arc::new(tcp))
+            }
             Protocol::Udp => FlowConfig::Udp(udp(scenario, index, flow)?),
             other => {
                 let message = format!("protocol \"{}\" is not simulated yet", other.name());
                 return Err(scenario.error_in_flow(index, "protocol", message, Some("protocol = \"tcp\"".into())));
             }
         };
-        let forward = flow.paths.first().and_then(|path| along(path, &links)).unwrap_or_default();
         let reverse = way_back(flow, &links).or((flow.protocol == Protocol::Udp).then(Vec::new));
         let Some(reverse) = reverse else {
             let message = "TCP needs a way back for its acknowledgments";
@@ -125,9 +136,6 @@ fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, 
     if flow.profile.as_deref() == Some(NS2) {
         // Its first threshold is the receiver's window.
         tcp.engine.initial_ssthresh = f64::from(tcp.receiver_window) * f64::from(tcp.mss());
-        if scenario.flows.iter().map(|flow| u64::from(flow.count)).sum::<u64>() > 1 {
-            tcp.send_jitter = NS2_JITTER;
-        }
     }
     tcp.data = match flow.amount {
         Some(Amount::Packets(amount)) => Some(amount.saturating_mul(u64::from(tcp.mss()))),
@@ -168,6 +176,19 @@ fn as_in_ns2(config: &mut LinkConfig, losses: &mut u64, seed: u64) {
         config.loss = LossConfig::Ns2 { rate, seed: seed.wrapping_add(*losses * 1_000_003) };
         *losses += 1;
     }
+}
+
+/// The random waiting time of packets of `bytes` bytes over the links of `forward`.
+fn ns2_jitter(forward: &[u32], plan: &Plan, bytes: u32) -> Duration {
+    let configs = forward.iter().filter_map(|link| plan.links.get(*link as usize)).map(|link| &link.config);
+    let drains = configs.filter_map(|config| match config.queue {
+        QueueConfig::Packets(limit) => {
+            Some(Duration::of_transmission(u64::from(limit) * u64::from(bytes), config.rate?))
+        }
+        QueueConfig::Bytes(limit) => Some(Duration::of_transmission(limit, config.rate?)),
+        _ => None,
+    });
+    drains.min().map_or(NS2_JITTER, |drain| NS2_JITTER.min(drain / NS2_DRAIN))
 }
 
 type Links = BTreeMap<(NodeIndex, NodeIndex), u32>;
