@@ -207,6 +207,8 @@ impl Runtime {
                 None => tracing::debug!(local = %packet.route.local, "a packet for a path that is not there"),
             }
         }
+        // A socket that is full waits until it is writable.
+        self.sockets.iter_mut().filter(|socket| !socket.is_blocked()).for_each(PathSocket::flush);
         self.wedge.poll_deliver(&mut buffers.deliver);
         if let Err(error) = self.device.deliver(&mut buffers.deliver) {
             // A packet that the kernel does not like; or the interface is down, which a person did and can undo.

@@ -1,42 +1,60 @@
 //! The sockets towards the network: for each path of this host one UDP socket on port 10500 (RFC 5770, RFC 6078), or two raw
 //! sockets for the native protocols 139 (HIP) and 50 (ESP). Each is bound to the path's own address, and to its device if
 //! the configuration names one, so that a packet never leaves by another path than the scheduler chose.
+//!
+//! Over UDP, packets of one size to one place go to the kernel in trains, and come in trains (segmentation offload, by
+//! `quinn-udp`): one system call and one pass of the network stack for up to 64 of them.
 
 use std::collections::VecDeque;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use hip::Route;
+use nix::sys::socket::{setsockopt, sockopt};
+use quinn_udp::{RecvMeta, UdpSocketState};
+use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, Socket, Type};
 use wedge::{Datagram, Protocol, Transmit};
 
 /// As much as the kernel allows us: a burst of all paths fits.
 const BUFFER: usize = 4 << 20;
-/// The largest datagram there is.
+/// The largest datagram, or train of them, there is.
 const LONGEST: usize = 65_535;
-/// Datagrams taken from one socket before the others have their turn.
-const BATCH: usize = 64;
+/// The longest train that fits, with headers, into an IP packet.
+const LONGEST_TRAIN: usize = LONGEST - 128;
+/// Datagrams, or trains of them, taken from one socket before the others have their turn.
+const BATCH: usize = quinn_udp::BATCH_SIZE;
 /// Packets that wait for a socket whose buffer is full; what comes then is lost, as in any queue.
-const WAITING: usize = 1024;
+const WAITING: usize = 4096;
 
 /// One socket of one path.
 #[derive(Debug)]
 pub struct PathSocket {
     socket: Socket,
+    /// For UDP only.
+    offload: Option<UdpSocketState>,
     local: SocketAddr,
     protocol: Protocol,
     waiting: VecDeque<Transmit>,
+    train: Vec<u8>,
+    /// How many of the waiting packets have to go one by one, because they were refused as a train.
+    singly: usize,
+    /// The kernel has no room.
+    full: bool,
     /// Packets that could not be sent.
     lost: u64,
+    /// The trouble has been told.
+    warned: bool,
 }
 
 /// Datagrams received in one batch.
 #[derive(Debug, Default)]
 pub struct Received {
     bytes: Vec<u8>,
-    entries: Vec<(Route, Protocol, std::ops::Range<usize>)>,
+    entries: Vec<(Route, Protocol, Range<usize>)>,
 }
 
 impl Received {
@@ -61,6 +79,12 @@ impl Received {
                 payload: self.bytes.get(range.clone()).unwrap_or_default(),
             })
             .collect()
+    }
+
+    fn push(&mut self, route: Route, protocol: Protocol, payload: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(payload);
+        self.entries.push((route, protocol, start..self.bytes.len()));
     }
 }
 
@@ -88,7 +112,9 @@ impl PathSocket {
         let _ = socket.set_send_buffer_size(BUFFER);
         socket.set_nonblocking(true)?;
         socket.bind(&local.into())?;
-        Ok(Self { socket, local, protocol, waiting: VecDeque::new(), lost: 0 })
+        let offload = if protocol == Protocol::Udp { Some(offload(&socket, local)?) } else { None };
+        let (waiting, train) = (VecDeque::new(), Vec::new());
+        Ok(Self { socket, offload, local, protocol, waiting, train, singly: 0, full: false, lost: 0, warned: false })
     }
 
     /// True if packets of `protocol` from `local` leave here.
@@ -103,7 +129,12 @@ impl PathSocket {
 
     /// True while packets wait for room in the kernel.
     pub fn is_blocked(&self) -> bool {
-        !self.waiting.is_empty()
+        self.full
+    }
+
+    /// A buffer to receive into.
+    pub fn scratch() -> Vec<u8> {
+        vec![0; LONGEST * BATCH]
     }
 
     /// Takes up to a batch of datagrams from the kernel.
@@ -111,73 +142,50 @@ impl PathSocket {
     /// # Errors
     /// What the kernel says other than 'nothing there'.
     pub fn receive(&self, scratch: &mut [u8], received: &mut Received) -> io::Result<()> {
-        for _ in 0..BATCH {
-            let (length, source) = match rustix::net::recvfrom(&self.socket, &mut *scratch, RecvFlags::DONTWAIT) {
-                Ok((length, _, source)) => (length, source),
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(()),
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            };
-            let Some(Ok(remote)) = source.map(SocketAddr::try_from) else { continue };
-            let Some(payload) = self.payload(scratch.get(..length).unwrap_or_default()) else { continue };
-            let start = received.bytes.len();
-            received.bytes.extend_from_slice(payload);
-            // A raw socket's port is the protocol's number or zero; a route's is zero.
-            let port = if self.protocol == Protocol::Udp { remote.port() } else { 0 };
-            let route = Route { local: self.local, remote: SocketAddr::new(unscoped(remote.ip()), port) };
-            received.entries.push((route, self.protocol, start..received.bytes.len()));
+        let result = match &self.offload {
+            Some(offload) => self.receive_trains(offload, scratch, received),
+            None => self.receive_raw(scratch, received),
+        };
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            result => result,
+        }
+    }
+
+    fn receive_trains(&self, offload: &UdpSocketState, scratch: &mut [u8], received: &mut Received) -> io::Result<()> {
+        let mut metas = [RecvMeta::default(); BATCH];
+        let mut buffers: Vec<IoSliceMut<'_>> = scratch.chunks_mut(LONGEST).take(BATCH).map(IoSliceMut::new).collect();
+        let used = buffers.len().min(metas.len());
+        let count = offload.recv((&self.socket).into(), &mut buffers, metas.get_mut(..used).unwrap_or_default())?;
+        for (meta, buffer) in metas.iter().zip(&buffers).take(count) {
+            let remote = SocketAddr::new(meta.addr.ip(), meta.addr.port());
+            let route = Route { local: self.local, remote };
+            let train = buffer.get(..meta.len).unwrap_or_default();
+            for datagram in train.chunks(meta.stride.max(1)) {
+                received.push(route, self.protocol, datagram);
+            }
         }
         Ok(())
     }
 
-    /// A buffer that fits every datagram.
-    pub fn scratch() -> Vec<u8> {
-        vec![0; LONGEST]
+    fn receive_raw(&self, scratch: &mut [u8], received: &mut Received) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let (length, _, source) = rustix::net::recvfrom(&self.socket, &mut *scratch, RecvFlags::DONTWAIT)?;
+            let Some(Ok(remote)) = source.map(SocketAddr::try_from) else { continue };
+            let packet = scratch.get(..length).unwrap_or_default();
+            // Raw IPv4 sockets give the IP header along (raw(7)), raw IPv6 sockets do not (RFC 3542 §3).
+            let header =
+                if self.local.is_ipv4() { packet.first().map_or(0, |first| usize::from(first & 0x0f) * 4) } else { 0 };
+            let Some(payload) = packet.get(header..) else { continue };
+            // What a raw socket has instead of a port is no port.
+            let route = Route { local: self.local, remote: SocketAddr::new(remote.ip(), 0) };
+            received.push(route, self.protocol, payload);
+        }
+        Ok(())
     }
 
-    /// Sends a packet, or keeps it until the kernel has room.
+    /// Queues a packet for [`PathSocket::flush`].
     pub fn send(&mut self, packet: Transmit) {
-        if self.is_blocked() {
-            self.wait(packet);
-        } else {
-            self.try_send(packet);
-        }
-    }
-
-    /// Sends what waits, as far as there is room.
-    pub fn flush(&mut self) {
-        while let Some(packet) = self.waiting.pop_front() {
-            if !self.try_send(packet) {
-                return;
-            }
-        }
-    }
-
-    /// False where the packet waits again, in front.
-    fn try_send(&mut self, packet: Transmit) -> bool {
-        let mut remote = packet.route.remote;
-        if self.protocol != Protocol::Udp {
-            remote.set_port(0);
-        }
-        loop {
-            match rustix::net::sendto(&self.socket, &packet.bytes, SendFlags::DONTWAIT, &remote) {
-                Ok(_) => return true,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => {
-                    self.waiting.push_front(packet);
-                    return false;
-                }
-                Err(error) => {
-                    // A path that is down is the wedge's business: its heartbeats go unanswered.
-                    self.lost += 1;
-                    tracing::debug!(local = %self.local, %remote, %error, "a packet could not be sent");
-                    return true;
-                }
-            }
-        }
-    }
-
-    fn wait(&mut self, packet: Transmit) {
         if self.waiting.len() < WAITING {
             self.waiting.push_back(packet);
         } else {
@@ -185,13 +193,78 @@ impl PathSocket {
         }
     }
 
-    /// What follows the IP header: raw IPv4 sockets give it along (raw(7)), raw IPv6 sockets do not (RFC 3542 §3).
-    fn payload<'a>(&self, datagram: &'a [u8]) -> Option<&'a [u8]> {
-        if self.protocol == Protocol::Udp || self.local.is_ipv6() {
-            return Some(datagram);
+    /// Sends what is queued, as far as the kernel has room.
+    pub fn flush(&mut self) {
+        self.full = false;
+        while let Some(first) = self.waiting.front() {
+            let count = self.train_of(first);
+            let result = match &self.offload {
+                Some(offload) => {
+                    let size = first.bytes.len();
+                    let contents = if count == 1 {
+                        first.bytes.as_slice()
+                    } else {
+                        self.train.clear();
+                        self.waiting.iter().take(count).for_each(|packet| self.train.extend_from_slice(&packet.bytes));
+                        &self.train
+                    };
+                    let destination = first.route.remote;
+                    let segment_size = (count > 1).then_some(size);
+                    let transmit = quinn_udp::Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
+                    offload.try_send((&self.socket).into(), &transmit)
+                }
+                None => send_raw(&self.socket, first),
+            };
+            match result {
+                Ok(()) => {
+                    self.waiting.drain(..count);
+                    self.singly = self.singly.saturating_sub(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.full = true;
+                    return;
+                }
+                // Not every device takes trains.
+                Err(_) if count > 1 => self.singly = count,
+                Err(error) => {
+                    self.tell(&error);
+                    self.waiting.pop_front();
+                    self.singly = self.singly.saturating_sub(1);
+                    self.lost += 1;
+                }
+            }
         }
-        let header = usize::from(datagram.first()? & 0x0f) * 4;
-        datagram.get(header..)
+    }
+
+    /// How many of the waiting packets can go as one train: all but the last of one size, the last not longer.
+    fn train_of(&self, first: &Transmit) -> usize {
+        let most = match &self.offload {
+            Some(offload) if self.singly == 0 => offload.max_gso_segments(),
+            _ => 1,
+        };
+        let size = first.bytes.len();
+        let fitting = most.min(LONGEST_TRAIN / size.max(1));
+        let mut count = 1;
+        for packet in self.waiting.iter().skip(1).take(fitting.saturating_sub(1)) {
+            if packet.route.remote != first.route.remote || packet.bytes.len() > size {
+                break;
+            }
+            count += 1;
+            if packet.bytes.len() < size {
+                break;
+            }
+        }
+        count
+    }
+
+    /// A path that is down is the wedge's business: its heartbeats go unanswered. A packet that is too long has a remedy.
+    fn tell(&mut self, error: &io::Error) {
+        const EMSGSIZE: i32 = 90;
+        if error.raw_os_error() == Some(EMSGSIZE) && !self.warned {
+            self.warned = true;
+            tracing::warn!(local = %self.local, "packets are too long for this path: set its `mtu` in the configuration");
+        }
+        tracing::debug!(local = %self.local, %error, "a packet could not be sent");
     }
 }
 
@@ -201,7 +274,109 @@ impl AsFd for PathSocket {
     }
 }
 
-/// IPv4 stays IPv4, also where it comes as a mapped IPv6 address.
-fn unscoped(address: IpAddr) -> IpAddr {
-    address.to_canonical()
+/// Switches the offloads on, and leaves fragmentation to the kernel: `quinn-udp` forbids it, because QUIC finds the path MTU
+/// by itself; here a path that shrinks on the way has to work, if slowly.
+fn offload(socket: &Socket, local: SocketAddr) -> io::Result<UdpSocketState> {
+    let offload = UdpSocketState::new(socket.into())?;
+    if local.is_ipv4() {
+        rustix::net::sockopt::set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::WANT)?;
+    } else {
+        rustix::net::sockopt::set_ipv6_mtu_discover(socket, Ipv6PathMtuDiscovery::WANT)?;
+        setsockopt(socket, sockopt::Ipv6DontFrag, &false)?;
+    }
+    Ok(offload)
+}
+
+fn send_raw(socket: &Socket, packet: &Transmit) -> io::Result<()> {
+    // Linux wants the protocol or zero where a port would be (raw(7)).
+    let remote = SocketAddr::new(packet.route.remote.ip(), 0);
+    loop {
+        match rustix::net::sendto(socket, &packet.bytes, SendFlags::DONTWAIT, &remote) {
+            Err(rustix::io::Errno::INTR) => {}
+            result => return Ok(result.map(|_| ())?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    /// Sends `packets` from one of our sockets to another, and, as the oracle, to an ordinary socket that knows no offloads.
+    fn round_trip(local: &str, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let local: SocketAddr = local.parse().expect("an address");
+        let open = || PathSocket::open(local, Protocol::Udp, None).expect("opens");
+        let (mut sender, receiver) = (open(), open());
+        let ordinary = UdpSocket::bind(local).expect("binds");
+        ordinary.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
+        let ours = receiver.socket.local_addr().expect("bound").as_socket().expect("IP");
+        let theirs = ordinary.local_addr().expect("bound");
+
+        let mut scratch = PathSocket::scratch();
+        let mut received = Received::default();
+        let mut seen = Vec::new();
+        let mut buffer = vec![0; LONGEST];
+        for packet in packets {
+            for remote in [ours, theirs] {
+                sender.send(Transmit {
+                    route: Route { local, remote },
+                    protocol: Protocol::Udp,
+                    bytes: packet.clone(),
+                });
+            }
+        }
+        // Neighbours to one place make trains.
+        sender.waiting.make_contiguous().sort_by_key(|packet| packet.route.remote);
+        sender.flush();
+        assert!(!sender.is_blocked() && sender.lost() == 0);
+        for _ in packets {
+            let length = ordinary.recv(&mut buffer).expect("a datagram");
+            seen.push(buffer[..length].to_vec());
+        }
+        while received.entries.len() < packets.len() {
+            let mut fds = [rustix::event::PollFd::new(&receiver, rustix::event::PollFlags::IN)];
+            let patience = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
+            assert_eq!(rustix::event::poll(&mut fds, Some(&patience)).expect("polls"), 1, "something is missing");
+            receiver.receive(&mut scratch, &mut received).expect("receives");
+        }
+        (seen, received.datagrams().iter().map(|datagram| datagram.payload.to_vec()).collect())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn trains_arrive_as_the_packets_they_were(
+            sizes in proptest::collection::vec(prop_oneof![Just(1400_usize), Just(1300), 1..1400_usize], 1..80),
+            v6 in any::<bool>(),
+        ) {
+            let packets: Vec<Vec<u8>> =
+                sizes.iter().enumerate().map(|(number, size)| vec![number as u8; *size]).collect();
+            let (ordinary, ours) = round_trip(if v6 { "[::1]:0" } else { "127.0.0.1:0" }, &packets);
+            prop_assert_eq!(&ordinary, &packets);
+            prop_assert_eq!(&ours, &packets);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_counted_and_does_not_stop_the_rest() {
+        let local: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        let mut sender = PathSocket::open(local, Protocol::Udp, None).expect("opens");
+        let ordinary = UdpSocket::bind(local).expect("binds");
+        ordinary.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
+        let mut send = |remote: SocketAddr, bytes: Vec<u8>| {
+            sender.send(Transmit { route: Route { local, remote }, protocol: Protocol::Udp, bytes });
+        };
+        let there = ordinary.local_addr().expect("bound");
+        // Port 0 is no destination, and no datagram is that long.
+        send("127.0.0.1:0".parse().expect("an address"), vec![1; 10]);
+        send(there, vec![2; LONGEST + 1]);
+        send(there, vec![3; 30]);
+        sender.flush();
+        assert_eq!(sender.lost(), 2);
+        let mut buffer = [0; 100];
+        assert_eq!(ordinary.recv(&mut buffer).expect("a datagram"), 30);
+    }
 }

@@ -25,12 +25,8 @@ const SUITES: [(&str, EspSuite); 3] = [
     ("aes-128-cbc-hmac-sha-256", EspSuite::Aes128CbcHmacSha256),
     ("aes-256-cbc-hmac-sha-256", EspSuite::Aes256CbcHmacSha256),
 ];
-const GROUPS: [(&str, Group); 4] = [
-    ("p-384", Group::P384),
-    ("p-256", Group::P256),
-    ("modp-3072", Group::Modp3072),
-    ("modp-1536", Group::Modp1536),
-];
+const GROUPS: [(&str, Group); 4] =
+    [("p-384", Group::P384), ("p-256", Group::P256), ("modp-3072", Group::Modp3072), ("modp-1536", Group::Modp1536)];
 const ENCAPSULATIONS: [(&str, Encapsulation); 2] = [("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
 
 pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
