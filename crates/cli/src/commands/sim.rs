@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use campaign::{Campaign, CampaignError, Options, Origin, Progress, Seeds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
