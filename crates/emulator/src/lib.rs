@@ -11,6 +11,7 @@
 mod capture;
 mod lateness;
 mod network;
+mod outer;
 mod port;
 mod realtime;
 

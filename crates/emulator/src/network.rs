@@ -1,10 +1,12 @@
 //! The network between the ports: links, and which links a packet takes. No clock, no sockets.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use clock::{Instant, Rng};
 use link::{ChangeKind, Link, LinkConfig, LinkStatistics};
+
+use crate::outer::{addresses, is_ecn_capable, mark_congestion};
 
 /// Names one direction of a link of a [`Network`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,7 +73,13 @@ impl Default for Network {
 impl Network {
     /// A network without links.
     pub fn new() -> Self {
-        Self { links: Vec::new(), routes: Vec::new(), table: BTreeMap::new(), changes: Vec::new(), counts: Counts::default() }
+        Self {
+            links: Vec::new(),
+            routes: Vec::new(),
+            table: BTreeMap::new(),
+            changes: Vec::new(),
+            counts: Counts::default(),
+        }
     }
 
     /// Adds one direction of a link; `rng` decides its random losses.
@@ -80,7 +88,7 @@ impl Network {
         LinkId(self.links.len() - 1)
     }
 
-    /// From now on packets from `from` to `to` travel over `hops` and leave at `port`. An earlier route between the same addresses is replaced.
+    /// From now on packets from `from` to `to` travel over `hops` (one at least) and leave at `port`. An earlier route between the same addresses is replaced.
     pub fn add_route(&mut self, from: IpAddr, to: IpAddr, hops: Vec<LinkId>, port: usize) -> RouteId {
         let route = RouteId(self.routes.len());
         self.routes.push(Route { hops, port });
@@ -101,7 +109,6 @@ impl Network {
             self.counts.unroutable += 1;
             return;
         };
-        // A route without links delivers nothing: such a route would be a loop back to the host, and hosts do that by themselves.
         self.offer(now, Flight { packet, route, hop: 0 });
     }
 
@@ -110,7 +117,9 @@ impl Network {
         loop {
             let arrival = self.earliest();
             // A change comes before what else happens at its instant.
-            if let Some((at, link, what)) = self.changes.pop_if(|(at, _, _)| *at <= now && arrival.is_none_or(|(arrival, _)| *at <= arrival)) {
+            if let Some((at, link, what)) =
+                self.changes.pop_if(|(at, _, _)| *at <= now && arrival.is_none_or(|(arrival, _)| *at <= arrival))
+            {
                 if let Some(link) = self.links.get_mut(link.0) {
                     link.change(at, what);
                 }
@@ -121,7 +130,10 @@ impl Network {
                 return None;
             }
             // A link's event may be internal (a change of rate), in which case nothing arrives.
-            while let Some(mut flight) = self.links.get_mut(index)?.poll(at) {
+            while let Some((mut flight, marked)) = self.links.get_mut(index)?.poll_ecn(at) {
+                if marked {
+                    mark_congestion(&mut flight.packet);
+                }
                 flight.hop += 1;
                 let route = self.routes.get(flight.route.0)?;
                 if flight.hop < route.hops.len() {
@@ -142,7 +154,8 @@ impl Network {
 
     /// What happened to the packets so far.
     pub fn counts(&self) -> Counts {
-        self.counts
+        let dropped = self.links.iter().map(|link| link.statistics().dropped().packets).sum();
+        Counts { dropped, ..self.counts }
     }
 
     /// What one link did so far; absent for a link of another network.
@@ -156,30 +169,14 @@ impl Network {
     }
 
     fn offer(&mut self, now: Instant, flight: Flight) {
-        let link = self.routes.get(flight.route.0).and_then(|route| route.hops.get(flight.hop)).and_then(|id| self.links.get_mut(id.0));
+        let link = self
+            .routes
+            .get(flight.route.0)
+            .and_then(|route| route.hops.get(flight.hop))
+            .and_then(|id| self.links.get_mut(id.0));
         let bytes = u32::try_from(flight.packet.len()).unwrap_or(u32::MAX);
-        match link.map(|link| link.offer(now, flight, bytes)) {
-            Some(Ok(())) => {}
-            Some(Err(_)) | None => self.counts.dropped += 1,
-        }
-    }
-}
-
-/// The source and destination of an IPv4 or IPv6 packet.
-fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
-    match packet.first()? >> 4 {
-        // RFC 791 §3.1
-        4 => {
-            let source: [u8; 4] = packet.get(12..16)?.try_into().ok()?;
-            let destination: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
-            Some((Ipv4Addr::from(source).into(), Ipv4Addr::from(destination).into()))
-        }
-        // RFC 8200 §3
-        6 => {
-            let source: [u8; 16] = packet.get(8..24)?.try_into().ok()?;
-            let destination: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
-            Some((Ipv6Addr::from(source).into(), Ipv6Addr::from(destination).into()))
-        }
-        _ => None,
+        let capable = is_ecn_capable(&flight.packet);
+        // What it drops, it counts itself.
+        let _ = link.map(|link| link.offer_ecn(now, flight, bytes, capable));
     }
 }

@@ -11,9 +11,6 @@ pub struct Port {
     device: SyncDevice,
 }
 
-/// What the kernel may hold back on a TUN device, in packets. The emulator reads at once, so that queues belong to links and not to the kernel.
-const KERNEL_QUEUE: u32 = 1000;
-
 impl Port {
     /// Opens a TUN device in the network namespace of the calling thread: `name` (at most 15 bytes), its only address, and its MTU in
     /// bytes (1280 and up where IPv6 is used).
@@ -22,7 +19,7 @@ impl Port {
     /// `PermissionDenied` without `CAP_NET_ADMIN` in this namespace, `NotFound` when the machine has no `/dev/net/tun`.
     pub fn open(name: &str, address: IpAddr, mtu: u16) -> io::Result<Self> {
         let builder = DeviceBuilder::new().name(name).mtu(mtu).with(|linux| {
-            linux.tx_queue_len(KERNEL_QUEUE).packet_information(false);
+            linux.packet_information(false);
         });
         let device = match address {
             IpAddr::V4(address) => builder.ipv4(address, 32u8, None),

@@ -74,7 +74,7 @@ impl Emulator {
     /// # Errors
     /// When a recording cannot be created, or the system gives no timer or thread.
     pub fn start(network: Network, ports: Vec<Port>, recordings: &[Recording]) -> io::Result<Self> {
-        let captures = recordings.iter().map(|recording| open(recording)).collect::<io::Result<Vec<_>>>()?;
+        let captures = recordings.iter().map(open).collect::<io::Result<Vec<_>>>()?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(Mutex::new(Shared::default()));
@@ -201,14 +201,21 @@ impl Engine {
             let at = TimeSpec::new(seconds(at / NANOS), seconds(at % NANOS));
             self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
         }
-        let mut descriptors: Vec<PollFd<'_>> = self.ports.iter().map(|port| PollFd::new(port.as_fd(), PollFlags::POLLIN)).collect();
+        let mut descriptors: Vec<PollFd<'_>> =
+            self.ports.iter().map(|port| PollFd::new(port.as_fd(), PollFlags::POLLIN)).collect();
         descriptors.push(PollFd::new(self.timer.as_fd(), PollFlags::POLLIN));
         match poll(&mut descriptors, if near { PollTimeout::ZERO } else { PollTimeout::NONE }) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
         let readable = |descriptor: &PollFd<'_>| descriptor.any().unwrap_or(false);
-        Ok(descriptors.iter().take(self.ports.len()).enumerate().filter(|(_, descriptor)| readable(descriptor)).map(|(port, _)| port).collect())
+        Ok(descriptors
+            .iter()
+            .take(self.ports.len())
+            .enumerate()
+            .filter(|(_, descriptor)| readable(descriptor))
+            .map(|(port, _)| port)
+            .collect())
     }
 
     fn receive(&mut self, port: usize) -> io::Result<()> {

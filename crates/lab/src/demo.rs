@@ -46,7 +46,9 @@ pub fn demo(options: &Options, progress: &mut Progress) -> Result<Demo, LabError
         let scenario = scenario::parse(text, &format!("scenarios/lab/{name}.toml")).map_err(LabError::from);
         match scenario.and_then(|scenario| run(&scenario, &options, progress)) {
             Ok(report) => demo.scenarios.push(report),
-            Err(error @ (LabError::Forbidden { .. } | LabError::MissingProgram { .. })) => return Err(error),
+            Err(error @ (LabError::Forbidden { .. } | LabError::MissingProgram { .. } | LabError::Interrupted)) => {
+                return Err(error);
+            }
             Err(error) => {
                 progress.say(&format!("  {error}"));
                 demo.failures.push((name.to_owned(), error.to_string()));
@@ -86,7 +88,11 @@ impl fmt::Display for Demo {
         }
         writeln!(f, "For scripts: {}", self.summary().display())?;
         match self.passed() {
-            true => write!(f, "All of it holds: at least {:.0} % of the sum, every file identical, and the cut survived.", WANTED * 100.0),
+            true => write!(
+                f,
+                "All of it holds: at least {:.0} % of the sum, every file identical, and the cut survived.",
+                WANTED * 100.0
+            ),
             false => write!(f, "Not all of it holds; the table marks what does not with '!'."),
         }
     }
@@ -107,8 +113,9 @@ pub fn table(reports: &[Report]) -> String {
             if passed(report) { "" } else { "!" }.to_owned(),
         ]);
     }
-    let widths: Vec<usize> =
-        (0..7).map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..7)
+        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0))
+        .collect();
     let mut text = String::new();
     for row in rows {
         let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();

@@ -45,6 +45,9 @@ pub enum LabError {
     /// The scenario is wrong, or asks for something that a laboratory cannot do.
     #[error("{0}")]
     Scenario(Box<Diagnostic>),
+    /// Somebody pressed Ctrl-C.
+    #[error("interrupted; everything is cleaned up")]
+    Interrupted,
     /// Something did not happen in time.
     #[error("{what} within {seconds} s")]
     Timeout {

@@ -2,6 +2,7 @@
 
 mod demo;
 mod error;
+mod interrupt;
 mod mhip;
 mod namespace;
 mod plan;

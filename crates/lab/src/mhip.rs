@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use daemon::keys::Algorithm;
 
 use crate::error::Step;
+use crate::interrupt::pause;
 use crate::plan::Plan;
 use crate::site::Site;
-use crate::transfer::pause;
 use crate::{LabError, Program, Running};
 
 /// The identities of the two hosts of a flow. They stay the same over all runs of a scenario.
@@ -42,8 +42,10 @@ impl Identities {
     pub(crate) fn generate(directory: &Path) -> Result<Self, LabError> {
         let make = |name: &str| {
             let key = directory.join(format!("{name}.pem"));
-            let hit = daemon::keys::generate(&key, Algorithm::EcdsaP384, true)
-                .map_err(|error| LabError::Program { program: "making a host identity".into(), message: error.to_string() })?;
+            let hit = daemon::keys::generate(&key, Algorithm::EcdsaP384, true).map_err(|error| LabError::Program {
+                program: "making a host identity".into(),
+                message: error.to_string(),
+            })?;
             Ok::<_, LabError>(Identity { key, hit: hit.to_string() })
         };
         Ok(Self { ends: [make("server")?, make("client")?] })
@@ -71,7 +73,8 @@ impl Daemons {
             let log = logs.join(format!("{name}.log"));
             let arguments = ["up".into(), "-c".into(), text(&file), "--control".into(), text(&control)];
             let keylog = keylog.map(|keylog| ["--esp-keylog".to_owned(), text(keylog)]);
-            let program = Program::new(text(executable)).args(arguments).args(keylog.into_iter().flatten()).log_to(&log);
+            let program =
+                Program::new(text(executable)).args(arguments).args(keylog.into_iter().flatten()).log_to(&log);
             host.resolve_names_at(IpAddr::V4(lsi(end)), scratch)?;
             Ok::<_, LabError>(Daemon { control, log, program: host.spawn(&program)? })
         };
@@ -84,7 +87,8 @@ impl Daemons {
     pub(crate) fn wait_for_paths(&mut self, count: usize) -> Result<(), LabError> {
         self.wait(&format!("the two hosts did not agree on {count} paths"), |status| {
             let paths = status["peers"][0]["paths"].as_array();
-            paths.is_some_and(|paths| paths.iter().filter(|path| path["alive"].as_bool() == Some(true)).count() >= count)
+            paths
+                .is_some_and(|paths| paths.iter().filter(|path| path["alive"].as_bool() == Some(true)).count() >= count)
         })
     }
 
@@ -112,7 +116,7 @@ impl Daemons {
                     let what = format!("{what} (the daemon says: {}),", last_lines(&daemon.log));
                     return Err(LabError::Timeout { what, seconds: PATIENCE });
                 }
-                pause(step);
+                pause(step)?;
             }
         }
         Ok(())
@@ -149,7 +153,8 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
     let mut routes = Vec::new();
     let identity = |end: usize| identities.ends.get(end);
     // Writing to a string does not fail.
-    let _ = writeln!(text, "identity = {}", quoted(&identity(own).map_or_else(String::new, |own| self::text(&own.key))));
+    let _ =
+        writeln!(text, "identity = {}", quoted(&identity(own).map_or_else(String::new, |own| self::text(&own.key))));
     let _ = writeln!(text, "name = {}\nlsi = \"{}\"", quoted(&host_name(plan, own)), lsi(own));
     let mut named: Vec<(usize, String)> = Vec::new();
     for (number, path) in plan.paths().iter().enumerate().filter(|(number, _)| paths.contains(number)) {
@@ -164,7 +169,8 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
                 let name = format!("path{}", number + 1);
                 let device = plan.topology.attachments.get(local).map_or("", |attachment| attachment.device.as_str());
                 let address = plan.topology.address(local);
-                let _ = write!(text, "\n[[path]]\nname = \"{name}\"\naddress = \"{address}\"\ninterface = \"{device}\"\n");
+                let _ =
+                    write!(text, "\n[[path]]\nname = \"{name}\"\naddress = \"{address}\"\ninterface = \"{device}\"\n");
                 let _ = writeln!(text, "{}", capacity.replace(", ", "\n"));
                 named.push((local, name.clone()));
                 name
@@ -177,7 +183,12 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
         routes.push(format!("{{ from = \"{name}\", to = \"{remote}\", {capacity} }}"));
     }
     let hit = identity(peer).map_or("", |peer| peer.hit.as_str());
-    let _ = write!(text, "\n[[peer]]\nname = {}\nhit = \"{hit}\"\nlsi = \"{}\"\n", quoted(&host_name(plan, peer)), lsi(peer));
+    let _ = write!(
+        text,
+        "\n[[peer]]\nname = {}\nhit = \"{hit}\"\nlsi = \"{}\"\n",
+        quoted(&host_name(plan, peer)),
+        lsi(peer)
+    );
     let _ = write!(text, "locators = [{}]\nroutes = [{}]\n", locators.join(", "), routes.join(", "));
     text
 }

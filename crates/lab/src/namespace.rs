@@ -83,7 +83,8 @@ impl Namespace {
     /// When the program cannot be started.
     pub fn spawn(&self, program: &Program) -> Result<Running, LabError> {
         let mut command = program.command();
-        let child = self.run(move || command.spawn())?.step(format!("starting {} on host {}", program.name(), self.name))?;
+        let child =
+            self.run(move || command.spawn())?.step(format!("starting {} on host {}", program.name(), self.name))?;
         Ok(Running { child: Some(child) })
     }
 
@@ -118,7 +119,8 @@ impl Namespace {
     pub fn resolve_names_at(&self, resolver: std::net::IpAddr, directory: &Path) -> Result<(), LabError> {
         let resolv = directory.join(format!("{}.resolv.conf", self.name));
         let switch = directory.join(format!("{}.nsswitch.conf", self.name));
-        fs::write(&resolv, format!("nameserver {resolver}\noptions timeout:1 attempts:5\n")).step("writing resolv.conf")?;
+        fs::write(&resolv, format!("nameserver {resolver}\noptions timeout:1 attempts:5\n"))
+            .step("writing resolv.conf")?;
         // A local resolver reached by a socket file (systemd's, nscd) would answer for the machine and not for this host.
         fs::write(&switch, "passwd: files\ngroup: files\nhosts: files dns\n").step("writing nsswitch.conf")?;
         self.run(move || {

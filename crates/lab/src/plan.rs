@@ -73,11 +73,15 @@ impl Plan {
         let used = if protocol == Protocol::Tcp { 1 } else { flow.paths.len() };
         let paths: Vec<Vec<String>> =
             flow.paths.iter().take(used).map(|path| path.iter().map(|node| name(*node)).collect()).collect();
-        let topology = Topology::plan(&wires, &[paths])
-            .map_err(|message| scenario.error_in_flow(0, "paths", message, None))?;
+        let topology =
+            Topology::plan(&wires, &[paths]).map_err(|message| scenario.error_in_flow(0, "paths", message, None))?;
         let host = |node: usize| topology.hosts.iter().position(|host| *host == name(node)).unwrap_or_default();
         let changes = directed.iter().enumerate().flat_map(|(link, directed)| {
-            directed.config.changes.iter().map(move |change| PlannedChange { after: change.at.saturating_since(start), link, what: change.what })
+            directed.config.changes.iter().map(move |change| PlannedChange {
+                after: change.at.saturating_since(start),
+                link,
+                what: change.what,
+            })
         });
         Ok(Self {
             name: scenario.name.clone(),
@@ -121,21 +125,35 @@ impl Plan {
 
 /// What carries the flow, if the laboratory can do all that it asks for.
 fn check(scenario: &Scenario, flow: &FlowSpec) -> Result<Protocol, LabError> {
-    let error = |key: &str, message: &str, help: &str| Err(scenario.error_in_flow(0, key, message, Some(help.to_owned())).into());
+    let error = |key: &str, message: &str, help: &str| {
+        Err(scenario.error_in_flow(0, key, message, Some(help.to_owned())).into())
+    };
     if flow.count != 1 {
         return error("count", "the laboratory runs one flow at a time", "leave `count` out, or use `sinnet sim`");
     }
     if flow.congestion.is_some() || flow.profile.is_some() {
         let help = "leave `congestion` and `profile` out, or use `sinnet sim`";
-        return error(if flow.congestion.is_some() { "congestion" } else { "profile" }, "in the laboratory the kernel's own TCP is at work", help);
+        return error(
+            if flow.congestion.is_some() { "congestion" } else { "profile" },
+            "in the laboratory the kernel's own TCP is at work",
+            help,
+        );
     }
     if flow.scheduler.as_deref().is_some_and(|scheduler| scheduler != "fastest-path-first") {
-        return error("scheduler", "the laboratory's Sinnet has one scheduler", "write scheduler = \"fastest-path-first\" or leave it out");
+        return error(
+            "scheduler",
+            "the laboratory's Sinnet has one scheduler",
+            "write scheduler = \"fastest-path-first\" or leave it out",
+        );
     }
     match flow.protocol {
         scenario::Protocol::Mhip => Ok(Protocol::Mhip),
         scenario::Protocol::Tcp => Ok(Protocol::Tcp),
-        _ => error("protocol", "the laboratory has no programs for this protocol", "possible are \"mhip\" and \"tcp\"; `sinnet sim` knows the others"),
+        _ => error(
+            "protocol",
+            "the laboratory has no programs for this protocol",
+            "possible are \"mhip\" and \"tcp\"; `sinnet sim` knows the others",
+        ),
     }
 }
 

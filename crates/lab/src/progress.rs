@@ -46,8 +46,9 @@ impl Progress {
             Kind::Silent => {}
             Kind::Lines => self.say(&format!("  {name} …")),
             Kind::Bar(bar) => {
-                let style = ProgressStyle::with_template("  {msg:32} {bar:30} {bytes:>10} of {total_bytes:10} {bytes_per_sec}")
-                    .unwrap_or_else(|_| ProgressStyle::default_bar());
+                let style =
+                    ProgressStyle::with_template("  {msg:32} {bar:30} {bytes:>10} of {total_bytes:10} {bytes_per_sec}")
+                        .unwrap_or_else(|_| ProgressStyle::default_bar());
                 *bar = ProgressBar::new(total).with_style(style).with_message(name.to_owned());
             }
         }

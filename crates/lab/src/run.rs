@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::site::{Site, capture_file};
 use crate::transfer::{Server, Transfer};
-use crate::{LabError, mhip, wireshark};
+use crate::{LabError, interrupt, mhip, wireshark};
 
 /// How a laboratory runs.
 #[derive(Clone, Debug)]
@@ -44,6 +44,7 @@ impl Options {
 pub fn run(scenario: &Scenario, options: &Options, progress: &mut Progress) -> Result<Report, LabError> {
     let plan = Plan::new(scenario)?;
     check_programs()?;
+    interrupt::listen()?;
     run_plan(&plan, options, progress)
 }
 
@@ -89,7 +90,12 @@ fn run_plan(plan: &Plan, options: &Options, progress: &mut Progress) -> Result<R
         ratio: together.mbps / sum_mbps,
         sha256_equal: together.sha256_equal && singles.iter().all(|single| single.sha256_equal),
         disturbed: !plan.changes.is_empty(),
-        emulator_late_p99_us: lab.lateness.iter().map(|lateness| lateness.quantile(0.99).as_micros()).max().unwrap_or(0),
+        emulator_late_p99_us: lab
+            .lateness
+            .iter()
+            .map(|lateness| lateness.quantile(0.99).as_micros())
+            .max()
+            .unwrap_or(0),
         captures: captures.filter_map(kept).collect(),
         esp_keylog: options.directory.as_deref().map(wireshark::keylog_file).and_then(kept),
         directory: options.directory.clone(),
@@ -106,7 +112,13 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     /// One transfer over the paths with these numbers. The one over all of them is recorded, and its links change.
-    fn measure(&mut self, name: &str, paths: &[usize], full: bool, progress: &mut Progress) -> Result<Transfer, LabError> {
+    fn measure(
+        &mut self,
+        name: &str,
+        paths: &[usize],
+        full: bool,
+        progress: &mut Progress,
+    ) -> Result<Transfer, LabError> {
         let plan = self.plan;
         let kept = self.options.directory.as_deref().filter(|_| full);
         let scratch = self.scratch.join(name.replace(' ', "-"));
@@ -130,7 +142,16 @@ impl Lab<'_> {
                 }
                 let logs = kept.unwrap_or(&scratch);
                 let executable = &self.options.executable;
-                daemons = Some(mhip::Daemons::start(plan, &site, identities, paths, executable, &scratch, logs, keylog.as_deref())?);
+                daemons = Some(mhip::Daemons::start(
+                    plan,
+                    &site,
+                    identities,
+                    paths,
+                    executable,
+                    &scratch,
+                    logs,
+                    keylog.as_deref(),
+                )?);
                 mhip::server_name(plan)
             }
             _ => {
@@ -168,4 +189,3 @@ impl Lab<'_> {
         Ok(transfer)
     }
 }
-

@@ -14,6 +14,10 @@ use crate::{LabError, Namespace};
 /// The MTU of access links, in bytes: Ethernet's.
 pub(crate) const MTU: u16 = 1500;
 
+/// What the kernel may hold back on a device, in packets. The emulator reads at once, so that queues belong to links and not to the kernel; this
+/// is for moments at which it comes late. (Netlink sets it for root of a user namespace too, the older ioctl does not.)
+const KERNEL_QUEUE: u32 = 2000;
+
 /// Hosts on a running network. Everything disappears when it is dropped.
 pub(crate) struct Site {
     // The emulator first: it is stopped before the hosts go.
@@ -25,11 +29,17 @@ pub(crate) struct Site {
 impl Site {
     /// Builds hosts and network. `links` has what each wire of the topology does.
     /// With `captures` each path of each flow leaves a pcap file in that directory.
-    pub(crate) fn build(topology: &Topology, links: Vec<LinkConfig>, seed: u64, captures: Option<&Path>) -> Result<Self, LabError> {
+    pub(crate) fn build(
+        topology: &Topology,
+        links: Vec<LinkConfig>,
+        seed: u64,
+        captures: Option<&Path>,
+    ) -> Result<Self, LabError> {
         let streams = Streams::new(seed);
         let mut network = Network::new();
         let links = links.into_iter().enumerate();
-        let links: Vec<_> = links.map(|(index, link)| network.add_link(link, streams.stream(&format!("link {index}")))).collect();
+        let links: Vec<_> =
+            links.map(|(index, link)| network.add_link(link, streams.stream(&format!("link {index}")))).collect();
         let mut recordings = Vec::new();
         for (index, path) in topology.flows.iter().flatten().enumerate() {
             let [from, to] = path.ends;
@@ -78,7 +88,10 @@ pub(crate) fn capture_file(directory: &Path, path: usize) -> PathBuf {
 }
 
 fn at(hosts: &[Namespace], index: usize) -> Result<&Namespace, LabError> {
-    hosts.get(index).ok_or_else(|| LabError::Io { step: format!("finding host {index}"), cause: std::io::ErrorKind::NotFound.into() })
+    hosts.get(index).ok_or_else(|| LabError::Io {
+        step: format!("finding host {index}"),
+        cause: std::io::ErrorKind::NotFound.into(),
+    })
 }
 
 /// What `ip` must be told on one host: who sends from an access link's address sends over that link, and the addresses
@@ -87,6 +100,7 @@ fn routes(topology: &Topology, host: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, (index, attachment)) in topology.attachments_of(host).enumerate() {
         let (device, address, table) = (&attachment.device, attachment.address, 100 + number);
+        lines.push(format!("link set dev {device} txqueuelen {KERNEL_QUEUE}"));
         lines.push(format!("rule add from {address} lookup {table}"));
         lines.push(format!("route add default dev {device} src {address} table {table}"));
         for path in topology.flows.iter().flatten() {

@@ -106,7 +106,8 @@ impl Topology {
         let number = self.attachments_of(host).count() + 1;
         let too_many = |_| format!("the laboratory has room for 255 hosts with 255 links each; {name} is beyond that");
         // 10.host.link.1: an address that tells where it is.
-        let address = Ipv4Addr::new(10, u8::try_from(host + 1).map_err(too_many)?, u8::try_from(number).map_err(too_many)?, 1);
+        let address =
+            Ipv4Addr::new(10, u8::try_from(host + 1).map_err(too_many)?, u8::try_from(number).map_err(too_many)?, 1);
         let (device, next) = (format!("link{number}"), next.to_owned());
         self.attachments.push(Attachment { host, next, device, address: address.into() });
         Ok(self.attachments.len() - 1)

@@ -10,6 +10,7 @@ use clock::Rng;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::Step;
+use crate::interrupt::{check, pause};
 use crate::progress::Progress;
 use crate::{LabError, Namespace, Program, Running};
 
@@ -48,7 +49,9 @@ impl Server {
         write_random(&file, size, rng).step("writing random bytes")?;
         let program = Program::new("python3").args(["-m", "http.server", &PORT.to_string(), "--bind", "::"]);
         let program = host.spawn(&program.directory(&served).log_to(&directory.join("http.server.log")))?;
-        wait_until(host, "the web server did not answer", 10, || TcpStream::connect((Ipv6Addr::LOCALHOST, PORT)).is_ok())?;
+        wait_until(host, "the web server did not answer", 10, || {
+            TcpStream::connect((Ipv6Addr::LOCALHOST, PORT)).is_ok()
+        })?;
         Ok(Self { file, size, _program: program })
     }
 
@@ -57,11 +60,20 @@ impl Server {
         let url = format!("http://{host}:{PORT}/{SMALL}");
         let patience = patience.as_secs().to_string();
         let retry = ["--retry", "20", "--retry-delay", "1", "--retry-max-time", &patience, "--retry-connrefused"];
-        client.output(&Program::new("curl").args(["-sS", "--fail", "--max-time", &patience]).args(retry).args([url])).map(drop)
+        client
+            .output(&Program::new("curl").args(["-sS", "--fail", "--max-time", &patience]).args(retry).args([url]))
+            .map(drop)
     }
 
     /// Fetches the file from `client` and compares it.
-    pub(crate) fn fetch(&self, client: &Namespace, host: &str, directory: &Path, patience: Duration, progress: &Progress) -> Result<Transfer, LabError> {
+    pub(crate) fn fetch(
+        &self,
+        client: &Namespace,
+        host: &str,
+        directory: &Path,
+        patience: Duration,
+        progress: &Progress,
+    ) -> Result<Transfer, LabError> {
         let copy = directory.join("fetched");
         let _ = fs::remove_file(&copy);
         let url = format!("http://{host}:{PORT}/{FILE}");
@@ -72,12 +84,18 @@ impl Server {
         let mut child = client.spawn(&program)?;
         while !child.has_ended().step("waiting for curl")? {
             progress.at(fs::metadata(&copy).map_or(0, |metadata| metadata.len()));
-            pause(Duration::from_millis(50));
+            pause(Duration::from_millis(50))?;
         }
+        // The terminal interrupts curl too, and our own notice of it is the better one.
+        check()?;
         let output = child.output().step("waiting for curl")?;
         if !output.status.success() {
             let arrived = fs::metadata(&copy).map_or(0, |metadata| metadata.len());
-            let message = format!("{} ({arrived} of {} bytes arrived)", String::from_utf8_lossy(&output.stderr).trim(), self.size);
+            let message = format!(
+                "{} ({arrived} of {} bytes arrived)",
+                String::from_utf8_lossy(&output.stderr).trim(),
+                self.size
+            );
             return Err(LabError::Program { program: format!("curl on host {}", client.name()), message });
         }
         let text = String::from_utf8_lossy(&output.stdout);
@@ -86,27 +104,27 @@ impl Server {
             return Err(LabError::Program { program: "curl".into(), message: format!("it answered '{text}'") });
         };
         let seconds = last - first;
-        let sha256_equal = digest(&self.file).step("reading the served file")? == digest(&copy).step("reading the fetched file")?;
+        let sha256_equal =
+            digest(&self.file).step("reading the served file")? == digest(&copy).step("reading the fetched file")?;
         Ok(Transfer { mbps: self.size as f64 * 8.0 / seconds / 1e6, seconds, sha256_equal })
     }
 }
 
 /// Asks on `host` until `holds` says yes.
-pub(crate) fn wait_until(host: &Namespace, what: &str, seconds: u64, holds: impl Fn() -> bool + Send + Clone + 'static) -> Result<(), LabError> {
+pub(crate) fn wait_until(
+    host: &Namespace,
+    what: &str,
+    seconds: u64,
+    holds: impl Fn() -> bool + Send + Clone + 'static,
+) -> Result<(), LabError> {
     let step = Duration::from_millis(20);
     for _ in 0..seconds * 50 {
         if host.run(holds.clone())? {
             return Ok(());
         }
-        pause(step);
+        pause(step)?;
     }
     Err(LabError::Timeout { what: format!("{what} on host {}", host.name()), seconds })
-}
-
-/// The only place of the laboratory that waits by the clock.
-pub(crate) fn pause(time: Duration) {
-    #[expect(clippy::disallowed_methods, reason = "a laboratory happens in real time")]
-    std::thread::sleep(time);
 }
 
 fn write_random(file: &Path, size: u64, rng: &mut Rng) -> io::Result<()> {

@@ -28,7 +28,9 @@ pub(crate) fn prepare(directory: &Path) -> Result<(), LabError> {
 
 /// How to look into the captures.
 pub(crate) fn advice(report: &Report) -> String {
-    let (Some(directory), [capture, ..]) = (&report.directory, report.captures.as_slice()) else { return String::new() };
+    let (Some(directory), [capture, ..]) = (&report.directory, report.captures.as_slice()) else {
+        return String::new();
+    };
     format!(
         "To look inside:  WIRESHARK_CONFIG_DIR={settings} wireshark {capture}\n\
          (tshark -r works the same way. The keys are in {settings}/esp_sa; in a Wireshark with settings of your own they belong to \

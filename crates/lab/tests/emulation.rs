@@ -3,7 +3,11 @@
 //! Precision depends on what else the machine does, so bounds are generous here; `cargo test -p lab --test emulation -- precision` prints
 //! what was measured.
 
-#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a test in real time that prints what it measured")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a test in real time that prints what it measured"
+)]
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::Path;
@@ -59,7 +63,13 @@ struct Pair {
 }
 
 fn link(rate: Option<u64>, delay_ms: u64, queue: QueueConfig) -> LinkConfig {
-    LinkConfig { rate, delay: clock::Duration::from_millis(delay_ms), queue, loss: LossConfig::None, changes: Vec::new() }
+    LinkConfig {
+        rate,
+        delay: clock::Duration::from_millis(delay_ms),
+        queue,
+        loss: LossConfig::None,
+        changes: Vec::new(),
+    }
 }
 
 impl Pair {
@@ -77,7 +87,8 @@ impl Pair {
             ports.push(host.run(move || Port::open("up0", own, 1500))??);
             host.ip(&[format!("route add {other}/32 dev up0 src {own}")])?;
         }
-        let recordings: Vec<Recording> = capture.map(|file| Recording { routes, file: file.to_owned() }).into_iter().collect();
+        let recordings: Vec<Recording> =
+            capture.map(|file| Recording { routes, file: file.to_owned() }).into_iter().collect();
         Ok(Self { emulator: Emulator::start(network, ports, &recordings)?, a, b })
     }
 
@@ -92,7 +103,8 @@ fn check(holds: bool, message: impl FnOnce() -> String) -> Outcome {
 
 /// Round trips of `ping`, in milliseconds.
 fn ping(host: &Namespace, to: IpAddr, count: u32) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
-    let text = host.output(&Program::new("ping").args(["-n", "-i", "0.01", "-c", &count.to_string(), &to.to_string()]))?;
+    let text =
+        host.output(&Program::new("ping").args(["-n", "-i", "0.01", "-c", &count.to_string(), &to.to_string()]))?;
     let times = text.lines().filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse().ok());
     Ok(times.collect())
 }
@@ -112,7 +124,15 @@ fn delay_is_the_sum_of_the_links() -> Outcome {
 }
 
 fn rate_is_the_slowest_link() -> Outcome {
-    let pair = Pair::new(|| vec![link(Some(50_000_000), 1, QueueConfig::Unlimited), link(Some(8_000_000), 1, QueueConfig::Bytes(100_000))], None)?;
+    let pair = Pair::new(
+        || {
+            vec![
+                link(Some(50_000_000), 1, QueueConfig::Unlimited),
+                link(Some(8_000_000), 1, QueueConfig::Bytes(100_000)),
+            ]
+        },
+        None,
+    )?;
     let received = pair.b.run(|| UdpSocket::bind((B, 5000)))??;
     received.set_read_timeout(Some(Duration::from_millis(300)))?;
     let sender = pair.a.run(|| UdpSocket::bind((A, 0)))??;
@@ -159,7 +179,12 @@ fn capture_is_readable() -> Outcome {
     let pair = Pair::new(|| vec![link(None, 1, QueueConfig::Unlimited)], Some(&file))?;
     ping(&pair.a, B, 5)?;
     pair.finish()?;
-    let Ok(tshark) = std::process::Command::new("tshark").arg("-r").arg(&file).args(["-Y", "icmp", "-T", "fields", "-e", "ip.src", "-e", "icmp.type"]).output() else {
+    let Ok(tshark) = std::process::Command::new("tshark")
+        .arg("-r")
+        .arg(&file)
+        .args(["-Y", "icmp", "-T", "fields", "-e", "ip.src", "-e", "icmp.type"])
+        .output()
+    else {
         println!("(tshark is not installed: the capture was not read back)");
         return Ok(());
     };
@@ -178,7 +203,19 @@ fn precision(load: u64) -> Outcome {
         let server = pair.b.spawn(&Program::new("iperf3").args(["-s", "-1"]))?;
         std::thread::sleep(Duration::from_millis(300));
         let rate = load.to_string();
-        let client = pair.a.spawn(&Program::new("iperf3").args(["-c", &B.to_string(), "-u", "-b", &rate, "-l", "1400", "-t", "5", "-O", "1"]))?;
+        let client = pair.a.spawn(&Program::new("iperf3").args([
+            "-c",
+            &B.to_string(),
+            "-u",
+            "-b",
+            &rate,
+            "-l",
+            "1400",
+            "-t",
+            "5",
+            "-O",
+            "1",
+        ]))?;
         load_programs.extend([server, client]);
         std::thread::sleep(Duration::from_secs(1));
     }

@@ -1,0 +1,146 @@
+//! The network in virtual instants. Oracles: the arithmetic of rates and delays, and conservation of packets.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use clock::{Duration, Instant, Rng};
+use emulator::{Delivery, Network};
+use link::{ChangeKind, LinkConfig, LossConfig, QueueConfig};
+use proptest::prelude::*;
+
+const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+
+/// An IPv4 packet as far as a network looks at it: `length` bytes, with a number in its last four.
+fn packet(from: Ipv4Addr, to: Ipv4Addr, length: usize, number: u32) -> Vec<u8> {
+    let mut packet = vec![0; length.max(24)];
+    packet[0] = 0x45;
+    packet[12..16].copy_from_slice(&from.octets());
+    packet[16..20].copy_from_slice(&to.octets());
+    let end = packet.len();
+    packet[end - 4..].copy_from_slice(&number.to_be_bytes());
+    packet
+}
+
+fn from_a(length: usize, number: u32) -> Vec<u8> {
+    packet(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), length, number)
+}
+
+fn number(packet: &[u8]) -> u32 {
+    u32::from_be_bytes(packet[packet.len() - 4..].try_into().expect("four bytes"))
+}
+
+fn drain(network: &mut Network, until: Instant) -> Vec<Delivery> {
+    std::iter::from_fn(|| network.poll(until)).collect()
+}
+
+fn millis(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+#[test]
+fn two_hops_take_two_transmissions_and_two_delays_however_late_one_looks() {
+    for look_at in [vec![1000], vec![5, 12, 13, 25, 29, 1000]] {
+        let mut network = Network::new();
+        let link =
+            |rate, delay| LinkConfig { rate: Some(rate), delay: Duration::from_millis(delay), ..LinkConfig::default() };
+        let hops =
+            [link(1_000_000, 5), link(3_000_000, 7)].map(|config| network.add_link(config, Rng::from_seed(1))).to_vec();
+        network.add_route(A, B, hops, 4);
+        network.handle_packet(Instant::ZERO, from_a(1500, 0));
+        let deliveries: Vec<Delivery> = look_at.into_iter().flat_map(|at| drain(&mut network, millis(at))).collect();
+        let [delivery] = deliveries.as_slice() else { panic!("one packet") };
+        // 1500 bytes: 12 ms at 1 Mbit/s, 4 ms at 3 Mbit/s.
+        assert_eq!(delivery.at, millis(12 + 5 + 4 + 7));
+        assert_eq!(delivery.port, 4);
+        assert_eq!(network.next_event(), None);
+    }
+}
+
+#[test]
+fn what_no_route_joins_is_counted_and_gone() {
+    let mut network = Network::new();
+    let link = network.add_link(LinkConfig::default(), Rng::from_seed(1));
+    let (a6, b6) = (Ipv6Addr::LOCALHOST, Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
+    network.add_route(a6.into(), b6.into(), vec![link], 0);
+    let mut good = vec![0; 60];
+    good[0] = 0x60;
+    good[8..24].copy_from_slice(&a6.octets());
+    good[24..40].copy_from_slice(&b6.octets());
+    let mut back = good.clone();
+    back[8..24].copy_from_slice(&b6.octets());
+    for bytes in [vec![], vec![0x45; 19], vec![0x60; 39], vec![0; 100], from_a(100, 1), back, good] {
+        network.handle_packet(Instant::ZERO, bytes);
+    }
+    assert_eq!(drain(&mut network, millis(1)).len(), 1);
+    let counts = network.counts();
+    assert_eq!((counts.received, counts.unroutable, counts.delivered), (7, 6, 1));
+}
+
+#[test]
+fn a_scheduled_cut_and_repair_happen_at_their_instants() {
+    let mut network = Network::new();
+    let config = LinkConfig { delay: Duration::from_millis(1), ..LinkConfig::default() };
+    let link = network.add_link(config, Rng::from_seed(1));
+    network.add_route(A, B, vec![link], 0);
+    network.schedule(millis(20), link, ChangeKind::Up);
+    network.schedule(millis(10), link, ChangeKind::Down);
+    assert_eq!(network.next_event(), Some(millis(10)));
+    let mut arrived = Vec::new();
+    for at in [5, 9, 10, 15, 19, 20, 25] {
+        arrived.extend(drain(&mut network, millis(at)));
+        network.handle_packet(millis(at), from_a(100, u32::try_from(at).expect("small")));
+    }
+    arrived.extend(drain(&mut network, millis(100)));
+    // What was under way at 10 ms still arrives.
+    assert_eq!(arrived.iter().map(|delivery| number(&delivery.packet)).collect::<Vec<_>>(), [5, 9, 20, 25]);
+}
+
+proptest! {
+    #[test]
+    fn packets_are_conserved_and_keep_their_order(
+        sends in prop::collection::vec((0u64..5_000, 24usize..1500), 1..200),
+        looks in prop::collection::vec(0u64..1_500_000, 0..50),
+        queue in 1u32..20,
+        loss in prop_oneof![Just(0.0), 0.0..1.0],
+    ) {
+        let mut network = Network::new();
+        let config = LinkConfig {
+            rate: Some(5_000_000),
+            delay: Duration::from_millis(3),
+            queue: QueueConfig::Packets(queue),
+            loss: LossConfig::Random(loss),
+            ..LinkConfig::default()
+        };
+        let hops = vec![
+            network.add_link(config.clone(), Rng::from_seed(1)),
+            network.add_link(config, Rng::from_seed(2)),
+        ];
+        network.add_route(A, B, hops, 0);
+        let mut looks = looks;
+        looks.sort_unstable();
+        let mut looks = looks.into_iter().peekable();
+        let (mut at, mut seen) = (0, Vec::new());
+        for (index, (gap, length)) in sends.iter().enumerate() {
+            at += gap;
+            let now = Instant::ZERO + Duration::from_micros(at);
+            while let Some(look) = looks.next_if(|look| *look <= at) {
+                seen.extend(drain(&mut network, Instant::ZERO + Duration::from_micros(look)));
+            }
+            seen.extend(drain(&mut network, now));
+            network.handle_packet(now, from_a(*length, u32::try_from(index).expect("few")));
+        }
+        seen.extend(drain(&mut network, millis(1_000_000)));
+        prop_assert_eq!(network.next_event(), None);
+        let counts = network.counts();
+        prop_assert_eq!(counts.delivered, u64::try_from(seen.len()).expect("few"));
+        prop_assert_eq!(counts.delivered + counts.dropped, counts.received);
+        for pair in seen.windows(2) {
+            prop_assert!(pair[0].at <= pair[1].at);
+            prop_assert!(number(&pair[0].packet) < number(&pair[1].packet));
+        }
+        for delivery in &seen {
+            let (_, length) = sends[number(&delivery.packet) as usize];
+            prop_assert_eq!(delivery.packet.len(), length);
+        }
+    }
+}
