@@ -34,6 +34,19 @@ struct Daemon {
     program: Running,
 }
 
+/// Where things are.
+#[derive(Clone, Copy)]
+pub(crate) struct Files<'a> {
+    /// The program `sinnet`.
+    pub(crate) executable: &'a Path,
+    /// The directory of what is of use only now.
+    pub(crate) scratch: &'a Path,
+    /// The directory of configurations and logs.
+    pub(crate) logs: &'a Path,
+    /// The file that both daemons write their keys to.
+    pub(crate) keylog: Option<&'a Path>,
+}
+
 /// How long the daemons may take to be there, in seconds.
 const PATIENCE: u64 = 15;
 
@@ -53,18 +66,15 @@ impl Identities {
 }
 
 impl Daemons {
-    /// Starts the daemons for the paths of `plan` whose numbers are in `paths`, and gives both hosts the names. `executable` is the program
-    /// `sinnet`. Configurations and logs go to `logs`, what is of use only now to `scratch`; with `keylog` both write their keys to that file.
+    /// Starts the daemons for the paths of `plan` whose numbers are in `paths`, and gives both hosts the names.
     pub(crate) fn start(
         plan: &Plan,
         site: &Site,
         identities: &Identities,
         paths: &[usize],
-        executable: &Path,
-        scratch: &Path,
-        logs: &Path,
-        keylog: Option<&Path>,
+        files: &Files<'_>,
     ) -> Result<Self, LabError> {
+        let Files { executable, scratch, logs, keylog } = *files;
         let start = |end: usize| {
             let (name, host) = (end_name(end), site.host(host_of(plan, end))?);
             let file = logs.join(format!("{name}.toml"));

@@ -51,7 +51,7 @@ pub(crate) struct FlowPlan {
 pub(crate) enum Protocol {
     /// TCP inside Sinnet, over all paths of the flow.
     Mhip,
-    /// TCP alone, over the first path of the flow.
+    /// TCP alone, over the only path of the flow.
     Tcp,
 }
 
@@ -70,9 +70,8 @@ impl Plan {
         let name = |node: usize| scenario.nodes.get(node).cloned().unwrap_or_default();
         let directed = scenario.directed();
         let wires: Vec<Wire> = directed.iter().map(|link| Wire { from: name(link.from), to: name(link.to) }).collect();
-        let used = if protocol == Protocol::Tcp { 1 } else { flow.paths.len() };
         let paths: Vec<Vec<String>> =
-            flow.paths.iter().take(used).map(|path| path.iter().map(|node| name(*node)).collect()).collect();
+            flow.paths.iter().map(|path| path.iter().map(|node| name(*node)).collect()).collect();
         let topology =
             Topology::plan(&wires, &[paths]).map_err(|message| scenario.error_in_flow(0, "paths", message, None))?;
         let host = |node: usize| topology.hosts.iter().position(|host| *host == name(node)).unwrap_or_default();

@@ -140,18 +140,13 @@ impl Lab<'_> {
                 if let Some(directory) = kept {
                     wireshark::prepare(directory)?;
                 }
-                let logs = kept.unwrap_or(&scratch);
-                let executable = &self.options.executable;
-                daemons = Some(mhip::Daemons::start(
-                    plan,
-                    &site,
-                    identities,
-                    paths,
-                    executable,
-                    &scratch,
-                    logs,
-                    keylog.as_deref(),
-                )?);
+                let files = mhip::Files {
+                    executable: &self.options.executable,
+                    scratch: &scratch,
+                    logs: kept.unwrap_or(&scratch),
+                    keylog: keylog.as_deref(),
+                };
+                daemons = Some(mhip::Daemons::start(plan, &site, identities, paths, &files)?);
                 mhip::server_name(plan)
             }
             _ => {

@@ -39,7 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// What the person can put right has exit status 2.
 pub(super) fn failure(error: LabError) -> Failure {
     match error {
-        LabError::Scenario(_) | LabError::MissingProgram { .. } | LabError::Forbidden { .. } => Failure::input(error.to_string()),
+        LabError::Scenario(_) | LabError::MissingProgram { .. } | LabError::Forbidden { .. } => {
+            Failure::input(error.to_string())
+        }
         _ => Failure::failed(error.to_string()),
     }
 }

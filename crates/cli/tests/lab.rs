@@ -1,0 +1,133 @@
+//! `sinnet lab` with real daemons, kernels and programs. Oracles: the rates of the links, SHA-256 of the files, and Wireshark,
+//! which reads the captures with the keys of the key log. Where the system allows no namespaces the tests say so and pass.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const TWO_PATHS: &str = r#"
+name = "short"
+duration = "3s"
+[[link]]
+between = ["a", "r1"]
+rate = "8Mbit/s"
+delay = "10ms"
+queue = "1.5bdp"
+#CHANGE
+[[link]]
+between = ["r1", "b"]
+[[link]]
+between = ["a", "r2"]
+rate = "4Mbit/s"
+delay = "10ms"
+queue = "1.5bdp"
+[[link]]
+between = ["r2", "b"]
+[[flow]]
+from = "b"
+to = "a"
+protocol = "mhip"
+paths = [["b", "r1", "a"], ["b", "r2", "a"]]
+"#;
+
+/// Runs a scenario; `None` where namespaces are forbidden.
+fn lab(scenario: &str, arguments: &[&str]) -> Option<Output> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("scenario.toml");
+    std::fs::write(&file, scenario).expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_sinnet"))
+        .arg("lab")
+        .arg(&file)
+        .args(arguments)
+        .current_dir(directory.path())
+        .output()
+        .expect("sinnet runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("allows no network namespaces") {
+        #[expect(clippy::print_stderr, reason = "whoever reads the test's output must know")]
+        {
+            eprintln!("skipped: {said}");
+        }
+        return None;
+    }
+    Some(output)
+}
+
+fn report(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Fields of the packets of a capture that match a filter, as Wireshark sees them; `None` without tshark.
+fn tshark(directory: &Path, capture: &str, filter: &str, fields: &[&str]) -> Option<Vec<String>> {
+    let output = Command::new("tshark")
+        .env("WIRESHARK_CONFIG_DIR", directory.join("wireshark"))
+        .arg("-r")
+        .arg(directory.join(capture))
+        .args(["-Y", filter, "-T", "fields"])
+        .args(fields.iter().flat_map(|field| ["-e", field]))
+        .output()
+        .ok()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn two_paths_carry_the_sum_and_wireshark_reads_all_of_it() {
+    let kept = tempfile::tempdir().expect("a directory");
+    let Some(output) = lab(TWO_PATHS, &["--json", "--out", &kept.path().to_string_lossy()]) else { return };
+    let report = report(&output);
+    assert_eq!(report["sha256_equal"], true);
+    let together = report["together_mbps"].as_f64().expect("a number");
+    // More than the faster link could carry alone, headers left out, and not more than both; the machine may be busy.
+    assert!((8.0..12.0).contains(&together), "{report}");
+    assert_eq!(report["single_mbps"].as_array().map(Vec::len), Some(2));
+
+    let Some(types) = tshark(kept.path(), "path1.pcap", "hip", &["hip.packet_type"]) else { return };
+    // I1, R1, I2, R2 on the first path, and UPDATE on the second.
+    assert_eq!(types.get(..4), Some(["1", "2", "3", "4"].map(str::to_owned).as_slice()));
+    let updates = tshark(kept.path(), "path2.pcap", "hip.packet_type == 16", &["hip.packet_type"]).expect("tshark");
+    assert!(updates.len() >= 3, "{updates:?}");
+    for capture in ["path1.pcap", "path2.pcap"] {
+        let wrong = tshark(kept.path(), capture, "_ws.malformed || hip.checksum.status == 0", &["frame.number"]);
+        assert_eq!(wrong, Some(Vec::new()), "malformed or with a wrong checksum");
+        let dark = tshark(kept.path(), capture, "esp && !tcp && !icmpv6", &["frame.number"]);
+        assert_eq!(dark, Some(Vec::new()), "ESP that the key log does not open");
+        let data = tshark(kept.path(), capture, "esp && tcp.srcport == 8080 && tcp.len > 1000", &["frame.number"]);
+        assert!(data.is_some_and(|data| data.len() > 100), "the file travels over both paths");
+    }
+}
+
+#[test]
+fn the_transfer_survives_the_cut_of_the_faster_path() {
+    let cut = TWO_PATHS.replace("#CHANGE", "[[link.change]]\nat = \"1s\"\ndown = true");
+    let Some(output) = lab(&cut, &["--json"]) else { return };
+    let report = report(&output);
+    assert_eq!((&report["sha256_equal"], &report["disturbed"]), (&Value::Bool(true), &Value::Bool(true)));
+    let together = report["together_mbps"].as_f64().expect("a number");
+    assert!(together < 8.0, "the cut was not noticed at all: {report}");
+}
+
+#[test]
+fn tcp_alone_takes_one_path() {
+    let tcp = TWO_PATHS.replace("\"mhip\"", "\"tcp\"").replace(r#", ["b", "r2", "a"]]"#, "]");
+    let Some(output) = lab(&tcp, &["--json"]) else { return };
+    let report = report(&output);
+    let single = report["single_mbps"][0].as_f64().expect("a number");
+    assert!((5.0..8.0).contains(&single), "{report}");
+}
+
+#[test]
+fn what_a_laboratory_cannot_do_is_told_with_its_place() {
+    for (change, line) in [
+        (("protocol = \"mhip\"", "protocol = \"mptcp\""), "no programs for this protocol"),
+        (("protocol = \"mhip\"", "protocol = \"mhip\"\nscheduler = \"redundant\""), "one scheduler"),
+        (("protocol = \"mhip\"", "protocol = \"mhip\"\ncount = 2"), "one flow at a time"),
+    ] {
+        let Some(output) = lab(&TWO_PATHS.replace(change.0, change.1), &[]) else { return };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(line) && said.contains("scenario.toml:"), "{said}");
+    }
+}
