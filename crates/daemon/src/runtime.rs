@@ -105,7 +105,7 @@ impl Runtime {
             let ready = self.wait(now, end)?;
             self.packets(&ready, &mut buffers)?;
             if ready.responder {
-                self.responder.iter().for_each(Responder::turn);
+                self.responder.iter_mut().for_each(Responder::turn);
             }
             let mut stop = ready.signals && self.signalled();
             if ready.control {
@@ -133,7 +133,8 @@ impl Runtime {
             fds.push(PollFd::from_borrowed_fd(socket.as_fd(), flags));
         }
         let responder = fds.len();
-        fds.extend(self.responder.iter().map(|responder| PollFd::from_borrowed_fd(responder.as_fd(), PollFlags::IN)));
+        let questions = self.responder.iter().flat_map(Responder::interests);
+        fds.extend(questions.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let control = fds.len();
         fds.extend(self.control.interests().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
 

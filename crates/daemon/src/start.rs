@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -120,6 +121,10 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     let device = Device::open(&device_config).map_err(|error| device_failure(&config.device, &error))?;
     let responder = if config.dns { respond(&config, hit, lsi, &peer_lsis) } else { None };
     let signals = signals().map_err(|error| UpError::Setup(format!("catching signals: {error}")))?;
+    // The kernel may let a thread oversleep by 50 µs to save power; a paced packet is due when it is due.
+    if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
+        tracing::debug!(%error, "timers stay coarse");
+    }
     privileges::drop_all().map_err(|error| UpError::Setup(format!("giving up privileges: {error}")))?;
 
     tracing::info!(
