@@ -14,9 +14,11 @@ mod network;
 mod outer;
 mod port;
 mod realtime;
+mod recorder;
 
 pub use capture::Capture;
 pub use lateness::Lateness;
 pub use network::{Counts, Delivery, LinkId, Network, RouteId};
 pub use port::Port;
-pub use realtime::{Emulator, Recording, Summary};
+pub use realtime::{Emulator, Summary};
+pub use recorder::Recording;

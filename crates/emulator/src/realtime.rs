@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -16,9 +15,10 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::{ClockId as ReadClock, clock_gettime};
 
+use crate::Port;
 use crate::lateness::Lateness;
-use crate::network::{Counts, LinkId, Network, RouteId};
-use crate::{Capture, Port};
+use crate::network::{Counts, LinkId, Network};
+use crate::recorder::{Recorder, Recording};
 
 /// A running [`Network`] between [`Port`]s. It stops when it is dropped.
 pub struct Emulator {
@@ -48,14 +48,6 @@ struct Shared {
     changes: Vec<(Duration, LinkId, ChangeKind)>,
 }
 
-/// A file that takes what one route delivers.
-pub struct Recording {
-    /// The routes whose deliveries are written, usually the two directions of a path.
-    pub routes: Vec<RouteId>,
-    /// The pcap file, created or replaced.
-    pub file: std::path::PathBuf,
-}
-
 /// How long the thread sleeps at most: the time until it notices what its owner wants.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// A deadline this near is awaited awake: going to sleep and waking up again would take longer.
@@ -74,15 +66,17 @@ impl Emulator {
     /// # Errors
     /// When a recording cannot be created, or the system gives no timer or thread.
     pub fn start(network: Network, ports: Vec<Port>, recordings: &[Recording]) -> io::Result<Self> {
-        let captures = recordings.iter().map(open).collect::<io::Result<Vec<_>>>()?;
+        #[expect(clippy::disallowed_methods, reason = "a capture tells the time of day")]
+        let (origin, epoch) = (monotonic()?, SystemTime::now());
+        let recorder = Recorder::start(recordings, epoch)?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(Mutex::new(Shared::default()));
         let engine = Engine {
-            origin: monotonic()?,
+            origin,
             network,
             ports,
-            captures,
+            recorder,
             timer,
             stop: Arc::clone(&stop),
             shared: Arc::clone(&shared),
@@ -134,24 +128,12 @@ impl Drop for Emulator {
     }
 }
 
-struct Recorder {
-    routes: Vec<RouteId>,
-    capture: Capture,
-}
-
-fn open(recording: &Recording) -> io::Result<Recorder> {
-    let file: &Path = &recording.file;
-    #[expect(clippy::disallowed_methods, reason = "a capture tells the time of day")]
-    let epoch = SystemTime::now();
-    Ok(Recorder { routes: recording.routes.clone(), capture: Capture::create(file, epoch)? })
-}
-
 struct Engine {
     /// The system's monotonic clock at the network's instant zero, in nanoseconds.
     origin: u64,
     network: Network,
     ports: Vec<Port>,
-    captures: Vec<Recorder>,
+    recorder: Recorder,
     timer: TimerFd,
     stop: Arc<AtomicBool>,
     shared: Arc<Mutex<Shared>>,
@@ -172,9 +154,7 @@ impl Engine {
             self.exchange()?;
         }
         self.summary.counts = self.network.counts();
-        for recorder in self.captures {
-            recorder.capture.finish()?;
-        }
+        self.recorder.finish()?;
         Ok(self.summary)
     }
 
@@ -251,9 +231,7 @@ impl Engine {
             }
             let late = self.now()?.saturating_since(delivery.at);
             self.summary.lateness.record(late);
-            for recorder in self.captures.iter_mut().filter(|recorder| recorder.routes.contains(&delivery.route)) {
-                recorder.capture.record(delivery.at, &delivery.packet)?;
-            }
+            self.recorder.record(delivery);
         }
         Ok(())
     }
