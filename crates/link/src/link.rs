@@ -6,7 +6,7 @@ use clock::{Duration, Instant, Rng};
 
 use crate::loss::Loss;
 use crate::queue::{Discipline, Verdict};
-use crate::{Change, ChangeKind, LinkConfig, LinkStatistics};
+use crate::{Change, ChangeKind, LinkConfig, LinkStatistics, LossConfig};
 
 /// One direction of a link with packets of type `P`.
 ///
@@ -18,21 +18,36 @@ use crate::{Change, ChangeKind, LinkConfig, LinkStatistics};
 /// packets are inside, and none at all for the end of a transmission.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
+    /// Everything inside, in order: what flies, what is being sent (if `done` is not the far future), what waits.
+    inside: VecDeque<Inside<P>>,
+    flying: usize,
+    /// When the packet being sent will have been sent; the far future if none is.
+    done: Instant,
+    /// The first instant at which something happens inside, or changes.
+    next_step: Instant,
+    next_change: Instant,
+    last_arrival: Instant,
+    waiting_bytes: u64,
     rate: Option<u64>,
     delay: Duration,
+    /// How long the packet being sent takes in all.
+    sending_time: Duration,
+    /// How long a packet of so many bytes takes: most are as long as the one before.
+    last_time: (u32, Duration),
     queue: Discipline,
-    loss: Loss,
-    changes: VecDeque<Change>,
     up: bool,
-    rng: Rng,
-
-    waiting: VecDeque<Waiting<P>>,
-    waiting_bytes: u64,
-    sending: Option<Sending<P>>,
-    flying: VecDeque<Flying<P>>,
-    last_arrival: Instant,
-    discarded: Option<VecDeque<Dropped<P>>>,
+    lossy: bool,
     statistics: LinkStatistics,
+    rest: Box<Rest<P>>,
+}
+
+/// What is seldom needed.
+#[derive(Clone, Debug)]
+struct Rest<P> {
+    changes: VecDeque<Change>,
+    loss: Loss,
+    rng: Rng,
+    discarded: Option<VecDeque<Dropped<P>>>,
 }
 
 /// A packet that did not get through.
@@ -58,11 +73,12 @@ pub enum DropReason {
 }
 
 #[derive(Clone, Debug)]
-struct Waiting<P> {
+struct Inside<P> {
     packet: P,
     bytes: u32,
     mark: Mark,
-    since: Instant,
+    /// While it waits, since when; while it flies, when it arrives.
+    at: Instant,
 }
 
 /// What ECN says about a packet.
@@ -73,51 +89,38 @@ enum Mark {
     Marked,
 }
 
-#[derive(Clone, Debug)]
-struct Sending<P> {
-    packet: P,
-    bytes: u32,
-    marked: bool,
-    time: Duration,
-    done: Instant,
-}
-
-#[derive(Clone, Debug)]
-struct Flying<P> {
-    packet: P,
-    bytes: u32,
-    marked: bool,
-    arrival: Instant,
-}
-
 impl<P> Link<P> {
     /// A link that is up and empty. `rng` decides losses; give each link its own.
     pub fn new(config: LinkConfig, mut rng: Rng) -> Self {
         let LinkConfig { rate, delay, queue, loss, mut changes } = config;
         changes.sort_by_key(|change| change.at);
-        Self {
+        let mut link = Self {
+            inside: VecDeque::new(),
+            flying: 0,
+            done: Instant::FAR_FUTURE,
+            next_step: Instant::FAR_FUTURE,
+            next_change: Instant::FAR_FUTURE,
+            last_arrival: Instant::ZERO,
+            waiting_bytes: 0,
             rate,
             delay,
+            sending_time: Duration::ZERO,
+            last_time: (0, Duration::ZERO),
             queue: Discipline::new(queue, &mut rng),
-            loss: Loss::new(loss),
-            changes: changes.into(),
             up: true,
-            rng,
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            sending: None,
-            flying: VecDeque::new(),
-            last_arrival: Instant::ZERO,
-            discarded: None,
+            lossy: loss != LossConfig::None,
             statistics: LinkStatistics::default(),
-        }
+            rest: Box::new(Rest { changes: changes.into(), loss: Loss::new(loss), rng, discarded: None }),
+        };
+        link.find_next_change();
+        link
     }
 
     /// Keeps the packets that are lost inside the link for [`Link::poll_discarded`], for owners that have to give
     /// them back to a pool. Without this they are dropped where they are lost.
     #[must_use]
     pub fn keeping_discarded(mut self) -> Self {
-        self.discarded = Some(VecDeque::new());
+        self.rest.discarded = Some(VecDeque::new());
         self
     }
 
@@ -137,7 +140,7 @@ impl<P> Link<P> {
         self.advance(now);
         self.statistics.offered.add(bytes);
         let mut mark = if capable { Mark::Capable } else { Mark::NotCapable };
-        let idle = self.sending.is_none(); // then nothing waits either
+        let idle = !self.is_sending(); // then nothing waits either
         let refusal = if !self.up {
             Some(DropReason::Outage)
         } else {
@@ -156,11 +159,11 @@ impl<P> Link<P> {
             self.statistics.count_drop(reason, bytes);
             return Err(Dropped { packet, reason });
         }
+        self.inside.push_back(Inside { packet, bytes, mark, at: now });
         if idle {
-            self.start(now, packet, bytes, mark == Mark::Marked);
+            self.start(now, bytes);
             self.advance(now); // an infinitely fast link is done at once
         } else {
-            self.waiting.push_back(Waiting { packet, bytes, mark, since: now });
             self.waiting_bytes += u64::from(bytes);
             self.statistics.most_waiting = self.statistics.most_waiting.max(self.waiting_packets());
         }
@@ -175,36 +178,41 @@ impl<P> Link<P> {
     /// As [`Link::poll`], and says whether the packet was marked on this link (CE of RFC 3168).
     pub fn poll_ecn(&mut self, now: Instant) -> Option<(P, bool)> {
         self.advance(now);
-        if self.flying.front()?.arrival > now {
+        if self.flying == 0 || self.inside.front()?.at > now {
             return None;
         }
-        let Flying { packet, bytes, marked, .. } = self.flying.pop_front()?;
+        let Inside { packet, bytes, mark, .. } = self.inside.pop_front()?;
+        self.flying -= 1;
         self.statistics.delivered.add(bytes);
-        Some((packet, marked))
+        Some((packet, mark == Mark::Marked))
     }
 
     /// The next packet that was lost inside; always `None` unless the link was made with
     /// [`Link::keeping_discarded`].
     pub fn poll_discarded(&mut self, now: Instant) -> Option<Dropped<P>> {
         self.advance(now);
-        self.discarded.as_mut()?.pop_front()
+        self.rest.discarded.as_mut()?.pop_front()
     }
 
     /// When to call [`Link::poll`] next; `None` while the link is empty. After a poll that returned `None` it is
     /// later than that poll's `now`. The packet expected then may turn out to be lost or delayed further.
     pub fn next_event(&self) -> Option<Instant> {
-        if let Some(first) = self.flying.front() {
-            return Some(first.arrival); // later ones never overtake it
+        if self.flying > 0 {
+            return Some(self.inside.front()?.at); // later ones never overtake it
         }
-        let arrival = (self.sending.as_ref()?.done + self.delay).max(self.last_arrival);
+        if !self.is_sending() {
+            return None;
+        }
+        let arrival = (self.done + self.delay).max(self.last_arrival);
         // A change may move that arrival, so it is looked at anew then.
-        Some(self.changes.front().map_or(arrival, |change| change.at.min(arrival)))
+        Some(arrival.min(self.next_change))
     }
 
     /// Changes the link now.
     pub fn change(&mut self, now: Instant, what: ChangeKind) {
         self.advance(now);
         self.apply(now, what);
+        self.find_next_step();
         self.advance(now);
     }
 
@@ -236,7 +244,7 @@ impl<P> Link<P> {
 
     /// Packets that wait, without the one being sent, as of the last call.
     pub fn waiting_packets(&self) -> u32 {
-        u32::try_from(self.waiting.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.inside.len() - self.flying - usize::from(self.is_sending())).unwrap_or(u32::MAX)
     }
 
     /// Bytes that wait, without the packet being sent, as of the last call.
@@ -246,7 +254,7 @@ impl<P> Link<P> {
 
     /// Packets in the link, from the queue to the far end, as of the last call.
     pub fn inside(&self) -> usize {
-        self.waiting.len() + usize::from(self.sending.is_some()) + self.flying.len()
+        self.inside.len()
     }
 
     /// True unless the link is down, as of the last call.
@@ -264,61 +272,98 @@ impl<P> Link<P> {
         self.delay
     }
 
-    /// Makes up for everything up to and including `now`, each step at its own instant. Ends because every step takes
-    /// away a change or a packet.
+    #[inline]
+    fn is_sending(&self) -> bool {
+        self.done != Instant::FAR_FUTURE
+    }
+
+    /// Makes up for everything up to and including `now`, each step at its own instant.
+    #[inline]
     fn advance(&mut self, now: Instant) {
-        loop {
-            let done = self.sending.as_ref().map(|sending| sending.done);
-            match self.changes.front() {
-                Some(change) if change.at <= now && done.is_none_or(|done| change.at <= done) => {
-                    let Change { at, what } = *change;
-                    self.changes.pop_front();
-                    self.apply(at, what);
-                }
-                _ if done.is_some_and(|done| done <= now) => self.finish(),
-                _ => return,
+        if now >= self.next_step {
+            self.catch_up(now);
+        }
+    }
+
+    /// Ends because every step takes away a change or a packet.
+    fn catch_up(&mut self, now: Instant) {
+        while self.next_step <= now {
+            // Of a change and the end of a transmission at the same instant the change comes first.
+            if self.next_change > self.done {
+                self.finish();
+            } else if let Some(Change { at, what }) = self.rest.changes.pop_front() {
+                self.apply(at, what);
+                self.find_next_change();
+            } else {
+                return; // the far future itself
             }
         }
     }
 
+    #[inline]
+    fn find_next_step(&mut self) {
+        self.next_step = self.done.min(self.next_change);
+    }
+
+    fn find_next_change(&mut self) {
+        self.next_change = self.rest.changes.front().map_or(Instant::FAR_FUTURE, |change| change.at);
+        self.find_next_step();
+    }
+
     /// The last bit of the packet being sent is on its way; the next packet follows at once.
+    #[inline]
     fn finish(&mut self) {
-        let Some(Sending { packet, bytes, marked, time, done }) = self.sending.take() else { return };
+        let done = std::mem::replace(&mut self.done, Instant::FAR_FUTURE);
+        let Some(packet) = self.inside.get_mut(self.flying) else { return };
+        let bytes = packet.bytes;
         self.statistics.sent.add(bytes);
-        self.statistics.busy += time;
-        if self.loss.next(&mut self.rng) {
-            self.discard(packet, bytes, DropReason::Loss);
+        self.statistics.busy += self.sending_time;
+        if self.lossy && self.rest.loss.next(&mut self.rest.rng) {
+            self.discard(self.flying, DropReason::Loss);
         } else {
-            let arrival = (done + self.delay).max(self.last_arrival);
-            self.last_arrival = arrival;
-            self.flying.push_back(Flying { packet, bytes, marked, arrival });
+            packet.at = (done + self.delay).max(self.last_arrival);
+            self.last_arrival = packet.at;
+            self.flying += 1;
         }
         self.start_next(done);
     }
 
     /// Takes the first packet from the queue that its discipline lets pass.
+    #[inline]
     fn start_next(&mut self, at: Instant) {
-        while let Some(Waiting { packet, bytes, mark, since }) = self.waiting.pop_front() {
+        while let Some(next) = self.inside.get_mut(self.flying) {
+            let bytes = next.bytes;
             self.waiting_bytes -= u64::from(bytes);
             let verdict = match &mut self.queue {
-                Discipline::CoDel(codel) => codel.departure(at, at - since, self.waiting_bytes, mark == Mark::Capable),
+                Discipline::CoDel(codel) => {
+                    codel.departure(at, at - next.at, self.waiting_bytes, next.mark == Mark::Capable)
+                }
                 Discipline::DropTail { .. } | Discipline::Red(_) => Verdict::Pass,
             };
             match verdict {
-                Verdict::Pass => return self.start(at, packet, bytes, mark == Mark::Marked),
+                Verdict::Pass => return self.start(at, bytes),
                 Verdict::Mark => {
+                    next.mark = Mark::Marked;
                     self.statistics.marked.add(bytes);
-                    return self.start(at, packet, bytes, true);
+                    return self.start(at, bytes);
                 }
-                Verdict::DropEarly | Verdict::DropFull => self.discard(packet, bytes, DropReason::Early),
+                Verdict::DropEarly | Verdict::DropFull => self.discard(self.flying, DropReason::Early),
             }
         }
         self.emptied(at);
+        self.find_next_step();
     }
 
-    fn start(&mut self, at: Instant, packet: P, bytes: u32, marked: bool) {
-        let time = self.rate.map_or(Duration::ZERO, |rate| Duration::of_transmission(bytes.into(), rate));
-        self.sending = Some(Sending { packet, bytes, marked, time, done: at + time });
+    /// The first packet that does not fly, of `bytes` bytes, is being sent from now on.
+    #[inline]
+    fn start(&mut self, at: Instant, bytes: u32) {
+        if self.last_time.0 != bytes {
+            let time = self.rate.map_or(Duration::ZERO, |rate| Duration::of_transmission(bytes.into(), rate));
+            self.last_time = (bytes, time);
+        }
+        self.done = at + self.last_time.1;
+        self.sending_time = self.last_time.1;
+        self.find_next_step();
     }
 
     /// Nothing waits and nothing is being sent.
@@ -354,27 +399,36 @@ impl<P> Link<P> {
 
     fn apply(&mut self, at: Instant, what: ChangeKind) {
         match what {
-            ChangeKind::Rate(rate) => self.rate = rate,
+            ChangeKind::Rate(rate) => {
+                self.rate = rate;
+                self.last_time = (0, Duration::ZERO); // No packet has 0 bytes, or it takes no time.
+            }
             ChangeKind::Delay(delay) => self.delay = delay,
-            ChangeKind::Loss(loss) => self.loss = Loss::new(loss),
+            ChangeKind::Loss(loss) => {
+                self.lossy = loss != LossConfig::None;
+                self.rest.loss = Loss::new(loss);
+            }
             ChangeKind::Up => self.up = true,
             ChangeKind::Down => {
                 self.up = false;
                 self.waiting_bytes = 0;
-                if let Some(Sending { packet, bytes, .. }) = self.sending.take() {
-                    self.discard(packet, bytes, DropReason::Outage);
+                if self.is_sending() {
+                    self.done = Instant::FAR_FUTURE;
                     self.emptied(at);
                 }
-                while let Some(Waiting { packet, bytes, .. }) = self.waiting.pop_front() {
-                    self.discard(packet, bytes, DropReason::Outage);
+                while self.inside.len() > self.flying {
+                    self.discard(self.flying, DropReason::Outage);
                 }
             }
         }
     }
 
-    fn discard(&mut self, packet: P, bytes: u32, reason: DropReason) {
+    /// Takes the packet at `index` out of the link.
+    #[cold]
+    fn discard(&mut self, index: usize, reason: DropReason) {
+        let Some(Inside { packet, bytes, .. }) = self.inside.remove(index) else { return };
         self.statistics.count_drop(reason, bytes);
-        if let Some(discarded) = &mut self.discarded {
+        if let Some(discarded) = &mut self.rest.discarded {
             discarded.push_back(Dropped { packet, reason });
         }
     }

@@ -76,7 +76,7 @@ impl Document {
 
     /// Sets one key, as `--set key=value` does: `duration=60s`, `link.a-r1.rate=4Mbit/s`, `flow.f.congestion=cubic`,
     /// `flow.*.packet_size=1500`. Links are called by their name ("a-r1" unless the file gives one), flows by
-    /// theirs, both also by their number from 1, and `*` is all. The value is TOML, or a string without quotes.
+    /// theirs, both also by their number from 1; `a-r1,r1-b` is both of these, and `*` is all. The value is TOML, or a string without quotes.
     ///
     /// # Errors
     /// No `=`, or a link or flow that does not exist.
@@ -154,22 +154,24 @@ impl Document {
                     _ => return Err(key_place.error(format!("this scenario has no {list}"), None)),
                 };
                 let names: Vec<String> = elements.iter().enumerate().map(|(i, node)| identity(list, node, i)).collect();
-                let mut found = false;
-                for (index, element) in elements.iter_mut().enumerate() {
-                    if *which == "*" || *which == names[index] || *which == (index + 1).to_string() {
-                        put(element, rest, key_place, node)?;
-                        found = true;
+                for which in which.split(',') {
+                    let mut found = false;
+                    for (index, element) in elements.iter_mut().enumerate() {
+                        if which == "*" || which == names[index] || which == (index + 1).to_string() {
+                            put(element, rest, key_place, node)?;
+                            found = true;
+                        }
+                    }
+                    if !found {
+                        let names = names.iter().map(String::as_str);
+                        let help = match nearest(which, names.clone()) {
+                            Some(name) => format!("did you mean {list}.{name}?"),
+                            None => format!("there is {}", alternatives(names.chain(["*"]))),
+                        };
+                        return Err(key_place.error(format!("this scenario has no {list} \"{which}\""), Some(help)));
                     }
                 }
-                if found {
-                    return Ok(());
-                }
-                let names = names.iter().map(String::as_str);
-                let help = match nearest(which, names.clone()) {
-                    Some(name) => format!("did you mean {list}.{name}?"),
-                    None => format!("there is {}", alternatives(names.chain(["*"]))),
-                };
-                Err(key_place.error(format!("this scenario has no {list} \"{which}\""), Some(help)))
+                Ok(())
             }
             [list, ..] if lists.contains(list) => {
                 let help = format!("for example {list}.*.{}", if *list == "link" { "rate" } else { "congestion" });

@@ -36,7 +36,8 @@
 //!
 //! `[[flow]]`: `from`, `to`, `protocol`, `name`, `congestion`, `profile`, `scheduler`, `count`, `paths` (absent: the
 //! shortest), `packet_size`, `receiver_window`, `amount`, `start` and `stop` (a time, or `["0s", "1s"]` for a random
-//! one); for UDP `rate` and `on_off = { on, off, times = "fixed" or "exponential" }`.
+//! one); for TCP itself `delayed_ack` (false, true or a time), `initial_window`, `ecn`, `timestamps`, `undo` ("never",
+//! "eifel", "dsack"), `min_rto`, `send_jitter`; for UDP `rate` and `on_off = { on, off, times = "fixed" or "exponential" }`.
 //!
 //! `[sweep]`: keys like `"link.a-r1.rate"`, `"flow.*.congestion"` or `seed`, each with a list of values.
 
@@ -46,6 +47,7 @@ mod read;
 mod reader;
 mod scenario;
 mod spec;
+mod tcp;
 mod tree;
 mod units;
 
@@ -54,6 +56,8 @@ use diagnostic::Diagnostic;
 pub use document::{Document, Point, ReadBase};
 pub use scenario::{Directed, Scenario};
 pub use spec::{Amount, CoDelSpec, FlowSpec, Limit, LinkSpec, Moment, NodeIndex, OnOff, Protocol, QueueSpec, RedSpec};
+
+pub use tcp::{TcpSpec, UndoSpec};
 
 /// Reads a file that is one scenario by itself.
 ///

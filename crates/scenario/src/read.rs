@@ -285,6 +285,7 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
             Some(stop)
         }
     };
+    let tcp = crate::tcp::tcp(&mut table, protocol, amount)?;
     let rate = table.optional("rate");
     let on_off_entry = table.optional("on_off");
     if protocol == Protocol::Udp && rate.is_none() {
@@ -315,6 +316,7 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
         stop,
         rate,
         on_off,
+        tcp,
     })
 }
 

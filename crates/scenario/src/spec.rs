@@ -3,6 +3,8 @@
 use clock::{Duration, Instant};
 use link::{Change, LossConfig};
 
+use crate::tcp::TcpSpec;
+
 /// A node by its position in [`Scenario::nodes`](crate::Scenario::nodes).
 pub type NodeIndex = usize;
 
@@ -164,6 +166,8 @@ pub struct FlowSpec {
     pub rate: Option<u64>,
     /// Pauses of a UDP source.
     pub on_off: Option<OnOff>,
+    /// Options of TCP itself.
+    pub tcp: TcpSpec,
 }
 
 impl FlowSpec {

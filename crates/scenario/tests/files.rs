@@ -302,6 +302,11 @@ fn keys_are_set_from_outside() {
     assert!(s.links.iter().all(|link| link.loss == LossConfig::None));
     assert_eq!(s.flows[0].congestion.as_deref(), Some("cubic"));
 
+    // Several at once, as the two links of one path.
+    document.set("flow.1,download.packet_size=700").unwrap();
+    assert_eq!(document.scenario().unwrap().flows[0].packet_size, Some(700));
+    assert!(document.set("link.a-r1,a-r7.rate=1Mbit/s").is_err());
+
     let error = document.set("link.a-r7.rate=1Mbit/s").unwrap_err();
     assert!(error.help().unwrap_or_default().contains("link.a-r1"), "{error}");
     document.set("link.a-r1.rate=fast").unwrap();

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Streams};
-use congestion::Rule;
+use congestion::{InitialWindow, Rule};
 use diagnostic::{Diagnostic, alternatives, nearest};
 use link::{LinkConfig, LossConfig, QueueConfig};
-use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, Scenario};
-use transport::{FlowConfig, Pauses, Recovery, TcpConfig, UdpConfig};
+use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
+use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig, UndoBy};
 
 use crate::plan::{Plan, PlannedFlow};
 
@@ -56,7 +56,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
         let traffic = match flow.protocol {
             Protocol::Tcp => {
                 let mut tcp = tcp(scenario, index, flow)?;
-                if ns2 && several {
+                if ns2 && several && flow.tcp.send_jitter.is_none() {
                     tcp.send_jitter = ns2_jitter(&forward, &plan, tcp.packet_size);
                 }
                 FlowConfig::Tcp(Arc::new(tcp))
@@ -137,12 +137,40 @@ fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, 
         // Its first threshold is the receiver's window.
         tcp.engine.initial_ssthresh = f64::from(tcp.receiver_window) * f64::from(tcp.mss());
     }
+    set_details(&mut tcp, &flow.tcp);
     tcp.data = match flow.amount {
         Some(Amount::Packets(amount)) => Some(amount.saturating_mul(u64::from(tcp.mss()))),
         Some(Amount::Bytes(amount)) => Some(amount),
         Some(Amount::Unlimited) | None => None,
     };
     Ok(tcp)
+}
+
+/// The keys that seldom differ from the profile's.
+fn set_details(tcp: &mut TcpConfig, spec: &TcpSpec) {
+    tcp.delayed_ack = spec.delayed_ack.unwrap_or(tcp.delayed_ack);
+    let packets = match spec.initial_window {
+        Some(Amount::Packets(packets)) => Some(packets),
+        Some(Amount::Bytes(bytes)) => Some(bytes / u64::from(tcp.mss())),
+        Some(Amount::Unlimited) | None => None,
+    };
+    if let Some(packets) = packets {
+        tcp.engine.initial_window = InitialWindow::Packets(u32::try_from(packets.max(1)).unwrap_or(u32::MAX));
+    }
+    tcp.ecn = spec.ecn.unwrap_or(tcp.ecn);
+    tcp.timestamps = spec.timestamps.unwrap_or(tcp.timestamps);
+    tcp.undo = match spec.undo {
+        None => tcp.undo,
+        Some(UndoSpec::Never) => UndoBy::Never,
+        Some(UndoSpec::Eifel) => UndoBy::Eifel,
+        Some(UndoSpec::Dsack) => UndoBy::DuplicateReports,
+    };
+    if let Some(min_rto) = spec.min_rto {
+        match &mut tcp.timer {
+            TimerConfig::Fine(config) | TimerConfig::Coarse(config) => config.min_rto = min_rto,
+        }
+    }
+    tcp.send_jitter = spec.send_jitter.unwrap_or(tcp.send_jitter);
 }
 
 /// The options of flow number `index`, a UDP source.

@@ -5,7 +5,7 @@ use link::LinkStatistics;
 use transport::Histogram;
 
 use crate::result::{Distribution, FlowResult, FlowSample, LinkResult, LinkSample, RunResult, Sample};
-use crate::simulation::{FlowSlot, LinkSlot, ReceiverSlot, SenderSlot, Simulation};
+use crate::simulation::{FlowSlot, LinkInfo, LinkSlot, ReceiverSlot, SenderSlot, Simulation};
 
 /// The result of a run that has ended.
 pub(crate) fn report(simulation: &mut Simulation) -> RunResult {
@@ -13,7 +13,12 @@ pub(crate) fn report(simulation: &mut Simulation) -> RunResult {
     for slot in &mut simulation.links {
         slot.link.observe(end);
     }
-    let links: Vec<LinkResult> = simulation.links.iter().map(|slot| link(slot, end - simulation.warm_up)).collect();
+    let links: Vec<LinkResult> = simulation
+        .links
+        .iter()
+        .zip(&simulation.link_infos)
+        .map(|(slot, info)| link(slot, info, end - simulation.warm_up))
+        .collect();
     let flows = simulation.flows.iter().zip(&simulation.senders).zip(&simulation.receivers);
     RunResult {
         seed: simulation.seed,
@@ -94,13 +99,13 @@ fn flow(slot: &FlowSlot, sender: &SenderSlot, receiver: &ReceiverSlot, end: Inst
     }
 }
 
-fn link(slot: &LinkSlot, time: Duration) -> LinkResult {
-    let (now, before) = (slot.link.statistics(), &slot.before);
+fn link(slot: &LinkSlot, info: &LinkInfo, time: Duration) -> LinkResult {
+    let (now, before) = (slot.link.statistics(), &info.before);
     let seconds = time.as_secs_f64();
     let lost = |statistics: &LinkStatistics| statistics.dropped_loss.packets + statistics.dropped_outage.packets;
     let refused = |statistics: &LinkStatistics| statistics.dropped_full.packets + statistics.dropped_early.packets;
     LinkResult {
-        name: slot.name.clone(),
+        name: info.name.clone(),
         utilisation: if seconds > 0.0 { (now.busy - before.busy).as_secs_f64() / seconds } else { 0.0 },
         offered: now.offered.packets - before.offered.packets,
         delivered: now.delivered.packets - before.delivered.packets,
@@ -108,7 +113,7 @@ fn link(slot: &LinkSlot, time: Duration) -> LinkResult {
         queue_drops: refused(now) - refused(before),
         link_losses: lost(now) - lost(before),
         marked: now.marked.packets - before.marked.packets,
-        queue: distribution(&slot.queue, 1.0),
+        queue: distribution(&info.queue, 1.0),
     }
 }
 

@@ -29,6 +29,7 @@ pub struct Simulation {
     pub(crate) warm_up: Instant,
     pub(crate) seed: u64,
     pub(crate) links: Vec<LinkSlot>,
+    pub(crate) link_infos: Vec<LinkInfo>,
     pub(crate) senders: Vec<SenderSlot>,
     pub(crate) receivers: Vec<ReceiverSlot>,
     pub(crate) flows: Vec<FlowSlot>,
@@ -44,12 +45,16 @@ pub struct Simulation {
 }
 
 pub(crate) struct LinkSlot {
-    pub(crate) name: String,
     pub(crate) link: Link<Packet>,
     /// The time of its pending event.
     armed: Instant,
     /// Whether packets can get lost inside.
     lossy: bool,
+}
+
+/// What is seldom needed of a link.
+pub(crate) struct LinkInfo {
+    pub(crate) name: String,
     pub(crate) queue: Histogram,
     /// Counters when the warm-up ended.
     pub(crate) before: LinkStatistics,
@@ -109,9 +114,11 @@ impl Simulation {
                 .keeping_discarded(),
             armed: Instant::FAR_FUTURE,
             lossy: loses_inside(&planned.config),
+        });
+        let link_infos = plan.links.iter().map(|planned| LinkInfo {
+            name: planned.name.clone(),
             queue: Histogram::default(),
             before: LinkStatistics::default(),
-            name: planned.name.clone(),
         });
         let end = Instant::ZERO + plan.duration;
         let mut simulation = Self {
@@ -120,6 +127,7 @@ impl Simulation {
             warm_up: Instant::ZERO + plan.warm_up,
             seed,
             links: links.collect(),
+            link_infos: link_infos.collect(),
             senders: Vec::with_capacity(plan.flows.len()),
             receivers: Vec::with_capacity(plan.flows.len()),
             flows: Vec::with_capacity(plan.flows.len()),
@@ -219,10 +227,7 @@ impl Simulation {
     /// Handles all events before `limit`.
     fn run_until<O: Observer>(&mut self, limit: Instant, observer: &mut O) {
         let timers = self.timers();
-        while let Some(Event { at, component }) = self.queue.peek() {
-            if at >= limit {
-                return;
-            }
+        while let Some(Event { at, component }) = self.queue.pop_before(limit) {
             self.now = at;
             self.events += 1;
             if component >= timers {
@@ -249,12 +254,9 @@ impl Simulation {
         match slot.link.next_event() {
             Some(next) => {
                 slot.armed = next;
-                self.queue.replace(Event { at: next, component });
+                self.queue.push(Event { at: next, component });
             }
-            None => {
-                slot.armed = Instant::FAR_FUTURE;
-                self.queue.pop();
-            }
+            None => slot.armed = Instant::FAR_FUTURE,
         }
         if slot.lossy {
             self.collect_lost(index, observer);
@@ -381,7 +383,6 @@ impl Simulation {
     #[cold]
     fn timer_event<O: Observer>(&mut self, timer: u32, observer: &mut O) {
         let (now, flow) = (self.now, timer / TIMERS);
-        self.queue.pop();
         let kind = timer % TIMERS;
         if kind == TIMER_OF_RECEIVER {
             let slot = &mut self.receivers[flow as usize];
@@ -425,15 +426,15 @@ impl Simulation {
                         sender.sender.restart_averages(now);
                     }
                 }
-                for slot in &mut self.links {
-                    slot.before = *slot.link.observe(now);
-                    slot.queue = Histogram::default();
+                for (slot, info) in self.links.iter_mut().zip(&mut self.link_infos) {
+                    info.before = *slot.link.observe(now);
+                    info.queue = Histogram::default();
                 }
             }
             Task::Queues => {
-                for slot in &mut self.links {
+                for (slot, info) in self.links.iter_mut().zip(&mut self.link_infos) {
                     slot.link.observe(now);
-                    slot.queue.record(u64::from(slot.link.waiting_packets()));
+                    info.queue.record(u64::from(slot.link.waiting_packets()));
                 }
                 if !observer.go_on(now) {
                     self.end = now;

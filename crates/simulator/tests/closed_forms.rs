@@ -1,0 +1,156 @@
+//! What can be worked out on paper.
+
+use clock::{Duration, Instant};
+use simulator::{Observer, RunOptions, RunResult, Simulation};
+use transport::Packet;
+
+fn scenario(text: &str) -> scenario::Scenario {
+    scenario::parse(text, "closed_form.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(text: &str, seed: u64) -> RunResult {
+    simulator::run(&scenario(text), seed, &RunOptions::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn assert_near(ours: f64, exact: f64, tolerance: f64) {
+    assert!((ours / exact - 1.0).abs() <= tolerance, "{ours} is not {exact}");
+}
+
+#[derive(Default)]
+struct Arrivals(Vec<Instant>);
+
+impl Observer for Arrivals {
+    fn delivered(&mut self, now: Instant, _link: u32, _packet: &Packet, _blocks: &[(u32, u32)]) {
+        self.0.push(now);
+    }
+}
+
+#[test]
+fn a_packet_of_1500_bytes_takes_12_ms_at_1_mbit_per_s() {
+    let text = r#"
+        name = "one packet"
+        duration = "1s"
+        [[link]]
+        from = "s"
+        to = "d"
+        rate = "1Mbit/s"
+        [[flow]]
+        from = "s"
+        to = "d"
+        protocol = "udp"
+        rate = "1Mbit/s"
+        packet_size = 1500
+        amount = "1p"
+    "#;
+    let plan = simulator::plan(&scenario(text), 1).unwrap();
+    let mut arrivals = Arrivals::default();
+    let result = Simulation::new(&plan, 1).run_observed(&RunOptions::default(), &mut arrivals);
+    assert_eq!(arrivals.0, [Instant::ZERO + Duration::from_millis(12)]);
+    assert_eq!((result.packets, result.flows[0].delivered, result.flows[0].completed), (1, 1, true));
+}
+
+/// W/RTT, with the round trip of a full packet there and an acknowledgment back.
+#[test]
+fn a_window_limited_flow_gets_w_per_round_trip() {
+    for (congestion, window) in [("newreno", 20), ("sack", 7), ("cubic", 20), ("reno", 3)] {
+        let result = run(
+            &format!(
+                r#"
+                name = "window"
+                duration = "61s"
+                warm_up = "1s"
+                [[link]]
+                between = ["s", "d"]
+                rate = "100Mbit/s"
+                delay = "25ms"
+                [[flow]]
+                from = "s"
+                to = "d"
+                protocol = "tcp"
+                profile = "ns2"
+                congestion = "{congestion}"
+                packet_size = 1250
+                receiver_window = "{window}p"
+                "#
+            ),
+            1,
+        );
+        let round_trip = 0.05 + 1250.0 * 8.0 / 1e8 + 40.0 * 8.0 / 1e8;
+        let exact = f64::from(window) * 1250.0 * 8.0 / round_trip / 1e6;
+        // The window that is under way when the measurement ends: at most one in 1200.
+        assert_near(result.flows[0].goodput_wire_mbps, exact, 1.0 / 1200.0);
+        assert_near(result.flows[0].rtt.mean, round_trip * 1e3, 1e-6);
+        assert_eq!(result.flows[0].retransmissions, 0);
+    }
+}
+
+/// A flow with enough window fills the link, and the queue holds what the path does not.
+#[test]
+fn a_standing_queue_is_the_window_less_what_the_path_holds() {
+    let result = run(
+        r#"
+        name = "queue"
+        duration = "21s"
+        warm_up = "1s"
+        [[link]]
+        between = ["s", "d"]
+        rate = "10Mbit/s"
+        delay = "20ms"
+        [[flow]]
+        from = "s"
+        to = "d"
+        protocol = "tcp"
+        profile = "ns2"
+        packet_size = 1250
+        receiver_window = "100p"
+        "#,
+        1,
+    );
+    let (link, flow) = (&result.links[0], &result.flows[0]);
+    assert_near(link.utilisation, 1.0, 1e-4);
+    assert_near(flow.goodput_wire_mbps, 10.0, 1e-3);
+    // 100 packets of 1 ms each are 100 ms: the round trip is full to the last packet.
+    assert_near(flow.rtt.mean, 100.0, 1e-3);
+    // 40 ms of them, less an acknowledgment's 0.032 ms, fly; one is being sent.
+    assert_near(link.queue.mean, 100.0 - 40.0 - 1.0, 0.02);
+}
+
+/// M. Mathis, J. Semke, J. Mahdavi, T. Ott, *The macroscopic behavior of the TCP congestion avoidance algorithm*, CCR
+/// 27(3), 1997: MSS/RTT · C/√p, with C = √(3/2) for an acknowledgment per packet. (Losses that are independent instead
+/// of periodic raise C to 1.31; the round trip of each recovery, and timeouts, take that back where losses are many.)
+#[test]
+fn random_loss_follows_the_square_root_law() {
+    for (loss, seconds) in [(0.0001, 4000.0), (0.001, 1500.0), (0.01, 600.0)] {
+        let result = run(
+            &format!(
+                r#"
+                name = "square root"
+                duration = "{seconds}s"
+                warm_up = "{}s"
+                [[link]]
+                from = "s"
+                to = "d"
+                rate = "1Gbit/s"
+                delay = "50ms"
+                loss = {loss}
+                [[link]]
+                from = "d"
+                to = "s"
+                delay = "50ms"
+                [[flow]]
+                from = "s"
+                to = "d"
+                protocol = "tcp"
+                congestion = "sack"
+                delayed_ack = false
+                packet_size = 1250
+                "#,
+                seconds / 20.0
+            ),
+            7,
+        );
+        let packets = result.flows[0].goodput_wire_mbps * 1e6 / 8.0 / 1250.0;
+        let c = packets * 0.1 * f64::sqrt(loss);
+        assert!((c / f64::sqrt(1.5) - 1.0).abs() < 0.1, "C is {c} at {loss}");
+    }
+}
