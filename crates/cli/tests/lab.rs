@@ -90,7 +90,9 @@ fn two_paths_carry_the_sum_and_wireshark_reads_all_of_it() {
     let updates = tshark(kept.path(), "path2.pcap", "hip.packet_type == 16", &["hip.packet_type"]).expect("tshark");
     assert!(updates.len() >= 3, "{updates:?}");
     for capture in ["path1.pcap", "path2.pcap"] {
-        let wrong = tshark(kept.path(), capture, "_ws.malformed || hip.checksum.status == 0", &["frame.number"]);
+        // Only HIP: half of a stream of random bytes may look like a malformed anything to what reads streams.
+        let wrong = "hip && (_ws.malformed || hip.checksum.status == 0)";
+        let wrong = tshark(kept.path(), capture, wrong, &["frame.number"]);
         assert_eq!(wrong, Some(Vec::new()), "malformed or with a wrong checksum");
         let dark = tshark(kept.path(), capture, "esp && !tcp && !icmpv6", &["frame.number"]);
         assert_eq!(dark, Some(Vec::new()), "ESP that the key log does not open");
