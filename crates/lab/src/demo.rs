@@ -80,6 +80,16 @@ fn passed(report: &Report) -> bool {
 impl fmt::Display for Demo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", table(&self.scenarios))?;
+        let late = self.scenarios.iter().map(|report| report.emulator_late_p99_us).max().unwrap_or(0);
+        writeln!(
+            f,
+            "(goodput in Mbit/s: the file's bytes over the time from its first to its last, the same way for one path and for all;"
+        )?;
+        writeln!(
+            f,
+            "the emulator handed 99 of 100 packets over within {:.2} ms of their instant, in the worst run)",
+            late as f64 / 1e3
+        )?;
         for (name, failure) in &self.failures {
             writeln!(f, "{name}: {failure}")?;
         }
