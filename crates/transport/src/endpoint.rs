@@ -6,6 +6,7 @@ use clock::{Duration, Instant, Rng};
 
 use crate::config::TcpConfig;
 use crate::histogram::Histogram;
+use crate::mhip::{MhipConfig, MhipReceiver, MhipSender, PathArrivals, PathStatus};
 use crate::packet::{BlockPool, Blocks, Packet};
 use crate::receiver::{ReceiverStatistics, TcpReceiver};
 use crate::sender::{SenderCounters, TcpSender};
@@ -18,6 +19,8 @@ pub enum FlowConfig {
     Tcp(Arc<TcpConfig>),
     /// A UDP source.
     Udp(UdpConfig),
+    /// A connection of multipath HIP.
+    Mhip(Arc<MhipConfig>),
 }
 
 impl FlowConfig {
@@ -26,6 +29,7 @@ impl FlowConfig {
         match self {
             Self::Tcp(config) => config.packet_size,
             Self::Udp(config) => config.packet_size,
+            Self::Mhip(config) => config.tcp.packet_size,
         }
     }
 
@@ -34,6 +38,7 @@ impl FlowConfig {
         match self {
             Self::Tcp(config) => config.mss(),
             Self::Udp(config) => config.packet_size.saturating_sub(config.header_size).max(1),
+            Self::Mhip(config) => config.tcp.mss(),
         }
     }
 
@@ -42,6 +47,7 @@ impl FlowConfig {
         match self {
             Self::Tcp(config) => config.data,
             Self::Udp(config) => config.data,
+            Self::Mhip(config) => config.tcp.data,
         }
     }
 }
@@ -57,6 +63,8 @@ pub enum Sender {
     Tcp(TcpSender),
     /// UDP.
     Udp(UdpSource),
+    /// Multipath HIP.
+    Mhip(Box<MhipSender>),
 }
 
 impl Sender {
@@ -65,6 +73,7 @@ impl Sender {
         match config {
             FlowConfig::Tcp(config) => Self::Tcp(TcpSender::new(Arc::clone(config), random)),
             FlowConfig::Udp(config) => Self::Udp(UdpSource::new(*config, random)),
+            FlowConfig::Mhip(config) => Self::Mhip(Box::new(MhipSender::new(config, random))),
         }
     }
 
@@ -73,6 +82,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.start(now),
             Self::Udp(source) => source.start(now),
+            Self::Mhip(sender) => sender.start(now),
         }
     }
 
@@ -81,6 +91,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.stop(),
             Self::Udp(source) => source.stop(),
+            Self::Mhip(sender) => sender.stop(),
         }
     }
 
@@ -90,6 +101,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.handle_input(now, packet, blocks.as_slice()),
             Self::Udp(_) => {}
+            Self::Mhip(sender) => sender.handle_input(now, packet, blocks),
         }
     }
 
@@ -98,6 +110,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.handle_timeout(now),
             Self::Udp(source) => source.handle_timeout(now),
+            Self::Mhip(sender) => sender.handle_timeout(now),
         }
     }
 
@@ -107,6 +120,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.poll_transmit(now),
             Self::Udp(source) => source.poll_transmit(now),
+            Self::Mhip(sender) => sender.poll_transmit(now),
         }
     }
 
@@ -116,6 +130,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => [sender.retransmission_deadline(), sender.send_deadline()],
             Self::Udp(source) => [Instant::FAR_FUTURE, source.send_deadline()],
+            Self::Mhip(sender) => sender.deadlines(),
         }
     }
 
@@ -125,6 +140,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.is_complete(),
             Self::Udp(source) => source.is_complete(),
+            Self::Mhip(sender) => sender.is_complete(),
         }
     }
 
@@ -133,6 +149,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => *sender.counters(),
             Self::Udp(source) => SenderCounters { sent: source.sent(), ..SenderCounters::default() },
+            Self::Mhip(sender) => *sender.counters(),
         }
     }
 
@@ -141,6 +158,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => Some(sender.rtt()),
             Self::Udp(_) => None,
+            Self::Mhip(sender) => Some(sender.rtt()),
         }
     }
 
@@ -149,13 +167,16 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.mean_cwnd(now),
             Self::Udp(_) => 0.0,
+            Self::Mhip(sender) => sender.mean_cwnd(now),
         }
     }
 
     /// Averages and distributions begin anew.
     pub fn restart_averages(&mut self, now: Instant) {
-        if let Self::Tcp(sender) = self {
-            sender.restart_averages(now);
+        match self {
+            Self::Tcp(sender) => sender.restart_averages(now),
+            Self::Udp(_) => {}
+            Self::Mhip(sender) => sender.restart_averages(now),
         }
     }
 
@@ -164,6 +185,15 @@ impl Sender {
         match self {
             Self::Tcp(sender) => (sender.cwnd(), sender.ssthresh(), sender.flight(), sender.srtt()),
             Self::Udp(_) => (0.0, 0.0, 0, Duration::ZERO),
+            Self::Mhip(sender) => sender.state(),
+        }
+    }
+
+    /// The paths of a protocol that knows of several; none of one that does not.
+    pub fn paths(&self) -> Vec<PathStatus> {
+        match self {
+            Self::Tcp(_) | Self::Udp(_) => Vec::new(),
+            Self::Mhip(sender) => sender.paths(),
         }
     }
 }
@@ -175,6 +205,8 @@ pub enum Receiver {
     Tcp(TcpReceiver),
     /// UDP.
     Udp(UdpSink),
+    /// Multipath HIP.
+    Mhip(Box<MhipReceiver>),
 }
 
 impl Receiver {
@@ -183,6 +215,7 @@ impl Receiver {
         match config {
             FlowConfig::Tcp(config) => Self::Tcp(TcpReceiver::new(config)),
             FlowConfig::Udp(_) => Self::Udp(UdpSink::default()),
+            FlowConfig::Mhip(config) => Self::Mhip(Box::new(MhipReceiver::new(config))),
         }
     }
 
@@ -192,6 +225,7 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) => receiver.handle_input(now, packet),
             Self::Udp(sink) => sink.handle_input(packet),
+            Self::Mhip(receiver) => receiver.handle_input(now, packet),
         }
     }
 
@@ -208,6 +242,7 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) => receiver.poll_transmit(pool),
             Self::Udp(_) => None,
+            Self::Mhip(receiver) => receiver.poll_transmit(pool),
         }
     }
 
@@ -216,7 +251,7 @@ impl Receiver {
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self {
             Self::Tcp(receiver) => receiver.poll_timeout(),
-            Self::Udp(_) => None,
+            Self::Udp(_) | Self::Mhip(_) => None,
         }
     }
 
@@ -225,6 +260,7 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) => receiver.delivered(),
             Self::Udp(sink) => sink.delivered(),
+            Self::Mhip(receiver) => receiver.delivered(),
         }
     }
 
@@ -233,6 +269,23 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) => receiver.statistics(),
             Self::Udp(sink) => sink.statistics(),
+            Self::Mhip(receiver) => receiver.statistics(),
+        }
+    }
+
+    /// What arrived on each path, of a protocol that knows of several.
+    pub fn paths(&self) -> &[PathArrivals] {
+        match self {
+            Self::Tcp(_) | Self::Udp(_) => &[],
+            Self::Mhip(receiver) => receiver.paths(),
+        }
+    }
+
+    /// The most packets that were held out of order at once, where that is counted.
+    pub fn most_held(&self) -> u64 {
+        match self {
+            Self::Tcp(_) | Self::Udp(_) => 0,
+            Self::Mhip(receiver) => receiver.most_held(),
         }
     }
 }

@@ -7,6 +7,7 @@
 mod config;
 mod endpoint;
 mod histogram;
+pub mod mhip;
 mod packet;
 mod receiver;
 mod selective;

@@ -25,6 +25,8 @@ pub struct Packet {
     pub bytes: u32,
     /// Kind and marks.
     pub flags: Flags,
+    /// Which of its flow's paths it travels on; an acknowledgment returns on that of the packet that it answers.
+    pub path: u8,
 }
 
 /// The bits of a packet.
@@ -46,6 +48,8 @@ impl Flags {
     pub const REDUCED: Self = Self(32);
     /// The packet that is acknowledged had arrived before (RFC 2883).
     pub const DUPLICATE: Self = Self(64);
+    /// The packet that is acknowledged was not kept: the receiver had no room for it.
+    pub const REFUSED: Self = Self(128);
 
     /// Whether all bits of `other` are set.
     #[inline]
@@ -79,12 +83,32 @@ pub fn expand(low: u32, near: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
     /// How many of `blocks` there are.
-    pub count: u8,
+    count: u8,
+    /// Whether `trigger` says anything.
+    smart: bool,
+    trigger: u32,
     /// The blocks, the most recent first.
-    pub blocks: [(u32, u32); recovery::MAX_BLOCKS],
+    blocks: [(u32, u32); recovery::MAX_BLOCKS],
 }
 
 impl Blocks {
+    /// The first `count` of `blocks`.
+    pub fn new(count: u8, blocks: [(u32, u32); recovery::MAX_BLOCKS]) -> Self {
+        Self { count, blocks, ..Self::default() }
+    }
+
+    /// With the packet that triggered the acknowledgment (S. Keshav and S. P. Morgan, *SMART retransmission:
+    /// performance with overload and random losses*, INFOCOM 1997).
+    #[must_use]
+    pub fn with_trigger(self, trigger: Option<u32>) -> Self {
+        Self { smart: trigger.is_some(), trigger: trigger.unwrap_or(0), ..self }
+    }
+
+    /// The packet that triggered the acknowledgment, if it says so.
+    pub fn trigger(&self) -> Option<u32> {
+        self.smart.then_some(self.trigger)
+    }
+
     /// Those there are.
     pub fn as_slice(&self) -> &[(u32, u32)] {
         self.blocks.get(..usize::from(self.count)).unwrap_or(&[])

@@ -146,7 +146,8 @@ impl TcpReceiver {
         let flags =
             Flags::ACK.with_if(Flags::ECHO, self.marked).with_if(Flags::DUPLICATE, std::mem::take(&mut self.duplicate));
         let next = self.reassembly.next();
-        Some(Packet { time: self.echo, flow: 0, hop: 0, position: next as u32, blocks, bytes: self.ack_size, flags })
+        let bytes = self.ack_size;
+        Some(Packet { time: self.echo, flow: 0, hop: 0, position: next as u32, blocks, bytes, flags, path: 0 })
     }
 
     fn blocks(&mut self, position: u64, pool: &mut BlockPool) -> u32 {
@@ -156,7 +157,7 @@ impl TcpReceiver {
             return NO_BLOCKS;
         }
         let blocks = full.map(|(left, right)| (left as u32, right as u32));
-        pool.put(Blocks { count: count as u8, blocks })
+        pool.put(Blocks::new(count as u8, blocks))
     }
 }
 
@@ -166,7 +167,7 @@ mod tests {
 
     fn data(position: u32, ms: u64) -> Packet {
         let time = Instant::ZERO + Duration::from_millis(ms);
-        Packet { time, flow: 0, hop: 0, position, blocks: NO_BLOCKS, bytes: 1500, flags: Flags::default() }
+        Packet { time, flow: 0, hop: 0, position, blocks: NO_BLOCKS, bytes: 1500, flags: Flags::default(), path: 0 }
     }
 
     fn at(ms: u64) -> Instant {

@@ -611,7 +611,7 @@ impl TcpSender {
             .with_if(Flags::RETRANSMISSION, again)
             .with_if(Flags::ECN_CAPABLE, config.ecn)
             .with_if(Flags::REDUCED, std::mem::take(&mut self.reduced));
-        Packet { time: now, flow: 0, hop: 0, position: position as u32, blocks: NO_BLOCKS, bytes, flags }
+        Packet { time: now, flow: 0, hop: 0, position: position as u32, blocks: NO_BLOCKS, bytes, flags, path: 0 }
     }
 
     /// The last packet carries what is left.

@@ -126,7 +126,8 @@ impl UdpSource {
             }
         }
         let flags = Flags::default();
-        Some(Packet { time: now, flow: 0, hop: 0, position, blocks: NO_BLOCKS, bytes: self.config.packet_size, flags })
+        let bytes = self.config.packet_size;
+        Some(Packet { time: now, flow: 0, hop: 0, position, blocks: NO_BLOCKS, bytes, flags, path: 0 })
     }
 
     fn begin(&mut self, now: Instant) {

@@ -1,0 +1,261 @@
+//! What is on its way: each packet's fate, and on each path the transmissions in the order in which they went out.
+//!
+//! A path keeps its packets in order. So when one of its transmissions is answered, those that went out before it on the
+//! same path, and were not, are missing, as soon as enough later ones are answered (M13, rule B).
+
+use std::collections::{BTreeSet, VecDeque};
+
+use clock::Instant;
+
+/// One transmission of a packet on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transmission {
+    pub(crate) position: u64,
+    pub(crate) sent: Instant,
+    /// When it was expected to arrive.
+    pub(crate) eta: Instant,
+    /// Its number among those of its path.
+    pub(crate) order: u64,
+}
+
+/// What is known of a packet that is not acknowledged with all before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    InFlight,
+    /// Acknowledged selectively.
+    Arrived,
+    /// Deemed lost, to be sent again.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    fate: Fate,
+    /// Of the latest transmission.
+    path: u8,
+    order: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Transit {
+    /// Not passed by a later one of the path.
+    line: VecDeque<Transmission>,
+    /// Passed by so many.
+    passed: Vec<(Transmission, u32)>,
+    next_order: u64,
+}
+
+/// All packets from the first unacknowledged one on.
+#[derive(Clone, Debug)]
+pub(crate) struct Outstanding {
+    una: u64,
+    records: VecDeque<Record>,
+    paths: Vec<Transit>,
+    lost: BTreeSet<u64>,
+}
+
+/// A packet newly acknowledged: where and as what number of its path it was sent last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acknowledged {
+    pub(crate) position: u64,
+    pub(crate) path: usize,
+    pub(crate) order: u64,
+}
+
+impl Outstanding {
+    pub(crate) fn new(paths: usize) -> Self {
+        Self { una: 0, records: VecDeque::new(), paths: vec![Transit::default(); paths.max(1)], lost: BTreeSet::new() }
+    }
+
+    /// The first packet that is not acknowledged.
+    #[inline]
+    pub(crate) fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// One beyond the last packet that was ever sent.
+    #[inline]
+    pub(crate) fn max(&self) -> u64 {
+        self.una + self.records.len() as u64
+    }
+
+    /// Transmissions under way on a path, as far as is known.
+    #[inline]
+    pub(crate) fn in_flight(&self, path: usize) -> u64 {
+        self.paths.get(path).map_or(0, |transit| (transit.line.len() + transit.passed.len()) as u64)
+    }
+
+    /// The number that the next transmission on a path gets.
+    pub(crate) fn next_order(&self, path: usize) -> u64 {
+        self.paths.get(path).map_or(0, |transit| transit.next_order)
+    }
+
+    /// The first packet deemed lost.
+    #[inline]
+    pub(crate) fn first_lost(&self) -> Option<u64> {
+        self.lost.first().copied()
+    }
+
+    /// Whether a packet is deemed lost and waits to be sent again.
+    pub(crate) fn is_lost(&self, position: u64) -> bool {
+        self.lost.contains(&position)
+    }
+
+    /// Where, and as what number of its path, a packet was sent last.
+    pub(crate) fn last_sent(&self, position: u64) -> Option<(usize, u64)> {
+        self.record(position).map(|record| (usize::from(record.path), record.order))
+    }
+
+    #[inline]
+    fn record(&self, position: u64) -> Option<&Record> {
+        self.records.get(usize::try_from(position.checked_sub(self.una)?).ok()?)
+    }
+
+    /// `position` departs on `path`: the next new packet, or one deemed lost.
+    pub(crate) fn send(&mut self, position: u64, path: usize, now: Instant, eta: Instant) {
+        let Some(transit) = self.paths.get_mut(path) else { return };
+        let order = transit.next_order;
+        transit.next_order += 1;
+        transit.line.push_back(Transmission { position, sent: now, eta, order });
+        let record = Record { fate: Fate::InFlight, path: path as u8, order };
+        match self.records.get_mut((position - self.una) as usize) {
+            Some(old) => {
+                *old = record;
+                self.lost.remove(&position);
+            }
+            None => self.records.push_back(record),
+        }
+    }
+
+    /// An acknowledgment came back on `path`, of a packet sent at `sent`, that is `position` if it says so and below
+    /// `below` else. Returns the transmission that it answers, if that was still under way.
+    pub(crate) fn answer(
+        &mut self,
+        path: usize,
+        sent: Instant,
+        position: Option<u64>,
+        below: u64,
+    ) -> Option<Transmission> {
+        let matches = |transmission: &Transmission| {
+            transmission.sent == sent
+                && position.map_or(transmission.position < below, |position| position == transmission.position)
+        };
+        let transit = self.paths.get_mut(path)?;
+        if let Some(index) = transit.passed.iter().position(|(transmission, _)| matches(transmission)) {
+            return Some(transit.passed.remove(index).0);
+        }
+        let first = transit.line.partition_point(|transmission| transmission.sent < sent);
+        let last = transit.line.partition_point(|transmission| transmission.sent <= sent);
+        let index = (first..last).find(|index| transit.line.get(*index).is_some_and(&matches))?;
+        let answered = transit.line.get(index).copied();
+        let (una, records) = (self.una, &self.records);
+        for skipped in transit.line.drain(..=index).filter(|skipped| Some(*skipped) != answered) {
+            if is_open(una, records, skipped.position) {
+                transit.passed.push((skipped, 0));
+            }
+        }
+        for (_, by) in &mut transit.passed {
+            *by += 1;
+        }
+        answered
+    }
+
+    /// Everything below `ack` is acknowledged; `newly` is told of what was not before.
+    pub(crate) fn advance(&mut self, ack: u64, newly: &mut Vec<Acknowledged>) {
+        while self.una < ack {
+            let Some(record) = self.records.pop_front() else { break };
+            if record.fate != Fate::Arrived {
+                let Record { path, order, .. } = record;
+                newly.push(Acknowledged { position: self.una, path: path.into(), order });
+            }
+            if record.fate == Fate::Lost {
+                self.lost.remove(&self.una);
+            }
+            self.una += 1;
+        }
+    }
+
+    /// The packets from `left` to before `right` have arrived.
+    pub(crate) fn sack(&mut self, left: u64, right: u64, newly: &mut Vec<Acknowledged>) {
+        for position in left.max(self.una)..right.min(self.max()) {
+            let Some(record) = self.records.get_mut((position - self.una) as usize) else { break };
+            if record.fate == Fate::Arrived {
+                continue;
+            }
+            if record.fate == Fate::Lost {
+                self.lost.remove(&position);
+            }
+            record.fate = Fate::Arrived;
+            newly.push(Acknowledged { position, path: record.path.into(), order: record.order });
+        }
+    }
+
+    /// After acknowledgments: what has arrived is not under way.
+    pub(crate) fn settle(&mut self) {
+        let (una, records) = (self.una, &self.records);
+        for transit in &mut self.paths {
+            while transit.line.front().is_some_and(|first| !is_open(una, records, first.position)) {
+                transit.line.pop_front();
+            }
+            if !transit.passed.is_empty() {
+                transit.passed.retain(|(transmission, _)| is_open(una, records, transmission.position));
+            }
+        }
+    }
+
+    /// A packet on `path` that was passed by `threshold` later ones, if any.
+    pub(crate) fn passed_by(&self, path: usize, threshold: u32) -> Option<Transmission> {
+        let transit = self.paths.get(path)?;
+        transit.passed.iter().find(|(_, by)| *by >= threshold).map(|(transmission, _)| *transmission)
+    }
+
+    /// The packet's latest transmission is deemed lost. False if it was not under way.
+    pub(crate) fn lose(&mut self, position: u64) -> bool {
+        let Some(index) = position.checked_sub(self.una) else { return false };
+        let Some(record) = self.records.get_mut(index as usize) else { return false };
+        if record.fate != Fate::InFlight {
+            return false;
+        }
+        record.fate = Fate::Lost;
+        self.lost.insert(position);
+        if let Some(transit) = self.paths.get_mut(usize::from(record.path)) {
+            transit.passed.retain(|(transmission, _)| transmission.order != record.order);
+            let at = transit.line.partition_point(|transmission| transmission.order < record.order);
+            if transit.line.get(at).is_some_and(|transmission| transmission.order == record.order) {
+                transit.line.remove(at);
+            }
+        }
+        true
+    }
+
+    /// A transmission that was passed is given up; of a packet that was not sent again since, that is its loss.
+    pub(crate) fn give_up(&mut self, path: usize, transmission: &Transmission) -> bool {
+        if self.last_sent(transmission.position) == Some((path, transmission.order)) {
+            return self.lose(transmission.position);
+        }
+        if let Some(transit) = self.paths.get_mut(path) {
+            transit.passed.retain(|(passed, _)| passed.order != transmission.order);
+        }
+        false
+    }
+
+    /// All that was sent last on `path`, and has not arrived, is deemed lost.
+    pub(crate) fn lose_path(&mut self, path: usize) {
+        if let Some(transit) = self.paths.get_mut(path) {
+            transit.line.clear();
+            transit.passed.clear();
+        }
+        for (position, record) in (self.una..).zip(&mut self.records) {
+            if usize::from(record.path) == path && record.fate == Fate::InFlight {
+                record.fate = Fate::Lost;
+                self.lost.insert(position);
+            }
+        }
+    }
+}
+
+/// Whether a packet is neither acknowledged with all before it nor selectively.
+#[inline]
+fn is_open(una: u64, records: &VecDeque<Record>, position: u64) -> bool {
+    position.checked_sub(una).and_then(|index| records.get(index as usize)).is_some_and(|r| r.fate != Fate::Arrived)
+}

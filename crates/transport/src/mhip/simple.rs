@@ -1,0 +1,221 @@
+//! Generation 1 (paper 1; paper 3 §III-B): a TCP New Reno, untouched, whose packets go out on the path where they are
+//! expected first. One marked packet a path and round trip tells whether the expectation is right; a path that is
+//! congested by that, or from which TCP misses a packet, is closed, and probed until it opens again.
+
+use std::collections::VecDeque;
+
+use clock::{Instant, Rng};
+use recovery::RttEstimator;
+
+use super::config::{MhipConfig, PathCounters, PathStatus, Since};
+use super::forecast::Forecast;
+use super::path_states::{Closing, Mark, PathState, PathStates};
+use crate::packet::{Blocks, Flags, Packet, expand};
+use crate::sender::TcpSender;
+
+/// The sender.
+#[derive(Clone, Debug)]
+pub(crate) struct SimpleSender {
+    pub(crate) tcp: TcpSender,
+    pub(crate) forecast: Forecast,
+    pub(crate) states: PathStates,
+    /// The first packet not acknowledged, and from it on the path of each packet that was sent.
+    una: u64,
+    assigned: VecDeque<u8>,
+    paths: Vec<OnPath>,
+    config: std::sync::Arc<MhipConfig>,
+    since: Since,
+}
+
+#[derive(Clone, Debug)]
+struct OnPath {
+    flight: u64,
+    rtt: RttEstimator,
+    counters: PathCounters,
+}
+
+impl SimpleSender {
+    pub(crate) fn new(config: &std::sync::Arc<MhipConfig>, random: Rng) -> Self {
+        let path = OnPath { flight: 0, rtt: RttEstimator::new(config.rtt()), counters: PathCounters::default() };
+        Self {
+            tcp: TcpSender::new(std::sync::Arc::new(config.tcp.clone()), random),
+            forecast: Forecast::new(&config.paths, config.tcp.packet_size),
+            states: PathStates::new(config.paths.len(), config.probe_interval),
+            una: 0,
+            assigned: VecDeque::new(),
+            paths: vec![path; config.paths.len().max(1)],
+            config: std::sync::Arc::clone(config),
+            since: Since(Instant::ZERO),
+        }
+    }
+
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.since = Since(now);
+        self.tcp.start(now);
+    }
+
+    pub(crate) fn handle_input(&mut self, now: Instant, packet: &Packet, blocks: &Blocks) {
+        self.account(now);
+        let ack = expand(packet.position, self.una);
+        let sent = self.assigned.len() as u64;
+        if let Some(path) = self.paths.get_mut(usize::from(packet.path))
+            && packet.time <= now
+        {
+            path.rtt.sample(now - packet.time);
+            self.forecast.sample(packet.path.into(), now - packet.time);
+        }
+        if ack > self.una && ack <= self.una + sent {
+            self.judge_marks(now, ack);
+            for path in self.assigned.drain(..(ack - self.una) as usize) {
+                if let Some(path) = self.paths.get_mut(usize::from(path)) {
+                    path.flight = path.flight.saturating_sub(1);
+                }
+            }
+            self.una = ack;
+            for (index, path) in self.paths.iter().enumerate() {
+                self.forecast.at_most(index, now, path.flight, self.config.tcp.packet_size);
+            }
+        }
+        let before = self.tcp.counters().reductions;
+        self.tcp.handle_input(now, packet, blocks.as_slice());
+        if self.tcp.counters().reductions > before
+            && let Some(path) = self.assigned.front().copied()
+        {
+            // Indicator 1: the duplicate acknowledgments of a packet that went this way.
+            self.congested(usize::from(path), now);
+        }
+    }
+
+    /// Indicator 2, for all marks that `ack` covers (paper 1, §IV-G).
+    fn judge_marks(&mut self, now: Instant, ack: u64) {
+        let regular = ack == self.una + 1;
+        for path in 0..self.paths.len() {
+            let Some(mark) = self.states.observed(path).filter(|mark| mark.position < ack) else { continue };
+            let probe = matches!(self.states.get(path), Some(PathState::Probing { .. }));
+            let Some(limit) = self.noticeable(path).filter(|_| regular || probe) else {
+                self.states.unmark(path); // Which path is congested, a cumulative one does not tell.
+                continue;
+            };
+            let excess = self.forecast.excess(path, mark.eta, now);
+            if excess > limit {
+                if self.congested(path, now) == Closing::Refused {
+                    self.forecast.correct(path, excess, self.config.gain);
+                }
+                continue;
+            }
+            self.forecast.correct(path, excess, self.config.gain);
+            self.states.unmark(path);
+            if self.states.reopen(path) {
+                self.forecast.restart(path, now);
+            }
+        }
+    }
+
+    /// The excess that tells of congestion, in seconds (M1).
+    fn noticeable(&self, path: usize) -> Option<f64> {
+        let marking = self.config.marking?;
+        let round_trip = self.forecast.round_trip(path).as_secs_f64();
+        let transmission = self.forecast.transmission(path, self.config.tcp.packet_size);
+        Some(noticeable(marking.part_of_round_trip, marking.transmissions, round_trip, transmission))
+    }
+
+    fn congested(&mut self, path: usize, now: Instant) -> Closing {
+        let Some(counters) = self.paths.get_mut(path).map(|path| &mut path.counters) else { return Closing::Already };
+        counters.reductions += 1;
+        if !self.config.closing {
+            self.states.unmark(path);
+            return Closing::Refused;
+        }
+        let closing = self.states.close(path, now);
+        counters.closings += u64::from(closing == Closing::Closed);
+        closing
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.account(now);
+        let before = self.tcp.counters().timeouts;
+        self.tcp.handle_timeout(now);
+        if self.tcp.counters().timeouts > before {
+            for path in 0..self.paths.len() {
+                if let Some(PathState::Probing { .. }) = self.states.get(path) {
+                    self.states.close(path, now);
+                }
+                self.states.unmark(path);
+            }
+        }
+    }
+
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+        let mut packet = self.tcp.poll_transmit(now)?;
+        let again = packet.flags.has(Flags::RETRANSMISSION);
+        let position = expand(packet.position, self.una);
+        let index = position.saturating_sub(self.una) as usize;
+        // A probe is never a duplicate (§IV-F).
+        let probed = if again || position == 0 { None } else { self.states.due(now) };
+        let open = |path| self.states.is_open(path);
+        let path = probed.or_else(|| self.forecast.choose(now, packet.bytes, open)).unwrap_or(0);
+        let eta = self.forecast.depart(path, now, packet.bytes);
+        if again {
+            self.sent_again(position, now);
+        } else {
+            let mark = Mark { position, sent: now, eta };
+            if probed.is_some() {
+                self.states.probe(path, mark);
+            } else if self.config.marking.is_some() && position > 0 {
+                self.states.mark(path, mark);
+            }
+        }
+        packet.path = path as u8;
+        match self.assigned.get_mut(index) {
+            Some(assigned) => {
+                let old = std::mem::replace(assigned, packet.path);
+                if let Some(old) = self.paths.get_mut(usize::from(old)) {
+                    old.flight = old.flight.saturating_sub(1);
+                }
+            }
+            None => self.assigned.push_back(packet.path),
+        }
+        if let Some(state) = self.paths.get_mut(path) {
+            state.flight += 1;
+            state.counters.sent += 1;
+            state.counters.retransmissions += u64::from(again);
+            state.counters.probes += u64::from(probed.is_some());
+        }
+        Some(packet)
+    }
+
+    /// What is sent again tells nothing any more; a probe has failed (M5).
+    fn sent_again(&mut self, position: u64, now: Instant) {
+        for path in 0..self.paths.len() {
+            if self.states.observed(path).is_some_and(|mark| mark.position == position) {
+                self.states.unmark(path);
+                if !self.states.is_open(path) {
+                    self.states.close(path, now);
+                }
+            }
+        }
+    }
+
+    fn account(&mut self, now: Instant) {
+        let step = self.since.step(now);
+        for path in &mut self.paths {
+            path.counters.cwnd_seconds += path.flight as f64 * step;
+        }
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = PathStatus> + '_ {
+        self.paths.iter().enumerate().map(|(index, path)| PathStatus {
+            cwnd: path.flight as f64,
+            ssthresh: 0.0,
+            flight: path.flight,
+            srtt: path.rtt.srtt().unwrap_or_default(),
+            open: self.states.is_open(index),
+            counters: path.counters,
+        })
+    }
+}
+
+/// What is a noticeable excess, in seconds: a part of the least round-trip time, and some transmissions (M1).
+pub(crate) fn noticeable(part: f64, transmissions: f64, round_trip: f64, transmission: f64) -> f64 {
+    (part * round_trip).max(transmissions * transmission)
+}
