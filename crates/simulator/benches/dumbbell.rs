@@ -1,9 +1,10 @@
 //! How fast: bottleneck packets per second of processor time, one thread, for a dumbbell of N New Reno flows with a fair
 //! share of 1 Mbit/s each, 30 ms, packets of 1250 bytes, a queue of 1.5 bandwidth-delay products, 60 s.
 //!
-//! `cargo bench -p simulator --bench dumbbell -- [N ...] [access] [seconds=60]`. With `access`, every flow has links of
+//! `cargo bench -p simulator --bench dumbbell -- [N ...] [access] [jitter] [seconds=60]`. With `access`, every flow has links of
 //! its own at both ends (1 ms, ten times the bottleneck), as in `benches/ns2_dumbbell.tcl`; without, all flows share
-//! the two ends, as one `[[flow]]` with `count = N` does. `benches/peers.sh` puts ns-2 beside it.
+//! the two ends, as one `[[flow]]` with `count = N` does. With `jitter`, senders wait
+//! up to 2 ms, as in the profile of ns-2. `benches/peers.sh` puts ns-2 beside it.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use link::{LinkConfig, QueueConfig};
 use simulator::{Plan, RunOptions, Simulation};
 use transport::{Recovery, TcpConfig};
 
-fn plan(flows: u32, access: bool, seconds: u64) -> Plan {
+fn plan(flows: u32, access: bool, jitter: bool, seconds: u64) -> Plan {
     let mut plan = Plan::new(Duration::from_secs(seconds));
     let rate = u64::from(flows) * 1_000_000;
     let delay = Duration::from_millis(30);
@@ -22,7 +23,8 @@ fn plan(flows: u32, access: bool, seconds: u64) -> Plan {
         LinkConfig { rate: Some(rate), delay, queue: QueueConfig::Packets(queue - 1), ..LinkConfig::default() };
     let there = plan.link("bottleneck", bottleneck);
     let back = plan.link("back", LinkConfig { rate: Some(rate), delay, ..LinkConfig::default() });
-    let config = Arc::new(TcpConfig::ns2(Recovery::NewReno));
+    let send_jitter = Duration::from_millis(if jitter { 2 } else { 0 });
+    let config = Arc::new(TcpConfig { send_jitter, ..TcpConfig::ns2(Recovery::NewReno) });
     let side = LinkConfig { rate: Some(10 * rate), delay: Duration::from_millis(1), ..LinkConfig::default() };
     for flow in 0..flows {
         let start = Instant::ZERO + Duration::from_secs_f64(f64::from(flow) / f64::from(flows));
@@ -53,13 +55,14 @@ fn memory() -> f64 {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut sizes: Vec<u32> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
-    let access = arguments.iter().any(|argument| argument == "access");
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let (access, jitter) = (has("access"), has("jitter"));
     let seconds = arguments.iter().find_map(|a| a.strip_prefix("seconds=")?.parse().ok()).unwrap_or(60);
     if sizes.is_empty() {
         sizes = vec![10, 100, 1_000, 10_000];
     }
     for flows in sizes {
-        let plan = plan(flows, access, seconds);
+        let plan = plan(flows, access, jitter, seconds);
         // Short runs are repeated; the fastest counts, as the least disturbed by the rest of the machine.
         let repeats = (20_000 / flows / seconds as u32).clamp(1, 20);
         let mut best = f64::INFINITY;
