@@ -81,10 +81,10 @@ impl WindowRule for Cubic {
         state.cwnd_prior = w;
         state.epoch = None;
         state.after_timeout = cause == Cause::Timeout;
-        Backoff { window: BETA * path.flight, floor: 2.0 * path.mss }
+        Backoff::to(BETA * path.flight, 2.0 * path.mss)
     }
 
-    fn limited(&mut self, path: usize, _group: Group<'_>) {
+    fn limited(&mut self, path: usize, _group: Group<'_>, _acked: f64) {
         // RFC 9438 §5.8: time in which the window was not used does not count.
         self.paths[path].epoch = None;
     }
@@ -104,17 +104,8 @@ mod tests {
     use clock::Duration;
 
     fn path(packets: f64) -> Path {
-        Path {
-            cwnd: packets,
-            ssthresh: packets,
-            mss: 1.0,
-            flight: packets,
-            srtt: Duration::from_millis(100),
-            base_rtt: Duration::from_millis(100),
-            top_rtt: Duration::from_millis(100),
-            in_recovery: false,
-            open: true,
-        }
+        let srtt = Duration::from_millis(100);
+        Path { flight: packets, srtt, base_rtt: srtt, top_rtt: srtt, ..Path::new(packets, packets, 1.0) }
     }
 
     /// The vectors cubic.1 and cubic.2 of `vectors/algorithms/vectors.json`, whose inner values the engine does not show.

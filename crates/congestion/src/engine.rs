@@ -1,9 +1,10 @@
 //! The engine: phases, recovery epochs, rounds, floors and undo, for every rule.
 
-use clock::{Duration, Instant};
+use clock::{Duration, Instant, Rng};
 use smallvec::SmallVec;
 
 use crate::group::{Group, Path};
+use crate::math::ceil;
 use crate::rule::{Cause, Round, WindowRule};
 
 /// How large the first window is.
@@ -15,6 +16,9 @@ pub enum InitialWindow {
     Rfc6928,
     /// So many packets.
     Packets(u32),
+    /// Of CMT-SCTP with coupled paths: the association has one first window, divided by so many paths, and every path
+    /// at least a packet.
+    Shared(u32),
 }
 
 impl InitialWindow {
@@ -24,6 +28,10 @@ impl InitialWindow {
             Self::Rfc3390 => (4.0 * mss).min((2.0 * mss).max(4380.0)),
             Self::Rfc6928 => (10.0 * mss).min((2.0 * mss).max(14600.0)),
             Self::Packets(packets) => f64::from(packets) * mss,
+            Self::Shared(paths) => {
+                let share = ceil(4.0 * mss / f64::from(paths.max(1)));
+                share.min((2.0 * mss).max(4380.0)).max(mss)
+            }
         }
     }
 }
@@ -94,6 +102,26 @@ pub struct Acked {
     pub srtt: Duration,
 }
 
+impl EngineConfig {
+    /// As SCTP has it (RFC 9260 §7.2.1): the first threshold is the peer's receive window, slow start includes it. For
+    /// the rules with windows in whole bytes: `reno-sp`, `reno-mp`, `rp1`, `rp2`, `lia-byte`. ALGORITHMS §13 A5.
+    pub fn sctp(initial_window: InitialWindow, receiver_window: u64) -> Self {
+        Self {
+            initial_window,
+            initial_ssthresh: receiver_window as f64,
+            slow_start_test: SlowStartTest::BelowOrEqual,
+            ..Self::default()
+        }
+    }
+
+    fn in_slow_start(&self, path: &Path) -> bool {
+        match self.slow_start_test {
+            SlowStartTest::Below => path.cwnd < path.ssthresh,
+            SlowStartTest::BelowOrEqual => path.cwnd <= path.ssthresh,
+        }
+    }
+}
+
 /// A sign of congestion on a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Congestion {
@@ -110,6 +138,8 @@ pub struct Congestion {
 pub enum Undo {
     /// Window and threshold as before, or larger if they have grown since (RFC 3708, Linux).
     Restore,
+    /// The same, if the reduction is not older than this; otherwise it stands for good (ADDR of mHIP).
+    RestoreWithin(Duration),
     /// RFC 4015 §3.2: threshold as before, window `flight + min(acked, IW)`.
     Eifel {
         /// Bytes outstanding now.
@@ -136,12 +166,28 @@ struct Phase {
     /// The round ends when something from here on is acknowledged.
     round_end: u64,
     round: Round,
-    /// Window and threshold before the last reduction, for undo: (cwnd, ssthresh, pipe_prev of RFC 4015).
-    before: Option<(f64, f64, f64)>,
+    before: Option<Before>,
+    blocked_until: Instant,
 }
 
-const NO_SAMPLES: Round =
-    Round { min_rtt: Duration::MAX, max_rtt: Duration::ZERO, sum_rtt: Duration::ZERO, samples: 0 };
+/// What the last reduction took away, for undo.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    cwnd: f64,
+    ssthresh: f64,
+    /// `pipe_prev` of RFC 4015 §3.2.
+    pipe: f64,
+    at: Instant,
+}
+
+const NO_SAMPLES: Round = Round {
+    min_rtt: Duration::MAX,
+    max_rtt: Duration::ZERO,
+    sum_rtt: Duration::ZERO,
+    samples: 0,
+    slow_start: false,
+    full: false,
+};
 
 impl<R: WindowRule> Controller<R> {
     /// A controller without paths.
@@ -152,18 +198,15 @@ impl<R: WindowRule> Controller<R> {
     /// Adds a path for packets of at most `mss` bytes (at least 1) and returns its index.
     pub fn add_path(&mut self, mss: u32) -> usize {
         let mss = f64::from(mss.max(1));
-        self.paths.push(Path {
-            cwnd: self.config.initial_window.bytes(mss).max(mss),
-            ssthresh: self.config.initial_ssthresh,
-            mss,
-            flight: 0.0,
-            srtt: Duration::ZERO,
-            base_rtt: Duration::MAX,
-            top_rtt: Duration::ZERO,
-            in_recovery: false,
-            open: true,
+        let cwnd = self.config.initial_window.bytes(mss).max(mss);
+        self.paths.push(Path::new(cwnd, self.config.initial_ssthresh, mss));
+        self.phases.push(Phase {
+            recover: 0,
+            round_end: 0,
+            round: NO_SAMPLES,
+            before: None,
+            blocked_until: Instant::ZERO,
         });
-        self.phases.push(Phase { recover: 0, round_end: 0, round: NO_SAMPLES, before: None });
         let index = self.paths.len() - 1;
         self.rule.path_added(index);
         index
@@ -172,6 +215,44 @@ impl<R: WindowRule> Controller<R> {
     /// Closes a path or opens it again. A closed path is left out of coupled sums.
     pub fn set_open(&mut self, path: usize, open: bool) {
         self.paths[path].open = open;
+    }
+
+    /// Gives rules that draw their random stream.
+    pub fn seed(&mut self, rng: Rng) {
+        self.rule.seed(rng);
+    }
+
+    /// The route behind `path` changed: its round-trip times are void, its window stands.
+    pub fn path_changed(&mut self, path: usize) {
+        let state = &mut self.paths[path];
+        (state.srtt, state.base_rtt, state.top_rtt) = (Duration::ZERO, Duration::MAX, Duration::ZERO);
+        self.phases[path].round = NO_SAMPLES;
+        self.rule.path_changed(path);
+    }
+
+    /// Tells the retransmission timeout of `path`, which rules read that block a path; 1 s until then.
+    pub fn set_rto(&mut self, path: usize, rto: Duration) {
+        self.paths[path].rto = rto;
+    }
+
+    /// Until then no new data may go out on `path`; retransmissions may. [`Instant::ZERO`] for never.
+    pub fn blocked_until(&self, path: usize) -> Instant {
+        self.phases[path].blocked_until
+    }
+
+    /// The window of the association in bytes: the sum over its open paths (the upper level of mHIP).
+    pub fn association_window(&self) -> f64 {
+        self.paths.iter().filter(|path| path.open).map(|path| path.cwnd).sum()
+    }
+
+    /// The slow-start threshold of the association in bytes: the sum over its open paths.
+    pub fn association_ssthresh(&self) -> f64 {
+        self.paths.iter().filter(|path| path.open).map(|path| path.ssthresh).sum()
+    }
+
+    /// The paths as rules see them.
+    pub fn group(&self, now: Instant) -> Group<'_> {
+        Group { paths: &self.paths, now }
     }
 
     /// The paths, for status and traces.
@@ -214,61 +295,22 @@ impl<R: WindowRule> Controller<R> {
     /// Data were acknowledged on `path`.
     #[inline]
     pub fn on_ack(&mut self, path: usize, acked: &Acked, now: Instant) {
-        let (state, phase) = (&mut self.paths[path], &mut self.phases[path]);
-        state.flight = acked.flight as f64;
-        if let Some(rtt) = acked.rtt {
-            state.srtt = acked.srtt;
-            state.base_rtt = state.base_rtt.min(rtt);
-            state.top_rtt = state.top_rtt.max(rtt);
-            phase.round.min_rtt = phase.round.min_rtt.min(rtt);
-            phase.round.max_rtt = phase.round.max_rtt.max(rtt);
-            phase.round.sum_rtt += rtt;
-            phase.round.samples += 1;
-        }
-        // ALGORITHMS §1 rule 2: no growth before all that was outstanding at the reduction is acknowledged. The
-        // acknowledgment that ends recovery opens nothing either.
-        if state.in_recovery {
-            if acked.upto >= phase.recover {
-                state.in_recovery = false;
-                phase.round_end = acked.next;
-                phase.round = NO_SAMPLES;
-            }
-            return;
-        }
-        if acked.upto > phase.round_end {
-            let round = std::mem::replace(&mut phase.round, NO_SAMPLES);
-            phase.round_end = acked.next;
-            let decision = self.rule.on_round(path, Group { paths: &self.paths, now }, &round);
-            let state = &mut self.paths[path];
-            if let Some(ssthresh) = decision.ssthresh {
-                state.ssthresh = ssthresh;
-            }
-            if let Some(cwnd) = decision.cwnd
-                && (cwnd < state.cwnd || is_limited_by_window(state, &self.config))
-            {
-                state.cwnd = cwnd.max(state.mss);
-            }
-        }
-        let state = &self.paths[path];
-        if !is_limited_by_window(state, &self.config) {
-            self.rule.limited(path, Group { paths: &self.paths, now });
-            return;
-        }
-        let slow_start = match self.config.slow_start_test {
-            SlowStartTest::Below => state.cwnd < state.ssthresh,
-            SlowStartTest::BelowOrEqual => state.cwnd <= state.ssthresh,
-        };
-        let bytes = acked.bytes as f64;
-        let group = Group { paths: &self.paths, now };
-        let more = if slow_start {
-            // RFC 3465 §2.2.
-            let bytes = bytes.min(self.config.byte_counting_limit * state.mss);
-            self.rule.slow_start(path, group, bytes)
-        } else {
-            self.rule.increase(path, group, bytes)
-        };
+        self.measure(path, acked);
+        let more = self.growth(path, acked, now);
         let state = &mut self.paths[path];
         state.cwnd = (state.cwnd + more).max(state.mss);
+    }
+
+    /// One acknowledgment told of data on several paths: all grow by what the windows were before it.
+    pub fn on_acks(&mut self, acked: &[(usize, Acked)], now: Instant) {
+        for (path, acked) in acked {
+            self.measure(*path, acked);
+        }
+        let more: SmallVec<[f64; 4]> = acked.iter().map(|(path, acked)| self.growth(*path, acked, now)).collect();
+        for ((path, _), more) in acked.iter().zip(more) {
+            let state = &mut self.paths[*path];
+            state.cwnd = (state.cwnd + more).max(state.mss);
+        }
     }
 
     /// A sign of congestion on `path`. Returns whether the window was reduced: a second sign in one window of data is
@@ -283,7 +325,8 @@ impl<R: WindowRule> Controller<R> {
         // Repeated timeouts keep the first token: what an undo restores is the state before the episode.
         if !(timeout && phase.before.is_some() && state.cwnd <= state.mss) {
             // RFC 4015 §3.2: pipe_prev is taken before the cut.
-            phase.before = Some((state.cwnd, state.ssthresh, event.flight.max(state.ssthresh)));
+            let pipe = event.flight.max(state.ssthresh);
+            phase.before = Some(Before { cwnd: state.cwnd, ssthresh: state.ssthresh, pipe, at: now });
         }
         phase.recover = event.next;
         phase.round_end = event.next;
@@ -305,6 +348,9 @@ impl<R: WindowRule> Controller<R> {
             state.cwnd = state.mss; // RFC 5681 §3.1: the loss window.
         }
         state.in_recovery = !timeout;
+        if !backoff.block.is_zero() {
+            self.phases[path].blocked_until = now + backoff.block;
+        }
         true
     }
 
@@ -316,21 +362,23 @@ impl<R: WindowRule> Controller<R> {
     /// The last reduction of `path` was an error. Returns whether there was one to take back.
     pub fn on_spurious(&mut self, path: usize, undo: Undo, now: Instant) -> bool {
         let (state, phase) = (&mut self.paths[path], &mut self.phases[path]);
-        let Some((cwnd, ssthresh, pipe_prev)) = phase.before.take() else {
+        let Some(before) = phase.before.take() else {
             return false;
         };
         match undo {
-            Undo::Restore => {
-                state.cwnd = state.cwnd.max(cwnd);
-                state.ssthresh = state.ssthresh.max(ssthresh);
+            Undo::RestoreWithin(limit) if now.saturating_since(before.at) > limit => return false,
+            Undo::Restore | Undo::RestoreWithin(_) => {
+                state.cwnd = state.cwnd.max(before.cwnd);
+                state.ssthresh = state.ssthresh.max(before.ssthresh);
             }
             Undo::Eifel { flight, acked } => {
                 let iw = self.config.initial_window.bytes(state.mss);
                 state.cwnd = (flight as f64 + (acked as f64).min(iw)).max(state.mss);
-                state.ssthresh = pipe_prev;
+                state.ssthresh = before.pipe;
             }
         }
         state.in_recovery = false;
+        phase.blocked_until = Instant::ZERO;
         self.rule.undone(path, Group { paths: &self.paths, now });
         true
     }
@@ -339,7 +387,72 @@ impl<R: WindowRule> Controller<R> {
     pub fn on_idle(&mut self, path: usize, now: Instant) {
         let state = &mut self.paths[path];
         state.cwnd = state.cwnd.min(self.config.initial_window.bytes(state.mss)).max(state.mss);
-        self.rule.limited(path, Group { paths: &self.paths, now });
+        state.flight = 0.0;
+        self.rule.limited(path, Group { paths: &self.paths, now }, 0.0);
+    }
+
+    /// Notes what an acknowledgment says of the path.
+    #[inline]
+    fn measure(&mut self, path: usize, acked: &Acked) {
+        let (state, round) = (&mut self.paths[path], &mut self.phases[path].round);
+        state.flight = acked.flight as f64;
+        if let Some(rtt) = acked.rtt {
+            state.srtt = acked.srtt;
+            state.base_rtt = state.base_rtt.min(rtt);
+            state.top_rtt = state.top_rtt.max(rtt);
+            round.min_rtt = round.min_rtt.min(rtt);
+            round.max_rtt = round.max_rtt.max(rtt);
+            round.sum_rtt += rtt;
+            round.samples += 1;
+        }
+    }
+
+    /// What the window of `path` gains by an acknowledgment, in bytes; ends recoveries and rounds.
+    #[inline]
+    fn growth(&mut self, path: usize, acked: &Acked, now: Instant) -> f64 {
+        if self.rule.acknowledged(path, Group { paths: &self.paths, now }, acked) {
+            let event = Congestion { cause: Cause::Delay, flight: acked.flight as f64, next: acked.next };
+            self.on_congestion(path, &event, now);
+        }
+        // ALGORITHMS §1 rule 2: no growth before all that was outstanding at the reduction is acknowledged. The
+        // acknowledgment that ends recovery opens nothing either.
+        let (state, phase) = (&mut self.paths[path], &mut self.phases[path]);
+        if state.in_recovery {
+            if acked.upto >= phase.recover {
+                state.in_recovery = false;
+                phase.round_end = acked.next;
+                phase.round = NO_SAMPLES;
+            }
+            return 0.0;
+        }
+        if acked.upto > phase.round_end {
+            let slow_start = self.config.in_slow_start(state);
+            let full = is_limited_by_window(state, &self.config);
+            let round = Round { slow_start, full, ..std::mem::replace(&mut phase.round, NO_SAMPLES) };
+            phase.round_end = acked.next;
+            let decision = self.rule.on_round(path, Group { paths: &self.paths, now }, &round);
+            let state = &mut self.paths[path];
+            if let Some(ssthresh) = decision.ssthresh {
+                state.ssthresh = ssthresh;
+            }
+            if let Some(cwnd) = decision.cwnd
+                && (cwnd < state.cwnd || full)
+            {
+                state.cwnd = cwnd.max(state.mss);
+            }
+        }
+        let state = &self.paths[path];
+        let bytes = acked.bytes as f64;
+        let group = Group { paths: &self.paths, now };
+        if !is_limited_by_window(state, &self.config) {
+            self.rule.limited(path, group, bytes);
+            0.0
+        } else if self.config.in_slow_start(state) {
+            // RFC 3465 §2.2.
+            self.rule.slow_start(path, group, bytes.min(self.config.byte_counting_limit * state.mss))
+        } else {
+            self.rule.increase(path, group, bytes)
+        }
     }
 }
 

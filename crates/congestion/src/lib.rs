@@ -10,19 +10,54 @@
 //!
 //! A new rule is a file, and a line in `registry.rs`.
 
+mod balia;
+mod cdg;
+mod compound;
+mod coupled;
 mod cubic;
+pub mod daimd;
 mod engine;
+mod ewtcp;
 mod group;
+mod hd;
+pub mod lia;
+mod lia_byte;
 mod math;
+pub mod mhip;
 mod new_reno;
+mod olia;
+mod partial_bytes;
 mod registry;
+mod reno_sp;
+mod rp1;
+mod rp2;
 mod rule;
+mod semicoupled;
+mod tunable;
 mod vegas;
+mod wvegas;
 
+pub use balia::Balia;
+pub use cdg::Cdg;
+pub use compound::Compound;
+pub use coupled::Coupled;
 pub use cubic::Cubic;
+pub use daimd::{Daimd, DaimdConfig};
 pub use engine::{Acked, Congestion, Controller, EngineConfig, InitialWindow, SlowStartTest, Undo, WindowRounding};
-pub use group::{Group, Path};
+pub use ewtcp::Ewtcp;
+pub use group::{Group, Path, Usable};
+pub use hd::Hd;
+pub use lia::Lia;
+pub use lia_byte::LiaByte;
+pub use mhip::{Growth, Mhip};
 pub use new_reno::NewReno;
+pub use olia::{Olia, Ranking};
 pub use registry::{Rule, UnknownRule};
+pub use reno_sp::RenoSp;
+pub use rp1::Rp1;
+pub use rp2::Rp2;
 pub use rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
+pub use semicoupled::Semicoupled;
+pub use tunable::BadTunable;
 pub use vegas::{Divisor, Vegas};
+pub use wvegas::Wvegas;

@@ -9,14 +9,12 @@ pub struct NewReno;
 
 impl WindowRule for NewReno {
     fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
-        // RFC 5681 §3.1 equation (3), without its rounding to whole bytes.
-        let path = group.path(path);
-        acked * path.mss / path.cwnd
+        group.path(path).reno(acked)
     }
 
     fn decrease(&mut self, path: usize, group: Group<'_>, _cause: Cause) -> Backoff {
         // RFC 5681 §3.1 equation (4): half of what was outstanding, not of the window.
         let path = group.path(path);
-        Backoff { window: path.flight / 2.0, floor: 2.0 * path.mss }
+        Backoff::to(path.flight / 2.0, 2.0 * path.mss)
     }
 }

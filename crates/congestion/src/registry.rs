@@ -1,19 +1,23 @@
-//! The names of the rules. A new rule is its file, and a line in the list below.
+//! The names of the rules. A new rule is its file, and a line in the list at the end.
 
 use std::str::FromStr;
 
+use clock::Rng;
+
+use crate::engine::Acked;
 use crate::group::Group;
 use crate::rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
-use crate::{Cubic, NewReno, Vegas};
+use crate::tunable::BadTunable;
+use crate::*;
 
-/// One line a rule: its name in scenario files, its variant and type.
+/// One line a rule: its name in scenario files, its variant and type, and what it is.
 macro_rules! registry {
-    ($($name:literal => $rule:ident, $about:literal;)*) => {
+    ($($name:literal => $rule:ident($type:ty), $about:literal;)*) => {
         /// Any rule. An enumeration rather than a trait object: the choice costs a predictable jump, and rules stay
         /// plain values inside their controllers.
         #[derive(Clone, Debug)]
         pub enum Rule {
-            $(#[doc = $about] $rule($rule),)*
+            $(#[doc = $about] $rule($type),)*
         }
 
         impl Rule {
@@ -24,15 +28,16 @@ macro_rules! registry {
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$rule(_) => $name,)* }
             }
-        }
 
-        impl FromStr for Rule {
-            type Err = UnknownRule;
+            /// What the rule is, in a line.
+            pub fn about(&self) -> &'static str {
+                match self { $(Self::$rule(_) => $about,)* }
+            }
 
-            fn from_str(name: &str) -> Result<Self, UnknownRule> {
+            fn by_name(name: &str) -> Option<Self> {
                 match name {
-                    $($name => Ok(Self::$rule($rule::default())),)*
-                    _ => Err(UnknownRule { name: name.to_owned() }),
+                    $($name => Some(Self::$rule(<$type>::default())),)*
+                    _ => None,
                 }
             }
         }
@@ -40,6 +45,18 @@ macro_rules! registry {
         impl WindowRule for Rule {
             fn path_added(&mut self, path: usize) {
                 match self { $(Self::$rule(rule) => rule.path_added(path),)* }
+            }
+            fn path_changed(&mut self, path: usize) {
+                match self { $(Self::$rule(rule) => rule.path_changed(path),)* }
+            }
+            fn seed(&mut self, rng: Rng) {
+                match self { $(Self::$rule(rule) => rule.seed(rng),)* }
+            }
+            fn tune(&mut self, name: &str, value: &str) -> Result<(), BadTunable> {
+                match self { $(Self::$rule(rule) => rule.tune(name, value),)* }
+            }
+            fn acknowledged(&mut self, path: usize, group: Group<'_>, acked: &Acked) -> bool {
+                match self { $(Self::$rule(rule) => rule.acknowledged(path, group, acked),)* }
             }
             fn slow_start(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
                 match self { $(Self::$rule(rule) => rule.slow_start(path, group, acked),)* }
@@ -53,8 +70,8 @@ macro_rules! registry {
             fn on_round(&mut self, path: usize, group: Group<'_>, round: &Round) -> RoundDecision {
                 match self { $(Self::$rule(rule) => rule.on_round(path, group, round),)* }
             }
-            fn limited(&mut self, path: usize, group: Group<'_>) {
-                match self { $(Self::$rule(rule) => rule.limited(path, group),)* }
+            fn limited(&mut self, path: usize, group: Group<'_>, acked: f64) {
+                match self { $(Self::$rule(rule) => rule.limited(path, group, acked),)* }
             }
             fn undone(&mut self, path: usize, group: Group<'_>) {
                 match self { $(Self::$rule(rule) => rule.undone(path, group),)* }
@@ -63,16 +80,67 @@ macro_rules! registry {
     };
 }
 
-registry! {
-    "newreno" => NewReno, "RFC 5681: one packet more a round trip, half after a loss.";
-    "cubic" => Cubic, "RFC 9438: a cubic function of time.";
-    "vegas" => Vegas, "Brakmo and Peterson 1995: by the round-trip time.";
+impl FromStr for Rule {
+    type Err = UnknownRule;
+
+    /// A name, and tunables after a colon if wanted: `cubic`, `daimd:high=0.9,low=0.3`.
+    fn from_str(text: &str) -> Result<Self, UnknownRule> {
+        let (name, tunables) = text.split_once(':').unwrap_or((text, ""));
+        let mut rule = Self::by_name(name).ok_or_else(|| UnknownRule::Name { name: name.to_owned() })?;
+        for tunable in tunables.split(',').filter(|tunable| !tunable.is_empty()) {
+            let (key, value) = tunable.split_once('=').unwrap_or((tunable, ""));
+            rule.tune(key.trim(), value.trim()).map_err(|source| UnknownRule::Tunable {
+                rule: rule.name(),
+                tunable: tunable.to_owned(),
+                source,
+            })?;
+        }
+        Ok(rule)
+    }
 }
 
-/// A name that no rule has.
+/// A name that no rule has, or a tunable that the rule has not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no congestion control is called {name:?}; there are {}", Rule::NAMES.join(", "))]
-pub struct UnknownRule {
-    /// The name asked for.
-    pub name: String,
+pub enum UnknownRule {
+    /// The name.
+    #[error("no congestion control is called {name:?}; there are {}", Rule::NAMES.join(", "))]
+    Name {
+        /// The name asked for.
+        name: String,
+    },
+    /// The tunable.
+    #[error("the congestion control {rule:?} cannot be set to {tunable:?}: {source}")]
+    Tunable {
+        /// The rule's name.
+        rule: &'static str,
+        /// What was asked for.
+        tunable: String,
+        /// Why not.
+        source: BadTunable,
+    },
+}
+
+registry! {
+    "newreno" => NewReno(NewReno), "RFC 5681: one packet more a round trip, half after a loss; uncoupled on several paths.";
+    "cubic" => Cubic(Cubic), "RFC 9438: a cubic function of time.";
+    "vegas" => Vegas(Vegas), "Brakmo and Peterson 1995: by the round-trip time.";
+    "reno-sp" => RenoSp(RenoSp), "Reno as SCTP has it, RFC 9260.";
+    "reno-mp" => RenoMp(RenoSp), "Reno of SCTP on each path, uncoupled.";
+    "rp1" => Rp1(Rp1), "Resource pooling by thresholds (RP-MP-v1).";
+    "rp2" => Rp2(Rp2), "Resource pooling by bandwidths (RP-MP-v2).";
+    "lia-byte" => LiaByte(LiaByte), "LIA in whole bytes with coupled slow start, as for CMT-SCTP.";
+    "lia" => Lia(Lia), "RFC 6356: linked increases.";
+    "olia" => Olia(Olia), "Khalili and others 2013: opportunistic linked increases.";
+    "balia" => Balia(Balia), "Peng and others 2016: balanced linked adaptation.";
+    "wvegas" => Wvegas(Wvegas), "Cao and others 2012: Vegas, weighted over the paths.";
+    "daimd" => Daimd(Daimd<Lia>), "LIA with early reductions by delay.";
+    "daimd-olia" => DaimdOlia(Daimd<Olia>), "OLIA with early reductions by delay.";
+    "daimd-balia" => DaimdBalia(Daimd<Balia>), "BALIA with early reductions by delay.";
+    "mhip" => Mhip(Mhip), "The two-level control of multipath HIP.";
+    "cdg" => Cdg(Cdg), "Hayes and Armitage 2011: by the gradient of the delay.";
+    "hd" => Hd(Hd), "Budzisz and others 2009: delay-based AIMD.";
+    "compound" => Compound(Compound), "Tan and others 2006: Reno and a second window by delay.";
+    "ewtcp" => Ewtcp(Ewtcp), "Each of n paths grows by 1/√n packets a round.";
+    "coupled" => Coupled(Coupled), "All windows are one Reno: a point of reference.";
+    "semicoupled" => Semicoupled(Semicoupled), "Windows grow as one Reno, each is halved alone.";
 }

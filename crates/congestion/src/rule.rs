@@ -1,8 +1,10 @@
 //! The arithmetic of one algorithm.
 
-use clock::Duration;
+use clock::{Duration, Rng};
 
+use crate::engine::Acked;
 use crate::group::Group;
+use crate::tunable::BadTunable;
 
 /// Why a window shrinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +13,8 @@ pub enum Cause {
     Loss,
     /// An explicit congestion mark (RFC 3168).
     Ecn,
+    /// The rule itself asked for it because of delays ([`WindowRule::acknowledged`]); nothing is retransmitted.
+    Delay,
     /// The retransmission timer ran out. The engine takes the threshold from the rule and the window to one packet.
     Timeout,
 }
@@ -22,6 +26,15 @@ pub struct Backoff {
     pub window: f64,
     /// The least threshold in bytes.
     pub floor: f64,
+    /// For so long no new data may go out on the path; zero for most rules.
+    pub block: Duration,
+}
+
+impl Backoff {
+    /// A reduction to `window` bytes that blocks nothing.
+    pub fn to(window: f64, floor: f64) -> Self {
+        Self { window, floor, block: Duration::ZERO }
+    }
 }
 
 /// What one round-trip time brought. A round ends at the first acknowledgment of a packet that was sent after the
@@ -36,6 +49,17 @@ pub struct Round {
     pub sum_rtt: Duration,
     /// How many samples there were.
     pub samples: u32,
+    /// True if the path is in slow start at its end.
+    pub slow_start: bool,
+    /// True if the window, not the sender, is the limit at its end; otherwise no window larger than it is will be taken.
+    pub full: bool,
+}
+
+impl Round {
+    /// The mean of the samples in seconds, if there were any.
+    pub fn mean_rtt(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.sum_rtt.as_secs_f64() / f64::from(self.samples))
+    }
 }
 
 /// What a rule makes of a round: `None` leaves a value as it is. In bytes.
@@ -52,6 +76,26 @@ pub struct RoundDecision {
 pub trait WindowRule {
     /// A path was added; it is the last of the group. Rules with state per path grow it here.
     fn path_added(&mut self, _path: usize) {}
+
+    /// The route behind a path changed: what was measured on it is void.
+    fn path_changed(&mut self, _path: usize) {}
+
+    /// The random stream of rules that draw; they start with a fixed one.
+    fn seed(&mut self, _rng: Rng) {}
+
+    /// Sets the tunable `name`, in the units that the rule's documentation gives.
+    ///
+    /// # Errors
+    /// There is no such tunable, or the value is not one of its.
+    fn tune(&mut self, _name: &str, _value: &str) -> Result<(), BadTunable> {
+        Err(BadTunable::Unknown { known: &[] })
+    }
+
+    /// Something was acknowledged, in whatever phase; before anything else is done with it. True asks for a reduction
+    /// with [`Cause::Delay`], which the engine grants once a window of data, as for a loss.
+    fn acknowledged(&mut self, _path: usize, _group: Group<'_>, _acked: &Acked) -> bool {
+        false
+    }
 
     /// Bytes to add to the window in slow start when `acked` bytes were acknowledged. `acked` is already limited as
     /// RFC 3465 has it.
@@ -70,8 +114,9 @@ pub trait WindowRule {
         RoundDecision::default()
     }
 
-    /// The sender, not the window, was the limit: rules that grow with time start anew here.
-    fn limited(&mut self, _path: usize, _group: Group<'_>) {}
+    /// `acked` bytes were acknowledged, but the sender, not the window, was the limit, so nothing grows: rules that grow
+    /// with time start anew here.
+    fn limited(&mut self, _path: usize, _group: Group<'_>, _acked: f64) {}
 
     /// The last reduction is undone.
     fn undone(&mut self, _path: usize, _group: Group<'_>) {}

@@ -3,6 +3,7 @@
 
 use crate::group::Group;
 use crate::rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
+use crate::tunable::{BadTunable, word};
 
 /// Fewest and most packets to keep in the queue, and the most of slow start.
 const ALPHA: f64 = 2.0;
@@ -37,27 +38,34 @@ impl Vegas {
 }
 
 impl WindowRule for Vegas {
+    fn tune(&mut self, name: &str, value: &str) -> Result<(), BadTunable> {
+        if name != "divisor" {
+            return Err(BadTunable::Unknown { known: &["divisor"] });
+        }
+        self.divisor = word(value, &[("rtt", Divisor::Rtt), ("base", Divisor::BaseRtt)], "rtt or base")?;
+        Ok(())
+    }
+
     fn increase(&mut self, _path: usize, _group: Group<'_>, _acked: f64) -> f64 {
         0.0 // Once a round, in `on_round`.
     }
 
     fn decrease(&mut self, path: usize, group: Group<'_>, _cause: Cause) -> Backoff {
         let path = group.path(path);
-        Backoff { window: path.flight / 2.0, floor: FLOOR * path.mss }
+        Backoff::to(path.flight / 2.0, FLOOR * path.mss)
     }
 
     fn on_round(&mut self, path: usize, group: Group<'_>, round: &Round) -> RoundDecision {
         let path = group.path(path);
-        let slow_start = path.cwnd < path.ssthresh;
         if round.samples < 3 {
             // Too few samples to tell a queue from noise: Reno's packet per round.
-            let cwnd = (!slow_start).then_some(path.cwnd + path.mss);
+            let cwnd = (!round.slow_start).then_some(path.cwnd + path.mss);
             return RoundDecision { cwnd, ssthresh: None };
         }
         let (base, rtt) = (path.base_rtt.as_secs_f64(), round.min_rtt.as_secs_f64());
         let w = path.packets();
         let diff = self.queued(w, base, rtt);
-        if slow_start {
+        if round.slow_start {
             if diff <= GAMMA {
                 return RoundDecision::default();
             }

@@ -1,0 +1,20 @@
+//! The semi-coupled control: D. Wischik and others, NSDI 2011, §2.3. All windows grow as one Reno, `w_r += 1 / Σw`, and each
+//! falls as a Reno, `w_r −= w_r / 2`. ALGORITHMS §4.9.
+
+use crate::coupled;
+use crate::group::Group;
+use crate::rule::{Backoff, Cause, WindowRule};
+
+/// The semi-coupled control.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Semicoupled;
+
+impl WindowRule for Semicoupled {
+    fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
+        coupled::increase(path, group, acked)
+    }
+
+    fn decrease(&mut self, path: usize, group: Group<'_>, _cause: Cause) -> Backoff {
+        Backoff::to(group.path(path).flight / 2.0, group.floor(path))
+    }
+}
