@@ -98,9 +98,17 @@ impl Campaign {
         for assignment in assignments {
             document.set(assignment)?;
         }
+        Self::of_points(text, document.points()?, seeds)
+    }
+
+    /// A campaign over `points` that need not be the product of a sweep; points with the same values are one. `text` is
+    /// what they come from, to be kept beside the results.
+    ///
+    /// # Errors
+    /// Anything in any point that makes no sense.
+    pub fn of_points(text: &str, points: Vec<scenario::Point>, seeds: Seeds) -> Result<Self, CampaignError> {
         let mut campaign =
             Self { name: String::new(), text: text.to_owned(), points: Vec::new(), scenarios: Vec::new() };
-        let points = document.points()?;
         let count = seeds.count.map_or(1, |count| u64::from(count.get()));
         let runs = (points.len() as u64).saturating_mul(count);
         if runs > MOST_RUNS {
@@ -255,6 +263,7 @@ fn ends(scenario: &Scenario, plan: &Plan) -> Vec<FlowEnds> {
     let ends = specs.zip(&plan.flows).map(|(spec, planned)| {
         let (mss, window) = match &planned.traffic {
             FlowConfig::Tcp(tcp) => (Some(tcp.mss()), u64::from(tcp.receiver_window) * u64::from(tcp.mss())),
+            FlowConfig::Mhip(mhip) => (Some(mhip.tcp.mss()), u64::from(mhip.tcp.receiver_window) * u64::from(mhip.tcp.mss())),
             FlowConfig::Udp(_) => (None, 0),
         };
         FlowEnds { from: spec.from as u32, to: spec.to as u32, mss, window }

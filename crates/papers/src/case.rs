@@ -1,0 +1,97 @@
+//! Cases: what is simulated. An experiment evaluates one or several of them; several experiments share a case.
+
+use scenario::{Document, Point};
+
+use crate::PapersError;
+use crate::experiments::random;
+
+/// One campaign.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// Its name, also the directory of its results.
+    pub id: &'static str,
+    /// Name and text of the scenario file.
+    file: (&'static str, &'static str),
+}
+
+macro_rules! cases {
+    ($($id:literal,)*) => {
+        &[$(Case {
+            id: $id,
+            file: (concat!($id, ".toml"), include_str!(concat!("../../../scenarios/papers/", $id, ".toml"))),
+        }),*]
+    };
+}
+
+/// Every scenario file of `scenarios/papers`, part of the program so that it runs anywhere.
+const FILES: &[Case] = cases![
+    "beyond-addr",
+    "beyond-cubic",
+    "beyond-cubic-buffer",
+    "beyond-cubic-shared",
+    "beyond-cubic-steady",
+    "beyond-dupthresh",
+    "beyond-growth",
+    "cross-network",
+    "cross-traffic",
+    "cross-traffic-avoided",
+    "one-network",
+    "one-path",
+    "one-path-mhip",
+    "random-1",
+    "random-2",
+    "random-3",
+    "random-network",
+    "receive-buffer",
+    "reference",
+    "shared-bottleneck",
+    "shared-network",
+    "simple",
+    "six-connections",
+    "steady-state",
+    "steady-state-tcp",
+    "three-network",
+    "three-paths",
+    "two-level",
+    "two-network",
+    "two-paths",
+    "udp-interval",
+];
+
+/// The case called `id`.
+///
+/// # Errors
+/// None, unless an experiment names a case that does not exist.
+pub fn case(id: &str) -> Result<Case, PapersError> {
+    FILES
+        .iter()
+        .find(|case| case.id == id)
+        .copied()
+        .ok_or_else(|| PapersError::Asset(format!("no case is called {id}")))
+}
+
+impl Case {
+    /// The text of its scenario file.
+    pub fn text(&self) -> &'static str {
+        self.file.1
+    }
+
+    /// Whether its file is a pattern, from which networks are drawn by [`random`].
+    pub fn is_random(&self) -> bool {
+        self.id.starts_with("random-")
+    }
+
+    /// The scenarios of its sweep, or the random ones.
+    ///
+    /// # Errors
+    /// Anything in the scenario file that makes no sense.
+    pub fn points(&self) -> Result<Vec<Point>, PapersError> {
+        let document = Document::load(self.text(), self.file.0, &mut |base, _| {
+            let found = FILES.iter().find(|case| case.file.0 == base);
+            found
+                .map(|case| (base.to_owned(), case.text().to_owned()))
+                .ok_or_else(|| "there is no such file".to_owned())
+        })?;
+        if self.is_random() { random::points(&document) } else { Ok(document.points()?) }
+    }
+}

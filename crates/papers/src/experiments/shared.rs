@@ -1,0 +1,133 @@
+//! Papers [2] and [3]: several paths that meet in one bottleneck, and several connections of mHIP.
+
+use super::{rates, shown};
+use crate::estimate::Measured;
+use crate::experiment::Experiment;
+use crate::figure::{Figure, Style};
+use crate::results::{PointView, Results};
+use crate::row::Evaluation;
+
+pub(super) const ALL: &[Experiment] = &[
+    Experiment {
+        id: "mhip-fairness/shared-bottleneck",
+        title: "A shared bottleneck",
+        setup: "Three paths of one connection and a New Reno meet in one link; all have the same round-trip time. 20 \
+                combinations of rate, delay and queue, each with three ways of growth of the windows.",
+        cases: &["shared-bottleneck"],
+        evaluate: shared,
+        figures: shared_figures,
+    },
+    Experiment {
+        id: "mhip-friendliness/six-connections",
+        title: "Six connections",
+        setup: "Six connections of mHIP over three common paths of 8, 4 and 4 Mbit/s.",
+        cases: &["six-connections"],
+        evaluate: six,
+        figures: six_figures,
+    },
+];
+
+/// The growth for which the claim is made: see the notes of the experiment.
+const ARGUED: &str = "coupled";
+const GROWTHS: [&str; 3] = ["per_path", "coupled", "lia"];
+const ACCEPT: [f64; 2] = [0.90, 1.08];
+
+/// The throughput of the bundle over that of the TCP beside it.
+pub(super) fn bundle(point: &PointView<'_>) -> Option<Measured> {
+    Measured::ratio(&point.flow("mhip", |flow| flow.throughput_mbps), &point.flow("tcp", |flow| flow.throughput_mbps))
+}
+
+fn factors(results: &Results, growth: &str) -> Vec<Measured> {
+    let points = results.points("shared-bottleneck").filter(|point| point.value("growth") == Some(growth));
+    points.filter_map(|point| bundle(&point)).collect()
+}
+
+fn shared(results: &Results, out: &mut Evaluation) {
+    let argued = factors(results, ARGUED);
+    out.quantity("friendliness factor of the bundle, over many path characteristics", Measured::spread(&argued));
+    for growth in GROWTHS {
+        let factors = factors(results, growth);
+        let inside = factors.iter().filter(|factor| factor.accepted(ACCEPT)).count();
+        out.further(format!("the same with growth \"{growth}\""), "1", None, Measured::spread(&factors));
+        out.further(
+            format!("path characteristics of {} with FF in 0.90 to 1.08, growth \"{growth}\"", factors.len()),
+            "settings",
+            None,
+            Measured::of(&[inside as f64]).filter(|_| !factors.is_empty()),
+        );
+    }
+    let spread = Measured::spread(&argued);
+    let detail = format!("FF of the bundle {}", shown(spread));
+    out.relation(
+        "the bundle of three takes the share of one TCP, not of three",
+        spread.map(|spread| (spread.mean - 1.0).abs() < (spread.mean - 3.0).abs()),
+        detail,
+    );
+}
+
+fn shared_figures(results: &Results) -> Vec<Figure> {
+    let mut figure = Figure::new(
+        "Friendliness of the bundle",
+        "One point for each of 20 path characteristics, in the order of the sweep.",
+        "path characteristics",
+        "friendliness factor of the bundle",
+    );
+    for growth in GROWTHS {
+        let points: Vec<_> =
+            factors(results, growth).into_iter().enumerate().map(|(i, f)| ((i + 1) as f64, f)).collect();
+        figure = figure.measured(growth, &points);
+    }
+    let one = Figure::new("One run", "Fig. 10: bins of 0.1 s.", "time, s", "Mbit/s");
+    let point = results.points("shared-bottleneck").find(|point| point.value("growth") == Some(ARGUED));
+    vec![figure, rates(one, point)]
+}
+
+fn six(results: &Results, out: &mut Evaluation) {
+    let Some(point) = results.point("six-connections") else {
+        out.quantity("friendliness factor of each connection against the mean of the others", None);
+        return;
+    };
+    let each: Vec<Vec<f64>> = point.runs().iter().map(factors_of_run).collect();
+    let of = |choose: fn(f64, f64) -> f64| {
+        let ends: Vec<f64> = each.iter().filter_map(|factors| factors.iter().copied().reduce(choose)).collect();
+        Measured::of(&ends).map(|ends| ends.mean)
+    };
+    let mean = Measured::of(&each.concat());
+    let spread = mean.zip(of(f64::min).zip(of(f64::max))).map(|(mean, (low, high))| Measured {
+        low,
+        high,
+        seeds: point.runs().len(),
+        spread: true,
+        ..mean
+    });
+    out.quantity("friendliness factor of each connection against the mean of the others", spread);
+    out.notes
+        .push("The ends of the spread are the least and the greatest of the six, averaged over the runs.".to_owned());
+}
+
+/// Each flow's throughput over the mean of the others.
+fn factors_of_run(run: &simulator::RunResult) -> Vec<f64> {
+    let rates: Vec<f64> = run.flows.iter().map(|flow| flow.throughput_mbps).collect();
+    let total: f64 = rates.iter().sum();
+    rates.iter().map(|rate| rate / ((total - rate) / (rates.len() as f64 - 1.0))).collect()
+}
+
+fn six_figures(results: &Results) -> Vec<Figure> {
+    let figure = Figure::new("Six connections", "Fig. 8: one run, bins of 0.1 s.", "time, s", "Mbit/s");
+    let mut sorted = Figure::new(
+        "Factors of all runs",
+        "The factor of each connection against the mean of the others, sorted within its run.",
+        "place within the run",
+        "friendliness factor",
+    );
+    if let Some(point) = results.point("six-connections") {
+        let mut points = Vec::new();
+        for run in point.runs() {
+            let mut factors = factors_of_run(run);
+            factors.sort_by(f64::total_cmp);
+            points.extend(factors.into_iter().enumerate().map(|(i, factor)| ((i + 1) as f64, factor)));
+        }
+        sorted = sorted.with("runs", Style::Points, points);
+    }
+    vec![rates(figure, results.point("six-connections")), sorted]
+}

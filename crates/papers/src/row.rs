@@ -1,0 +1,193 @@
+//! Rows: published beside measured, with a verdict; as a table and as JSON.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::estimate::Measured;
+use crate::experiment::Experiment;
+use crate::published::{Printed, Published, Quantity};
+use crate::results::Results;
+
+/// One line of the result. Serialises to an element of `sinnet papers run --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The experiment.
+    pub id: String,
+    /// The quantity, or the relation.
+    pub quantity: String,
+    /// Unit of all numbers of the row.
+    pub unit: String,
+    /// As printed in the paper; `None` for a relation and for what no paper shows.
+    pub published: Option<Printed>,
+    /// Reproduced means: in this range.
+    pub accept: Option<[f64; 2]>,
+    /// Mean over the runs; `None` where nothing was measured.
+    pub mean: Option<f64>,
+    /// Lower end of the 95 % interval, or the least of a spread.
+    pub low: Option<f64>,
+    /// Upper end of the 95 % interval, or the greatest of a spread.
+    pub high: Option<f64>,
+    /// Independent runs.
+    pub seeds: usize,
+    /// The verdict: reproduced, or the relation holds; `None` where there is nothing to hold it against.
+    pub ok: Option<bool>,
+    /// True for a relation.
+    pub relation: bool,
+    /// The numbers behind a relation, or why there is no mean.
+    pub detail: String,
+}
+
+/// What an experiment computed from the results.
+#[derive(Debug, Default)]
+pub struct Evaluation {
+    quantities: Vec<(String, String, Option<[f64; 2]>, Option<Measured>)>,
+    relations: Vec<(String, Option<bool>, String)>,
+    /// What the reader should know beside the numbers, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl Evaluation {
+    /// A quantity by its name in `published.toml`.
+    pub fn quantity(&mut self, name: impl Into<String>, measured: Option<Measured>) {
+        self.further(name, "", None, measured);
+    }
+
+    /// A quantity that no paper prints, with its unit and, where somebody demands one, its range.
+    pub fn further(
+        &mut self,
+        name: impl Into<String>,
+        unit: &str,
+        accept: Option<[f64; 2]>,
+        measured: Option<Measured>,
+    ) {
+        self.quantities.push((name.into(), unit.to_owned(), accept, measured));
+    }
+
+    /// A relation, whether it holds (`None`: not measured), and the numbers that show it.
+    pub fn relation(&mut self, text: impl Into<String>, holds: Option<bool>, detail: impl Into<String>) {
+        self.relations.push((text.into(), holds, detail.into()));
+    }
+}
+
+/// The rows of one experiment: every printed quantity, measured or not, then further ones, then relations.
+pub fn evaluate(experiment: &Experiment, published: Option<&Published>, results: &Results) -> (Vec<Row>, Vec<String>) {
+    let mut evaluation = Evaluation::default();
+    (experiment.evaluate)(results, &mut evaluation);
+    let mut rows = Vec::new();
+    let printed = published.map_or(&[][..], |published| &published.quantities);
+    for quantity in printed {
+        let measured = evaluation.quantities.iter().find(|(name, ..)| *name == quantity.name);
+        rows.push(printed_row(experiment.id, quantity, measured.and_then(|(.., measured)| *measured)));
+    }
+    for (name, unit, accept, measured) in &evaluation.quantities {
+        if printed.iter().all(|quantity| quantity.name != *name) {
+            let row = row(experiment.id, name, if unit.is_empty() { "Mbit/s" } else { unit });
+            rows.push(with(row, *accept, *measured));
+        }
+    }
+    for (text, holds, detail) in &evaluation.relations {
+        let row = row(experiment.id, text, "");
+        rows.push(Row { ok: Some(holds.unwrap_or(false)), relation: true, detail: detail.clone(), ..row });
+    }
+    (rows, evaluation.notes)
+}
+
+fn row(id: &str, quantity: &str, unit: &str) -> Row {
+    Row {
+        id: id.to_owned(),
+        quantity: quantity.to_owned(),
+        unit: unit.to_owned(),
+        published: None,
+        accept: None,
+        mean: None,
+        low: None,
+        high: None,
+        seeds: 0,
+        ok: None,
+        relation: false,
+        detail: String::new(),
+    }
+}
+
+fn printed_row(id: &str, quantity: &Quantity, measured: Option<Measured>) -> Row {
+    let row = Row { published: Some(quantity.value.clone()), ..row(id, &quantity.name, &quantity.unit) };
+    with(row, quantity.accept, measured)
+}
+
+fn with(row: Row, accept: Option<[f64; 2]>, measured: Option<Measured>) -> Row {
+    let Some(measured) = measured else {
+        // Not measured is not reproduced.
+        return Row { accept, ok: accept.map(|_| false), detail: "not measured".to_owned(), ..row };
+    };
+    Row {
+        accept,
+        mean: Some(measured.mean),
+        low: Some(measured.low),
+        high: Some(measured.high),
+        seeds: measured.seeds,
+        ok: accept.map(|accept| measured.accepted(accept)),
+        detail: if measured.spread { "spread: least and greatest of all settings".to_owned() } else { String::new() },
+        ..row
+    }
+}
+
+/// Rows for people: an experiment's under its name, the verdict first.
+pub fn table(rows: &[Row]) -> String {
+    let mut text = String::new();
+    let mut last = "";
+    for row in rows {
+        if row.id != last {
+            let _ = write!(text, "{}{}\n", if last.is_empty() { "" } else { "\n" }, row.id);
+            if !row.relation {
+                let _ = writeln!(
+                    text,
+                    "  {:4} {:64} {:>12} {:>22} {:>15}  {:>5}",
+                    "", "quantity", "published", "measured, 95 %", "accepted", "seeds"
+                );
+            }
+            last = &row.id;
+        }
+        let verdict = match row.ok {
+            Some(true) => "ok",
+            Some(false) => "RED",
+            None => "",
+        };
+        if row.relation {
+            let _ = writeln!(text, "  {verdict:4} {}", row.quantity);
+            if !row.detail.is_empty() {
+                let _ = writeln!(text, "       {}", row.detail);
+            }
+            continue;
+        }
+        let measured = match (row.mean, row.low, row.high) {
+            (Some(mean), Some(low), Some(high)) => format!("{} [{}, {}]", short(mean), short(low), short(high)),
+            _ => "not measured".to_owned(),
+        };
+        let published = row.published.as_ref().map_or_else(String::new, ToString::to_string);
+        let accept = row.accept.map_or_else(String::new, |[low, high]| format!("{low} to {high}"));
+        let unit = if row.unit == "1" { String::new() } else { format!(", {}", row.unit) };
+        let quantity = format!("{}{unit}", row.quantity);
+        let _ =
+            writeln!(text, "  {verdict:4} {quantity:64} {published:>12} {measured:>22} {accept:>15}  {:>5}", row.seeds);
+    }
+    let judged = rows.iter().filter(|row| !row.relation && row.ok.is_some()).count();
+    let inside = rows.iter().filter(|row| !row.relation && row.ok == Some(true)).count();
+    let relations = rows.iter().filter(|row| row.relation).count();
+    let hold = rows.iter().filter(|row| row.relation && row.ok == Some(true)).count();
+    let _ = write!(
+        text,
+        "\n{inside} of {judged} quantities are inside the accepted range; {hold} of {relations} relations hold."
+    );
+    text
+}
+
+/// A number with three or four digits that matter.
+pub(crate) fn short(value: f64) -> String {
+    let digits = match value.abs() {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
