@@ -240,7 +240,7 @@ impl TcpSender {
                 let first = ack > self.una && std::mem::take(&mut episode.fresh);
                 let mss = u64::from(self.config.mss());
                 (first && packet.time < episode.since)
-                    .then_some(Undo::Eifel { flight: (self.max - ack) * mss, acked: (ack - self.una) * mss })
+                    .then(|| Undo::Eifel { flight: (self.max - ack) * mss, acked: (ack - self.una) * mss })
             }
             // RFC 3708 §2: every retransmission was a duplicate.
             UndoBy::DuplicateReports => {
