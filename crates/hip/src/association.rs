@@ -108,6 +108,8 @@ pub(crate) struct I2Sent {
     pub(crate) host_id: HostId,
     pub(crate) esp_index: u16,
     pub(crate) spi_in: Spi,
+    /// Both hosts want feedback.
+    pub(crate) feedback: bool,
     /// Where the R1 says that the Responder is, too.
     pub(crate) locators: Vec<std::net::IpAddr>,
     pub(crate) retry: Retry,

@@ -38,6 +38,8 @@ pub struct HostConfig {
     pub max_update_tries: u32,
     /// How long a path that could not be opened is left alone at first; then twice as long each time, up to 64 times.
     pub path_retry: Duration,
+    /// Offer feedback about the paths to peers that are Sinnet too ([`crate::feedback`]).
+    pub feedback: bool,
 }
 
 impl HostConfig {
@@ -60,6 +62,7 @@ impl Default for HostConfig {
             max_tries: 20,
             max_update_tries: 4,
             path_retry: Duration::from_secs(2),
+            feedback: true,
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum Event {
     Established {
         /// The peer.
         peer: Hit,
+        /// Both hosts want feedback about the paths ([`crate::feedback`]).
+        feedback: bool,
     },
     /// A path has its pair of security associations. Packets may arrive from now on; packets may be sent once it is
     /// verified.

@@ -11,6 +11,7 @@ use crate::config::HostConfig;
 use crate::dh::{EphemeralSecret, Group};
 use crate::esp::{EspKeys, EspSuite, InboundSa, OutboundSa};
 use crate::event::Event;
+use crate::feedback;
 use crate::host::{Host, Refusal, i1, routes};
 use crate::identity::PublicIdentity;
 use crate::keymat::{EspKeyPair, Keymat};
@@ -95,6 +96,7 @@ impl Host {
         let esp_index = keymat.first_esp_index(choice.cipher);
         let session = Session { rhash, keys, keymat, keymat_next: esp_index, suite: choice.suite, peer: identity };
 
+        let feedback = self.config.feedback && feedback::is_offered(packet);
         let spi_in = self.out.new_spi(rng);
         let solution = Solution { difficulty: puzzle.difficulty, opaque: puzzle.opaque, i: puzzle.i.clone(), j };
         let own = DiffieHellman { group: choice.group.number(), public: secret.public_value() };
@@ -112,7 +114,8 @@ impl Host {
         }
         builder = builder
             .push(&Parameter::TransportFormatList(vec![kind::ESP_TRANSFORM]))
-            .push(&Parameter::EspTransform(vec![choice.suite.number()]));
+            .push(&Parameter::EspTransform(vec![choice.suite.number()]))
+            .push_some(feedback.then(feedback::offer).as_ref());
         let mac = rhash.hmac(&session.keys.ours.integrity, &[&builder.covered()]);
         let mut builder = sign(builder.push(&Parameter::HipMac(mac)), &self.identity, rng);
         for parameter in packet.parameters() {
@@ -135,6 +138,7 @@ impl Host {
             esp_index,
             spi_in,
             locators,
+            feedback,
             retry: Retry::new(now, &self.config),
             tries_before,
         }));
@@ -209,7 +213,9 @@ impl Host {
         let mut up = Association::new(session, false);
         up.r2 = Some((digest, r2));
         // The I2 solves a puzzle that was sent to this very route: the peer receives there.
-        self.begin(peer, up, route, keys, esp.new_spi, spi_in);
+        let feedback = self.config.feedback && feedback::is_offered(packet);
+        let news = News { peer, feedback, route };
+        self.begin(news, up, keys, esp.new_spi, spi_in);
         Ok(())
     }
 
@@ -233,7 +239,8 @@ impl Host {
             .into_iter()
             .map(|route| Candidate { route, failures: 0, not_before: now })
             .collect();
-        self.begin(peer, up, sent.route, keys, esp.new_spi, sent.spi_in);
+        let news = News { peer, feedback: sent.feedback, route: sent.route };
+        self.begin(news, up, keys, esp.new_spi, sent.spi_in);
         self.open_paths(now, rng, peer);
         Ok(())
     }
@@ -293,17 +300,25 @@ impl Host {
     }
 
     /// The association is there: its first path, and the news.
-    fn begin(&mut self, peer: Hit, mut up: Association, route: Route, keys: EspKeyPair, spi_out: Spi, spi_in: Spi) {
+    fn begin(&mut self, news: News, mut up: Association, keys: EspKeyPair, spi_out: Spi, spi_in: Spi) {
+        let News { peer, feedback, route } = news;
         let path = up.add_path(route, spi_in, spi_out);
         let (outbound, inbound) = security_associations(up.session.suite, keys.outbound, spi_out, keys.inbound, spi_in);
         self.out.counters.established += 1;
-        self.out.events.push_back(Event::Established { peer });
+        self.out.events.push_back(Event::Established { peer, feedback });
         self.out.events.push_back(Event::PathUp { peer, path, route, outbound, inbound, verified: true });
         if let Some(record) = self.peers.get_mut(&peer) {
             record.epoch += 1;
             record.phase = Phase::Up(Box::new(up));
         }
     }
+}
+
+/// A new association.
+struct News {
+    peer: Hit,
+    feedback: bool,
+    route: Route,
 }
 
 /// The pair of a path.

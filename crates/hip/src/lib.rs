@@ -3,6 +3,7 @@
 pub mod cipher;
 pub mod dh;
 pub mod esp;
+pub mod feedback;
 pub mod identity;
 pub mod keymat;
 pub mod orchid;

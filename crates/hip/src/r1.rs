@@ -155,7 +155,8 @@ fn r1(
         // RFC 7401 §5.2.10: the number of the suite in the four upper bits.
         .push(&Parameter::HitSuiteList(vec![rhash.suite() << 4]))
         .push(&Parameter::TransportFormatList(vec![kind::ESP_TRANSFORM]))
-        .push(&Parameter::EspTransform(config.esp_suites.iter().map(|suite| suite.number()).collect()));
+        .push(&Parameter::EspTransform(config.esp_suites.iter().map(|suite| suite.number()).collect()))
+        .push_some(config.feedback.then(crate::feedback::offer).as_ref());
     let bytes = identity.sign(rng, &builder.covered());
     let algorithm = identity.public().signature_algorithm();
     builder.push(&Parameter::HipSignature2(Signature { algorithm, bytes })).finish()

@@ -251,7 +251,7 @@ impl Wedge {
 
     fn handle_event(&mut self, now: Instant, rng: &mut dyn CryptoRng, event: hip::Event) {
         use hip::Event::{Closed, Established, Failed, Notified, PathDown, PathUp, PathVerified};
-        let (Established { peer: hit }
+        let (Established { peer: hit, .. }
         | PathUp { peer: hit, .. }
         | PathVerified { peer: hit, .. }
         | PathDown { peer: hit, .. }
