@@ -4,7 +4,6 @@
 //! what delay cuts gave away, so that loss-based neighbours do not take it all. ALGORITHMS §3.5.
 
 use clock::Rng;
-use smallvec::SmallVec;
 
 use crate::group::Group;
 use crate::math::one_minus_exp_of_minus;
@@ -24,12 +23,12 @@ pub struct Cdg {
     /// `G`: the gradient in milliseconds a round at which the probability of a cut is 63 %. 3 as in the code of FreeBSD.
     pub scale: f64,
     rng: Rng,
-    paths: SmallVec<[State; 1]>,
+    paths: Vec<State>, // Not inline: it would make every rule as large.
 }
 
 impl Default for Cdg {
     fn default() -> Self {
-        Self { scale: 3.0, rng: Rng::from_seed(0), paths: SmallVec::new() }
+        Self { scale: 3.0, rng: Rng::from_seed(0), paths: Vec::new() }
     }
 }
 

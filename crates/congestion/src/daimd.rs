@@ -13,8 +13,6 @@
 //! so one congestion epoch brings one cut, and others who keep the queue full cannot starve the flow. It waits for a first
 //! loss, which shows what a full queue is.
 
-use smallvec::SmallVec;
-
 use crate::engine::Acked;
 use crate::group::Group;
 use crate::lia::Lia;
@@ -85,10 +83,9 @@ impl Default for DaimdConfig {
 /// The layer over the rule `R`.
 #[derive(Clone, Debug, Default)]
 pub struct Daimd<R = Lia> {
-    /// The tunables.
-    pub config: DaimdConfig,
+    config: Box<DaimdConfig>, // Not inline, as the paths: it would make every rule as large.
     rule: R,
-    paths: SmallVec<[State; 2]>,
+    paths: Vec<State>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +104,7 @@ const START: State = State { top: 0.0, armed: true, seen_loss: false, rounds: 0,
 impl<R> Daimd<R> {
     /// The layer with these tunables over `rule`.
     pub fn new(config: DaimdConfig, rule: R) -> Self {
-        Self { config, rule, paths: SmallVec::new() }
+        Self { config: Box::new(config), rule, paths: Vec::new() }
     }
 
     /// True if the next round with a full queue cuts the window of `path`.
@@ -122,7 +119,7 @@ impl<R> Daimd<R> {
 
     /// Whether delays cut the window after this round.
     fn detects(&mut self, path: usize, base: f64, round: &Round) -> bool {
-        let (state, config) = (&mut self.paths[path], &self.config);
+        let (state, config) = (&mut self.paths[path], &*self.config);
         let Some(mean) = round.mean_rtt() else {
             return false;
         };
@@ -174,7 +171,7 @@ impl<R: WindowRule> WindowRule for Daimd<R> {
         const STATISTICS: [(&str, Statistic); 3] =
             [("lowest", Statistic::Lowest), ("mean", Statistic::Mean), ("highest", Statistic::Highest)];
         let fraction = || number(value, 0.0, 1.0, FRACTION);
-        let config = &mut self.config;
+        let config = &mut *self.config;
         match name {
             "high" => config.high = fraction()?,
             "low" => config.low = fraction()?,

@@ -144,3 +144,39 @@ registry! {
     "coupled" => Coupled(Coupled), "All windows are one Reno: a point of reference.";
     "semicoupled" => Semicoupled(Semicoupled), "Windows grow as one Reno, each is halved alone.";
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_what_its_text_says() {
+        for name in Rule::NAMES {
+            assert_eq!(name.parse::<Rule>().unwrap().name(), *name);
+            assert!(!name.parse::<Rule>().unwrap().about().is_empty());
+        }
+        let Ok(Rule::Mhip(mhip)) = "mhip:growth=coupled".parse::<Rule>() else { panic!() };
+        assert_eq!(mhip.growth, Growth::Coupled);
+        for (text, sentence) in [
+            ("rneo", "no congestion control is called \"rneo\"; there are newreno, "),
+            (
+                "lia:high=1",
+                "the congestion control \"lia\" cannot be set to \"high=1\": there is no such tunable; this rule has none",
+            ),
+            ("olia:rank=1", "there is no such tunable; there are ranking"),
+            ("rp2:blocking=maybe", "its value must be on or off"),
+            ("daimd-olia:high=NaN", "its value must be a number from 0 to 1"),
+            ("daimd-olia:low", "its value must be a number from 0 to 1"),
+        ] {
+            let error = text.parse::<Rule>().unwrap_err().to_string();
+            assert!(error.contains(sentence), "{error}");
+        }
+        assert!("daimd-olia:ranking=l2/rtt,high=0.9".parse::<Rule>().is_ok(), "of the layer and of the rule below");
+    }
+
+    /// Every sender of a simulation of ten thousand flows has one.
+    #[test]
+    fn a_rule_is_small() {
+        assert!(size_of::<Rule>() <= 96, "{}", size_of::<Rule>());
+    }
+}
