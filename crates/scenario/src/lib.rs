@@ -37,12 +37,15 @@
 //! `[[flow]]`: `from`, `to`, `protocol`, `name`, `congestion`, `profile`, `scheduler`, `count`, `paths` (absent: the
 //! shortest), `packet_size`, `receiver_window`, `amount`, `start` and `stop` (a time, or `["0s", "1s"]` for a random
 //! one); for TCP itself `delayed_ack` (false, true or a time), `initial_window`, `ecn`, `timestamps`, `undo` ("never",
-//! "eifel", "dsack"), `min_rto`, `send_jitter`; for UDP `rate` and `on_off = { on, off, times = "fixed" or "exponential" }`.
+//! "eifel", "dsack"), `min_rto`, `send_jitter`; for mHIP in the simulator
+//! `generation` (1, 2, 3), `growth` ("per_path", "coupled", "lia"), `dupthresh`, `addr` (false, true or a part of the
+//! least round-trip time), `receive_buffer` ("453p"), `marking`, `probe_interval`; for UDP `rate` and `on_off = { on, off, times = "fixed" or "exponential" }`.
 //!
 //! `[sweep]`: keys like `"link.a-r1.rate"`, `"flow.*.congestion"` or `seed`, each with a list of values.
 
 mod canonical;
 mod document;
+mod mhip;
 mod read;
 mod reader;
 mod scenario;
@@ -54,6 +57,7 @@ mod units;
 use diagnostic::Diagnostic;
 
 pub use document::{Document, Point, ReadBase};
+pub use mhip::{GrowthSpec, MhipSpec};
 pub use scenario::{Directed, Scenario};
 pub use spec::{Amount, CoDelSpec, FlowSpec, Limit, LinkSpec, Moment, NodeIndex, OnOff, Protocol, QueueSpec, RedSpec};
 

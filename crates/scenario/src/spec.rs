@@ -168,6 +168,8 @@ pub struct FlowSpec {
     pub on_off: Option<OnOff>,
     /// Options of TCP itself.
     pub tcp: TcpSpec,
+    /// What it says about mHIP.
+    pub mhip: crate::mhip::MhipSpec,
 }
 
 impl FlowSpec {

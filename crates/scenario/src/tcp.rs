@@ -76,7 +76,7 @@ pub(crate) fn tcp(
     spec.min_rto = entry("min_rto").map(reader::time).transpose()?;
     spec.send_jitter = entry("send_jitter").map(reader::time).transpose()?;
     match any {
-        Some(entry) if protocol != Protocol::Tcp => {
+        Some(entry) if !matches!(protocol, Protocol::Tcp | Protocol::Mhip) => {
             Err(entry.key_place.error(format!("`{}` is for protocol = \"tcp\"", entry.key), None))
         }
         _ => Ok(spec),

@@ -8,10 +8,11 @@ use clock::{Duration, Instant, Streams};
 use congestion::{InitialWindow, Rule};
 use diagnostic::{Diagnostic, alternatives, nearest};
 use link::{LinkConfig, LossConfig, QueueConfig};
-use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
+use scenario::{Amount, Directed, FlowSpec, GrowthSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
+use transport::mhip::{Generation, Growth, MhipConfig, PathConfig};
 use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig, UndoBy};
 
-use crate::plan::{Plan, PlannedFlow};
+use crate::plan::{Plan, PlannedFlow, PlannedPath};
 
 /// Names of congestion control in scenario files: how losses are repaired, and the rule.
 const CONGESTION: [(&str, Recovery, &str); 5] = [
@@ -28,6 +29,15 @@ const NS2: &str = "ns2";
 /// ns-2's `overhead_` in the runs of several flows of `vectors/ns2`: without it, flows through a drop-tail queue lock
 /// into phases, and who wins is an accident of delays and rounding. A lone flow goes without.
 const NS2_JITTER: Duration = Duration::from_millis(2);
+
+/// The scheduler of the papers.
+const FPF: &str = "fastest-path-first";
+
+/// More paths than this between two hosts are a slip of the pen.
+const MOST_PATHS: usize = 64;
+
+/// The rate of a link that has none, in bit/s: a full packet takes less than a nanosecond.
+const UNLIMITED: u64 = 1 << 60;
 
 /// The shortest queue on the way takes at least so many times the jitter to drain, because to a queue of a few packets
 /// the bursts of more would cost throughput.
@@ -52,26 +62,33 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
         links.insert((from, to), plan.link(name, config));
     }
     for (index, flow) in scenario.flows.iter().enumerate() {
-        let forward = flow.paths.first().and_then(|path| along(path, &links)).unwrap_or_default();
+        let mut paths = Vec::new();
+        for path in &flow.paths {
+            let reverse = way_back(flow, path, &links).or((flow.protocol == Protocol::Udp).then(Vec::new));
+            let Some(reverse) = reverse else {
+                let message = format!("\"{}\" needs a way back for its acknowledgments", flow.protocol.name());
+                let help = "between = [\"a\", \"b\"] is a link in both directions".to_owned();
+                return Err(scenario.error_in_flow(index, "protocol", message, Some(help)));
+            };
+            paths.push(PlannedPath { forward: along(path, &links).unwrap_or_default(), reverse });
+        }
+        let jitter = |size| (ns2 && several && flow.tcp.send_jitter.is_none()).then(|| ns2_jitter(&paths, &plan, size));
         let traffic = match flow.protocol {
             Protocol::Tcp => {
                 let mut tcp = tcp(scenario, index, flow)?;
-                if ns2 && several && flow.tcp.send_jitter.is_none() {
-                    tcp.send_jitter = ns2_jitter(&forward, &plan, tcp.packet_size);
-                }
+                tcp.send_jitter = jitter(tcp.packet_size).unwrap_or(tcp.send_jitter);
                 FlowConfig::Tcp(Arc::new(tcp))
+            }
+            Protocol::Mhip => {
+                let mut mhip = mhip(scenario, index, flow, &paths, &plan)?;
+                mhip.tcp.send_jitter = jitter(mhip.tcp.packet_size).unwrap_or(mhip.tcp.send_jitter);
+                FlowConfig::Mhip(Arc::new(mhip))
             }
             Protocol::Udp => FlowConfig::Udp(udp(scenario, index, flow)?),
             other => {
                 let message = format!("protocol \"{}\" is not simulated yet", other.name());
                 return Err(scenario.error_in_flow(index, "protocol", message, Some("protocol = \"tcp\"".into())));
             }
-        };
-        let reverse = way_back(flow, &links).or((flow.protocol == Protocol::Udp).then(Vec::new));
-        let Some(reverse) = reverse else {
-            let message = "TCP needs a way back for its acknowledgments";
-            let help = "between = [\"a\", \"b\"] is a link in both directions".to_owned();
-            return Err(scenario.error_in_flow(index, "protocol", message, Some(help)));
         };
         for number in 1..=flow.count {
             let name = if flow.count > 1 { format!("{}.{number}", flow.name) } else { flow.name.clone() };
@@ -84,8 +101,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
                 }
             };
             plan.flows.push(PlannedFlow {
-                forward: forward.clone(),
-                reverse: reverse.clone(),
+                paths: paths.clone(),
                 start: draw(flow.start),
                 stop: flow.stop.map(&mut draw),
                 traffic: traffic.clone(),
@@ -100,7 +116,8 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
 fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, Diagnostic> {
     let refuse = |key: &str, message: String, help| Err(scenario.error_in_flow(index, key, message, help));
     let names = CONGESTION.map(|(name, ..)| name);
-    let usual = if flow.profile.as_deref() == Some(NS2) { "newreno" } else { "sack" };
+    let profile = profile(flow);
+    let usual = if profile == Some(NS2) { "newreno" } else { "sack" };
     let name = flow.congestion.as_deref().unwrap_or(usual);
     let Some((_, recovery, rule)) = CONGESTION.into_iter().find(|(known, ..)| *known == name) else {
         let help = match nearest(name, names) {
@@ -109,7 +126,7 @@ fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, 
         };
         return refuse("congestion", format!("no congestion control of TCP is called \"{name}\""), Some(help));
     };
-    let mut tcp = match flow.profile.as_deref() {
+    let mut tcp = match profile {
         None => TcpConfig { recovery, ..TcpConfig::default() },
         Some(NS2) => TcpConfig::ns2(recovery),
         Some(other) => {
@@ -133,7 +150,7 @@ fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, 
         Some(Amount::Unlimited) => tcp.receiver_window = u32::MAX,
         None => {}
     }
-    if flow.profile.as_deref() == Some(NS2) {
+    if profile == Some(NS2) {
         // Its first threshold is the receiver's window.
         tcp.engine.initial_ssthresh = f64::from(tcp.receiver_window) * f64::from(tcp.mss());
     }
@@ -144,6 +161,97 @@ fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, 
         Some(Amount::Unlimited) | None => None,
     };
     Ok(tcp)
+}
+
+/// The papers on mHIP have it in ns-2.
+fn profile(flow: &FlowSpec) -> Option<&str> {
+    flow.profile.as_deref().or((flow.protocol == Protocol::Mhip).then_some(NS2))
+}
+
+/// The options of flow number `index`, of multipath HIP.
+fn mhip(
+    scenario: &Scenario,
+    index: usize,
+    flow: &FlowSpec,
+    paths: &[PlannedPath],
+    plan: &Plan,
+) -> Result<MhipConfig, Diagnostic> {
+    let refuse =
+        |key: &str, message: &str, help: &str| Err(scenario.error_in_flow(index, key, message, Some(help.to_owned())));
+    if flow.scheduler.as_deref().is_some_and(|name| name != FPF) {
+        return refuse("scheduler", "mHIP is simulated with one scheduler", "scheduler = \"fastest-path-first\"");
+    }
+    if flow.paths.len() > MOST_PATHS {
+        return refuse("paths", "so many paths are not simulated", "at most 64");
+    }
+    let spec = &flow.mhip;
+    let generation = match spec.generation {
+        Some(1) => Generation::Simple,
+        Some(2) => Generation::TwoLevel,
+        _ => Generation::Final,
+    };
+    let mut config = MhipConfig::new(generation, Vec::new());
+    let window = config.tcp.receiver_window;
+    config.tcp = tcp(scenario, index, flow)?;
+    if flow.receiver_window.is_none() {
+        config.tcp.receiver_window = window;
+        config.tcp.engine.initial_ssthresh = f64::from(window) * f64::from(config.tcp.mss());
+    }
+    config.paths = paths.iter().map(|path| path_config(path, plan, &config.tcp)).collect();
+    if let Some(growth) = spec.growth {
+        if generation == Generation::Simple {
+            return refuse("growth", "in generation 1 there are no windows for paths", "generation = 2 or 3");
+        }
+        config.growth = match growth {
+            GrowthSpec::PerPath => Growth::PerPath,
+            GrowthSpec::Coupled => Growth::Coupled,
+            GrowthSpec::Lia => Growth::Lia,
+        };
+    }
+    if spec.dupthresh.is_some() && generation == Generation::Simple {
+        return refuse("dupthresh", "generation 1 is TCP's New Reno, with three duplicates", "generation = 2 or 3");
+    }
+    config.dupthresh = spec.dupthresh.unwrap_or(config.dupthresh);
+    if matches!(spec.addr, Some(Some(_))) && generation == Generation::Simple {
+        return refuse("addr", "generation 1 takes no reduction back", "generation = 2 or 3");
+    }
+    config.addr = spec.addr.unwrap_or(config.addr);
+    config.receive_buffer = match spec.receive_buffer {
+        Some(Amount::Packets(packets)) => Some(u32::try_from(packets).unwrap_or(u32::MAX)),
+        Some(Amount::Bytes(bytes)) => Some(u32::try_from(bytes / u64::from(config.tcp.mss())).unwrap_or(u32::MAX)),
+        Some(Amount::Unlimited) | None => None,
+    };
+    match spec.marking {
+        Some(true) if generation != Generation::Simple => {
+            return refuse("marking", "later generations have windows in place of marks", "generation = 1");
+        }
+        Some(false) => {
+            config.marking = None;
+            config.closing = false;
+        }
+        Some(true) | None => {}
+    }
+    config.probe_interval = spec.probe_interval.unwrap_or(config.probe_interval);
+    Ok(config)
+}
+
+/// What the base exchange would tell of a path: its slowest link, and the delay of a full packet without its
+/// transmission there.
+fn path_config(path: &PlannedPath, plan: &Plan, tcp: &TcpConfig) -> PathConfig {
+    let along = |links: &[u32], bytes: u32| {
+        let links = links.iter().filter_map(|link| plan.links.get(*link as usize));
+        let mut rate = UNLIMITED;
+        let mut delay = Duration::ZERO;
+        for link in links {
+            let here = link.config.rate.unwrap_or(UNLIMITED);
+            delay += link.config.delay + Duration::of_transmission(bytes.into(), here);
+            rate = rate.min(here);
+        }
+        (delay, rate)
+    };
+    let (delay, rate) = along(&path.forward, tcp.packet_size);
+    let (back, _) = along(&path.reverse, tcp.header_size);
+    PathConfig { delay: delay - Duration::of_transmission(tcp.packet_size.into(), rate), back, rate }
 }
 
 /// The keys that seldom differ from the profile's.
@@ -206,9 +314,13 @@ fn as_in_ns2(config: &mut LinkConfig, losses: &mut u64, seed: u64) {
     }
 }
 
-/// The random waiting time of packets of `bytes` bytes over the links of `forward`.
-fn ns2_jitter(forward: &[u32], plan: &Plan, bytes: u32) -> Duration {
-    let configs = forward.iter().filter_map(|link| plan.links.get(*link as usize)).map(|link| &link.config);
+/// The random waiting time of packets of `bytes` bytes over the links of `paths`.
+fn ns2_jitter(paths: &[PlannedPath], plan: &Plan, bytes: u32) -> Duration {
+    let configs = paths
+        .iter()
+        .flat_map(|path| &path.forward)
+        .filter_map(|link| plan.links.get(*link as usize))
+        .map(|link| &link.config);
     let drains = configs.filter_map(|config| match config.queue {
         QueueConfig::Packets(limit) => {
             Some(Duration::of_transmission(u64::from(limit) * u64::from(bytes), config.rate?))
@@ -226,10 +338,9 @@ fn along(path: &[NodeIndex], links: &Links) -> Option<Vec<u32>> {
     path.windows(2).map(|hop| links.get(&(*hop.first()?, *hop.last()?)).copied()).collect()
 }
 
-/// The path backwards where its links lead back too, else the way of fewest links.
-fn way_back(flow: &FlowSpec, links: &Links) -> Option<Vec<u32>> {
-    let mut path = flow.paths.first()?.clone();
-    path.reverse();
+/// `path` backwards where its links lead back too, else the way of fewest links.
+fn way_back(flow: &FlowSpec, path: &[NodeIndex], links: &Links) -> Option<Vec<u32>> {
+    let path: Vec<NodeIndex> = path.iter().rev().copied().collect();
     along(&path, links).or_else(|| {
         let mut came_from = BTreeMap::from([(flow.to, flow.to)]);
         let mut next = VecDeque::from([flow.to]);

@@ -14,8 +14,10 @@ mod simulation;
 
 pub use from_scenario::plan;
 pub use observer::Observer;
-pub use plan::{Plan, PlannedFlow, PlannedLink};
-pub use result::{Distribution, FlowResult, FlowSample, LinkResult, LinkSample, RunResult, Sample};
+pub use plan::{Plan, PlannedFlow, PlannedLink, PlannedPath};
+pub use result::{
+    Distribution, FlowResult, FlowSample, LinkResult, LinkSample, PathResult, PathSample, RunResult, Sample,
+};
 pub use simulation::Simulation;
 
 /// What a run does beside its scenario.

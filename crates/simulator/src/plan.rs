@@ -33,16 +33,23 @@ pub struct PlannedLink {
 pub struct PlannedFlow {
     /// Its name; its random stream follows from it.
     pub name: String,
-    /// The links from sender to receiver, by index. A flow without any delivers to itself at once.
-    pub forward: Vec<u32>,
-    /// The links from receiver to sender.
-    pub reverse: Vec<u32>,
+    /// Its paths, at least one; a protocol of a single path uses the first.
+    pub paths: Vec<PlannedPath>,
     /// When it starts.
     pub start: Instant,
     /// When its application stops, if before the end.
     pub stop: Option<Instant>,
     /// What it sends.
     pub traffic: FlowConfig,
+}
+
+/// One path of a flow. Acknowledgments return on the path of the packet that they answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlannedPath {
+    /// The links from sender to receiver, by index. A path without any delivers nothing.
+    pub forward: Vec<u32>,
+    /// The links from receiver to sender.
+    pub reverse: Vec<u32>,
 }
 
 impl Plan {
@@ -68,8 +75,7 @@ impl Plan {
     ) -> usize {
         self.flows.push(PlannedFlow {
             name: name.into(),
-            forward: forward.to_vec(),
-            reverse: reverse.to_vec(),
+            paths: vec![PlannedPath { forward: forward.to_vec(), reverse: reverse.to_vec() }],
             start,
             stop: None,
             traffic: FlowConfig::Tcp(Arc::clone(config)),

@@ -3,9 +3,12 @@
 use clock::{Duration, Instant};
 use link::LinkStatistics;
 use transport::Histogram;
+use transport::mhip::{PathArrivals, PathStatus};
 
-use crate::result::{Distribution, FlowResult, FlowSample, LinkResult, LinkSample, RunResult, Sample};
-use crate::simulation::{FlowSlot, LinkInfo, LinkSlot, ReceiverSlot, SenderSlot, Simulation};
+use crate::result::{
+    Distribution, FlowResult, FlowSample, LinkResult, LinkSample, PathResult, PathSample, RunResult, Sample,
+};
+use crate::simulation::{FlowSlot, LinkInfo, LinkSlot, PathSlot, ReceiverSlot, SenderSlot, Simulation};
 
 /// The result of a run that has ended.
 pub(crate) fn report(simulation: &mut Simulation) -> RunResult {
@@ -48,6 +51,8 @@ pub(crate) fn sample(simulation: &Simulation) -> Sample {
                     srtt_ms: srtt.as_secs_f64() * 1e3,
                     delivered_bytes: payload(flow, receiver.receiver.delivered()),
                     retransmissions: sender.sender.counters().retransmissions,
+                    arrived_bytes: receiver.receiver.statistics().bytes,
+                    paths: path_samples(sender, receiver),
                 }
             })
             .collect(),
@@ -61,6 +66,49 @@ pub(crate) fn sample(simulation: &Simulation) -> Sample {
             })
             .collect(),
     }
+}
+
+fn path_samples(sender: &SenderSlot, receiver: &ReceiverSlot) -> Vec<PathSample> {
+    let paths = sender.sender.paths().into_iter().zip(receiver.receiver.paths());
+    let sample = |(path, arrivals): (PathStatus, &PathArrivals)| PathSample {
+        cwnd: path.cwnd,
+        ssthresh: path.ssthresh,
+        flight: path.flight,
+        srtt_ms: path.srtt.as_secs_f64() * 1e3,
+        open: path.open,
+        arrived_bytes: arrivals.bytes,
+        sent: path.counters.sent,
+    };
+    paths.map(sample).collect()
+}
+
+fn paths(slot: &FlowSlot, sender: &SenderSlot, receiver: &ReceiverSlot, seconds: f64) -> Vec<PathResult> {
+    let paths = sender.sender.paths().into_iter().zip(receiver.receiver.paths()).zip(&slot.paths);
+    let per_second = |value: f64| if seconds > 0.0 { value / seconds } else { 0.0 };
+    let mbps = |bytes: u64| per_second(bytes as f64 * 8.0 / 1e6);
+    let payload = slot.payload;
+    let result = |((path, arrivals), slot): ((PathStatus, &PathArrivals), &PathSlot)| {
+        let (sent, sent_before) = (&path.counters, &slot.before.sender);
+        let before = &slot.before.receiver;
+        let delivered = arrivals.new - before.new;
+        PathResult {
+            goodput_mbps: mbps(delivered * u64::from(payload)),
+            throughput_mbps: mbps(arrivals.bytes - before.bytes),
+            delivered,
+            sent: sent.sent - sent_before.sent,
+            retransmissions: sent.retransmissions - sent_before.retransmissions,
+            losses: slot.losses - slot.before.losses,
+            reductions: sent.reductions - sent_before.reductions,
+            undone: sent.undone - sent_before.undone,
+            reordered: arrivals.reordered - before.reordered,
+            refused: arrivals.refused - before.refused,
+            closings: sent.closings - sent_before.closings,
+            probes: sent.probes - sent_before.probes,
+            mean_cwnd: per_second(sent.cwnd_seconds - sent_before.cwnd_seconds),
+            srtt_ms: path.srtt.as_secs_f64() * 1e3,
+        }
+    };
+    paths.map(result).collect()
 }
 
 /// The payload of so many packets in order: of the last one only what there was to send.
@@ -96,6 +144,9 @@ fn flow(slot: &FlowSlot, sender: &SenderSlot, receiver: &ReceiverSlot, end: Inst
         marked: arrived.marked - before.receiver.marked,
         rtt: sender.sender.rtt().map_or_else(Distribution::default, |rtt| distribution(rtt, 1e-6)),
         mean_cwnd: if ended > slot.from { sender.sender.mean_cwnd(ended) } else { 0.0 },
+        undone: sent.undone - before.sender.undone,
+        most_held: receiver.receiver.most_held(),
+        paths: paths(slot, sender, receiver, seconds),
     }
 }
 

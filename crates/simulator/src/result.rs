@@ -65,6 +65,46 @@ pub struct FlowResult {
     pub rtt: Distribution,
     /// The congestion window, averaged over the time the flow was active, in packets.
     pub mean_cwnd: f64,
+    /// Reductions that were taken back as needless.
+    pub undone: u64,
+    /// The most packets that the receiver held out of order at once, where that is counted (multipath).
+    pub most_held: u64,
+    /// The paths of a flow that may have several, in the order of the scenario; empty for TCP and UDP.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathResult>,
+}
+
+/// What became of one path of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathResult {
+    /// Payload that arrived on this path and had not arrived before, in Mbit/s over the time the flow was active.
+    pub goodput_mbps: f64,
+    /// Everything that arrived on it, as sizes on the wire, in Mbit/s over the time the flow was active.
+    pub throughput_mbps: f64,
+    /// Data packets that arrived on it and had not arrived before.
+    pub delivered: u64,
+    /// Data packets sent on it, retransmissions too.
+    pub sent: u64,
+    /// Of these, retransmissions.
+    pub retransmissions: u64,
+    /// Data packets dropped by its queues and links.
+    pub losses: u64,
+    /// Reductions of its window; for mHIP's first generation, indications of its congestion.
+    pub reductions: u64,
+    /// Reductions that were taken back as needless.
+    pub undone: u64,
+    /// Data packets that arrived on it after one sent later on any path (RFC 4737), retransmissions not counted.
+    pub reordered: u64,
+    /// Data packets that arrived but found no room in the receiver's buffer.
+    pub refused: u64,
+    /// How often it was closed.
+    pub closings: u64,
+    /// Probes of it while it was closed.
+    pub probes: u64,
+    /// Its window, averaged over the time the flow was active, in packets; packets outstanding where it has none.
+    pub mean_cwnd: f64,
+    /// Its smoothed round-trip time at the end, in milliseconds.
+    pub srtt_ms: f64,
 }
 
 /// A distribution in milliseconds (round-trip times) or packets (queues).
@@ -121,7 +161,7 @@ pub struct Sample {
 }
 
 /// One flow at one instant. Counters are totals since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSample {
     /// The congestion window in packets.
     pub cwnd: f64,
@@ -135,6 +175,30 @@ pub struct FlowSample {
     pub delivered_bytes: u64,
     /// Retransmissions.
     pub retransmissions: u64,
+    /// Bytes of data packets that arrived at the receiver, on the wire.
+    pub arrived_bytes: u64,
+    /// The paths, as in [`FlowResult::paths`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathSample>,
+}
+
+/// One path of a flow at one instant. Counters are totals since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathSample {
+    /// Its congestion window in packets; packets outstanding where it has none.
+    pub cwnd: f64,
+    /// Its slow-start threshold in packets; 0 where it has none.
+    pub ssthresh: f64,
+    /// Packets outstanding on it.
+    pub flight: u64,
+    /// Its smoothed round-trip time in milliseconds; 0 without a sample.
+    pub srtt_ms: f64,
+    /// Whether it is used for more than probes.
+    pub open: bool,
+    /// Bytes of data packets that arrived on it, on the wire.
+    pub arrived_bytes: u64,
+    /// Packets sent on it.
+    pub sent: u64,
 }
 
 /// One link at one instant. Counters are totals since the start.

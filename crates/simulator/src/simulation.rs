@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use clock::{Duration, Instant, Streams};
 use link::{DropReason, Dropped, Link, LinkConfig, LinkStatistics, LossConfig, QueueConfig};
+use transport::mhip::{PathArrivals, PathCounters};
 use transport::{BlockPool, Flags, Histogram, Packet, Receiver, ReceiverStatistics, Sender, SenderCounters};
 
 use crate::RunOptions;
@@ -84,6 +85,17 @@ pub(crate) struct FlowSlot {
     pub(crate) payload: u32,
     pub(crate) data: Option<u64>,
     pub(crate) before: Before,
+    /// Of a flow with several paths.
+    pub(crate) paths: Vec<PathSlot>,
+}
+
+/// One of several paths of a flow.
+pub(crate) struct PathSlot {
+    first_hop: u32,
+    first_hop_back: u32,
+    /// Data packets lost.
+    pub(crate) losses: u64,
+    pub(crate) before: PathBefore,
 }
 
 /// Counters of a flow when the warm-up ended.
@@ -93,6 +105,14 @@ pub(crate) struct Before {
     pub(crate) losses: u64,
     pub(crate) sender: SenderCounters,
     pub(crate) receiver: ReceiverStatistics,
+}
+
+/// Counters of a path when the warm-up ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PathBefore {
+    pub(crate) losses: u64,
+    pub(crate) sender: PathCounters,
+    pub(crate) receiver: PathArrivals,
 }
 
 /// What is known to happen from the start.
@@ -154,12 +174,23 @@ impl Simulation {
         for (index, flow) in plan.flows.iter().enumerate() {
             let index = index as u32;
             let random = streams.stream(&format!("flow {}", flow.name));
-            let first_hop = route(&flow.forward);
+            let path = |(forward, back)| PathSlot {
+                first_hop: forward,
+                first_hop_back: back,
+                losses: 0,
+                before: PathBefore::default(),
+            };
+            let mut paths: Vec<PathSlot> =
+                flow.paths.iter().map(|planned| path((route(&planned.forward), route(&planned.reverse)))).collect();
+            if paths.is_empty() {
+                paths.push(path((route(&Vec::new()), route(&Vec::new()))));
+            }
+            let PathSlot { first_hop, first_hop_back, .. } = paths[0];
             let sender = Sender::new(&flow.traffic, random);
             simulation.senders.push(SenderSlot { sender, first_hop, armed: [Instant::FAR_FUTURE; 2] });
-            let first_hop = route(&flow.reverse);
             let receiver = Receiver::new(&flow.traffic);
-            simulation.receivers.push(ReceiverSlot { receiver, first_hop, armed: Instant::FAR_FUTURE });
+            let receiver_knows_paths = !receiver.paths().is_empty();
+            simulation.receivers.push(ReceiverSlot { receiver, first_hop: first_hop_back, armed: Instant::FAR_FUTURE });
             simulation.flows.push(FlowSlot {
                 name: flow.name.clone(),
                 start: flow.start,
@@ -170,6 +201,7 @@ impl Simulation {
                 payload: flow.traffic.payload(),
                 data: flow.traffic.data(),
                 before: Before::default(),
+                paths: if receiver_knows_paths { paths } else { Vec::new() },
             });
             simulation.agenda.push((flow.start, Task::Start(index)));
             if let Some(stop) = flow.stop {
@@ -278,7 +310,13 @@ impl Simulation {
     fn lose<O: Observer>(&mut self, link: u32, packet: &Packet, reason: DropReason, observer: &mut O) {
         observer.dropped(self.now, link, packet, reason);
         self.pool.take(packet.blocks);
-        self.flows[packet.flow as usize].losses += 1;
+        let flow = &mut self.flows[packet.flow as usize];
+        flow.losses += 1;
+        if !packet.flags.has(Flags::ACK)
+            && let Some(path) = flow.paths.get_mut(usize::from(packet.path))
+        {
+            path.losses += 1;
+        }
     }
 
     /// `packet` has come out of `link`: to the next link of its route, or to its endpoint.
@@ -313,7 +351,7 @@ impl Simulation {
         let slot = &mut self.receivers[flow as usize];
         if let Some(mut ack) = slot.receiver.poll_transmit(&mut self.pool) {
             ack.flow = flow;
-            ack.hop = slot.first_hop;
+            ack.hop = if ack.path == 0 { slot.first_hop } else { self.route(&ack, |path| path.first_hop_back) };
             self.offer(ack, observer);
         } else if let Some(at) = slot.receiver.poll_timeout()
             && at < slot.armed
@@ -340,7 +378,7 @@ impl Simulation {
             let slot = &mut self.senders[flow as usize];
             let Some(mut packet) = slot.sender.poll_transmit(now) else { break };
             packet.flow = flow;
-            packet.hop = slot.first_hop;
+            packet.hop = if packet.path == 0 { slot.first_hop } else { self.route(&packet, |path| path.first_hop) };
             self.offer(packet, observer);
         }
         let first = flow * TIMERS;
@@ -355,6 +393,13 @@ impl Simulation {
         if slot.sender.is_complete() && self.flows[flow as usize].finished.is_none() {
             self.flows[flow as usize].finished = Some(now);
         }
+    }
+
+    /// The first hop of a packet that travels on another path than the first.
+    #[inline(never)]
+    fn route(&self, packet: &Packet, hop: impl Fn(&PathSlot) -> u32) -> u32 {
+        let flow = &self.flows[packet.flow as usize];
+        flow.paths.get(usize::from(packet.path)).or(flow.paths.first()).map_or(0, hop)
     }
 
     /// Gives `packet` to the link of its present hop.
@@ -422,6 +467,12 @@ impl Simulation {
                         sender: sender.sender.counters(),
                         receiver: *receiver.receiver.statistics(),
                     };
+                    let counters = sender.sender.paths();
+                    let arrivals = receiver.receiver.paths();
+                    for ((path, status), arrivals) in flow.paths.iter_mut().zip(counters).zip(arrivals) {
+                        let (losses, sender) = (path.losses, status.counters);
+                        path.before = PathBefore { losses, sender, receiver: *arrivals };
+                    }
                     if flow.start < now {
                         sender.sender.restart_averages(now);
                     }

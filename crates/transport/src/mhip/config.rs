@@ -54,6 +54,8 @@ pub struct Marking {
 pub struct PathConfig {
     /// How long a full packet takes one way, without its transmission at the bottleneck, through empty queues.
     pub delay: Duration,
+    /// How long an acknowledgment takes back.
+    pub back: Duration,
     /// Rate of the bottleneck in bit/s; more than 0.
     pub rate: u64,
 }

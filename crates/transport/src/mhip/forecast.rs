@@ -20,6 +20,7 @@ pub(crate) struct Forecast {
 struct Known {
     /// The delay of the base exchange; what lies above it in the estimate is other people's queue.
     base: Duration,
+    back: Duration,
     /// The least round-trip time, by the base exchange or since.
     round_trip: Duration,
 }
@@ -36,7 +37,8 @@ impl Forecast {
         };
         let known = |path: &PathConfig| Known {
             base: path.delay,
-            round_trip: path.delay * 2 + Duration::of_transmission(u64::from(bytes), path.rate.max(1)),
+            back: path.back,
+            round_trip: path.delay + path.back + Duration::of_transmission(u64::from(bytes), path.rate.max(1)),
         };
         Self {
             fpf: FastestPathFirst::default(),
@@ -70,7 +72,7 @@ impl Forecast {
     #[inline]
     pub(crate) fn excess(&self, path: usize, eta: Instant, now: Instant) -> f64 {
         let Some(known) = self.known.get(path) else { return 0.0 };
-        (now.as_nanos().cast_signed() - (eta + known.base).as_nanos().cast_signed()) as f64 / 1e9
+        (now.as_nanos().cast_signed() - (eta + known.back).as_nanos().cast_signed()) as f64 / 1e9
     }
 
     /// Takes `gain` of an excess into the path's delay (M3).
@@ -130,7 +132,8 @@ mod tests {
 
     #[test]
     fn the_delay_follows_errors_within_bounds() {
-        let path = PathConfig { delay: Duration::from_millis(60), rate: 8_000_000 };
+        let delay = Duration::from_millis(60);
+        let path = PathConfig { delay, back: delay, rate: 8_000_000 };
         let mut forecast = Forecast::new(&[path], 1250);
         let eta = forecast.depart(0, Instant::ZERO, 1250);
         assert_eq!(eta.as_nanos(), 61_250_000);
