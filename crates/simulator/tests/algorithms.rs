@@ -1,0 +1,100 @@
+//! What the congestion controls and the managed queues are known to do.
+
+use simulator::{RunOptions, RunResult};
+
+fn run(text: &str, seed: u64) -> RunResult {
+    let scenario = scenario::parse(text, "algorithms.toml").unwrap_or_else(|error| panic!("{error}"));
+    simulator::run(&scenario, seed, &RunOptions::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn bottleneck(duration: &str, link: &str, flow: &str) -> String {
+    format!(
+        r#"
+        name = "bottleneck"
+        duration = "{duration}"
+        warm_up = "20s"
+        [[link]]
+        from = "s"
+        to = "d"
+        {link}
+        [[link]]
+        from = "d"
+        to = "s"
+        delay = "30ms"
+        [[flow]]
+        from = "s"
+        to = "d"
+        protocol = "tcp"
+        packet_size = 1250
+        {flow}
+        "#
+    )
+}
+
+/// Brakmo and Peterson 1995: a lone Vegas keeps between α = 2 and β = 4 packets in the queue, and the link full.
+#[test]
+fn vegas_keeps_two_to_four_packets_in_the_queue() {
+    let link = "rate = \"10Mbit/s\"\ndelay = \"30ms\"\nqueue = \"200p\"";
+    let result = run(&bottleneck("60s", link, "congestion = \"vegas\"\ndelayed_ack = false"), 1);
+    assert!(result.links[0].utilisation > 0.99, "{}", result.links[0].utilisation);
+    // Behind k packets, of which one is being sent, k wait with the new one.
+    let queued = result.links[0].queue.mean;
+    assert!((2.0..=4.1).contains(&queued), "{queued}");
+    assert_eq!(result.flows[0].retransmissions, 0);
+}
+
+/// RFC 9438 §5.1, equation (5): the mean window is (C (3+β) / (4 (1−β)))^¼ · RTT^¾ / p^¾ for periodic losses; with
+/// independent ones it comes out somewhat differently, so the band is wide. New Reno would be at 122 packets, below it.
+#[test]
+fn cubic_follows_its_response_function() {
+    let link = "rate = \"10Gbit/s\"\ndelay = \"70ms\"\nloss = 0.0001";
+    let result = run(&bottleneck("2000s", link, "congestion = \"cubic\"\ndelayed_ack = false"), 1);
+    let window = f64::powf(0.4 * 3.7 / (4.0 * 0.3), 0.25) * f64::powf(0.1 / 0.0001, 0.75);
+    let ours = result.flows[0].mean_cwnd;
+    assert!((ours / window - 1.0).abs() < 0.2, "{ours} is not {window}");
+}
+
+/// RFC 3168 with RED: congestion is told by marks, so hardly anything is dropped or sent again.
+#[test]
+fn marks_replace_drops() {
+    let queue = r#"queue = { kind = "red", min = "10p", max = "30p", probability = 0.1, limit = "200p", ecn = ECN }"#;
+    let link = format!("rate = \"10Mbit/s\"\ndelay = \"30ms\"\n{queue}");
+    let flow = "count = 4\nstart = [\"0s\", \"1s\"]\necn = ";
+    let with = run(&bottleneck("80s", &link.replace("ECN", "true"), &format!("{flow}true")), 1);
+    let without = run(&bottleneck("80s", &link.replace("ECN", "false"), &format!("{flow}false")), 1);
+    let sum = |result: &RunResult, of: fn(&simulator::FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
+    assert!(with.links[0].marked > 100);
+    assert_eq!((without.links[0].marked, sum(&without, |flow| flow.marked)), (0, 0));
+    assert_eq!(sum(&with, |flow| flow.marked), with.links[0].marked);
+    assert!(sum(&without, |flow| flow.retransmissions) > 100);
+    assert!(sum(&with, |flow| flow.retransmissions) * 20 < sum(&without, |flow| flow.retransmissions));
+    for result in [with, without] {
+        assert!(result.links[0].utilisation > 0.8, "{}", result.links[0].utilisation);
+    }
+}
+
+/// RFC 8289: CoDel holds the queue's delay near its target where drop-tail fills whatever there is.
+#[test]
+fn codel_holds_the_delay() {
+    let link = |queue: &str| format!("rate = \"10Mbit/s\"\ndelay = \"30ms\"\nqueue = {queue}");
+    let codel = run(&bottleneck("80s", &link("{ kind = \"codel\" }"), "congestion = \"newreno\""), 1);
+    let tail = run(&bottleneck("80s", &link("\"300p\""), "congestion = \"newreno\""), 1);
+    // 5 ms at 1 ms a packet.
+    assert!(codel.links[0].queue.p50 < 15.0, "{:?}", codel.links[0].queue);
+    assert!(tail.links[0].queue.mean > 5.0 * codel.links[0].queue.mean, "{:?}", tail.links[0].queue);
+    assert!(codel.links[0].utilisation > 0.75, "{}", codel.links[0].utilisation);
+}
+
+/// The sum of flows over one bottleneck is the bottleneck, and flows alike get alike, within what a minute can tell.
+#[test]
+fn flows_alike_share_alike() {
+    for congestion in ["reno", "newreno", "sack", "cubic"] {
+        let link = "rate = \"20Mbit/s\"\ndelay = \"30ms\"\nqueue = \"1bdp\"";
+        let flow = format!("count = 4\nstart = [\"0s\", \"5s\"]\nsend_jitter = \"1ms\"\ncongestion = \"{congestion}\"");
+        let result = run(&bottleneck("220s", link, &flow), 1);
+        let rates: Vec<f64> = result.flows.iter().map(|flow| flow.goodput_wire_mbps).collect();
+        let sum: f64 = rates.iter().sum();
+        assert!(sum > 19.0 && sum <= 20.0, "{congestion}: {rates:?}");
+        assert!(rates.iter().all(|rate| (rate / 5.0 - 1.0).abs() < 0.25), "{congestion}: {rates:?}");
+    }
+}
