@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Failure, demo, down, keygen, lab, sim, status, up};
+use commands::{Failure, demo, down, keygen, lab, papers, sim, status, up};
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
 #[derive(Debug, Parser)]
@@ -26,6 +26,7 @@ enum Command {
     Lab(lab::Arguments),
     Demo(demo::Arguments),
     Sim(sim::Arguments),
+    Papers(papers::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Papers(arguments) => papers::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! The experiments of the papers: published beside measured, and the report.
 //!
 //! [`published`] reads what the papers print. A [`Laboratory`] runs the cases (a scenario file of `scenarios/papers` with
-//! settings and a sweep) that experiments need, through `campaign`; [`evaluate`] turns the results into rows; [`report`]
+//! settings and a sweep) that experiments need, through `campaign`; [`evaluate`] turns the results into rows; [`report()`]
 //! writes the HTML page. No result is kept here: everything is measured when it is asked for, or read from the store of an
 //! earlier run of the same program.
 
@@ -13,6 +13,7 @@ mod experiments;
 mod figure;
 mod laboratory;
 mod published;
+mod report;
 mod results;
 mod row;
 
@@ -24,6 +25,7 @@ pub use experiment::{Experiment, all, find};
 pub use figure::{Figure, Series, Style};
 pub use laboratory::{Laboratory, Progress, Settings};
 pub use published::{Printed, Published, Quantity, published};
+pub use report::report;
 pub use results::{PointView, Results};
 pub use row::{Evaluation, Row, evaluate, table};
 

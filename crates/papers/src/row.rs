@@ -38,10 +38,19 @@ pub struct Row {
     pub detail: String,
 }
 
+/// A quantity with its unit and, where it is not the paper's, its range.
+#[derive(Debug)]
+struct Number {
+    name: String,
+    unit: String,
+    accept: Option<[f64; 2]>,
+    measured: Option<Measured>,
+}
+
 /// What an experiment computed from the results.
 #[derive(Debug, Default)]
 pub struct Evaluation {
-    quantities: Vec<(String, String, Option<[f64; 2]>, Option<Measured>)>,
+    quantities: Vec<Number>,
     relations: Vec<(String, Option<bool>, String)>,
     /// What the reader should know beside the numbers, in sentences.
     pub notes: Vec<String>,
@@ -61,7 +70,7 @@ impl Evaluation {
         accept: Option<[f64; 2]>,
         measured: Option<Measured>,
     ) {
-        self.quantities.push((name.into(), unit.to_owned(), accept, measured));
+        self.quantities.push(Number { name: name.into(), unit: unit.to_owned(), accept, measured });
     }
 
     /// A relation, whether it holds (`None`: not measured), and the numbers that show it.
@@ -77,10 +86,10 @@ pub fn evaluate(experiment: &Experiment, published: Option<&Published>, results:
     let mut rows = Vec::new();
     let printed = published.map_or(&[][..], |published| &published.quantities);
     for quantity in printed {
-        let measured = evaluation.quantities.iter().find(|(name, ..)| *name == quantity.name);
-        rows.push(printed_row(experiment.id, quantity, measured.and_then(|(.., measured)| *measured)));
+        let number = evaluation.quantities.iter().find(|number| number.name == quantity.name);
+        rows.push(printed_row(experiment.id, quantity, number.and_then(|number| number.measured)));
     }
-    for (name, unit, accept, measured) in &evaluation.quantities {
+    for Number { name, unit, accept, measured } in &evaluation.quantities {
         if printed.iter().all(|quantity| quantity.name != *name) {
             let row = row(experiment.id, name, if unit.is_empty() { "Mbit/s" } else { unit });
             rows.push(with(row, *accept, *measured));
@@ -138,7 +147,7 @@ pub fn table(rows: &[Row]) -> String {
     let mut last = "";
     for row in rows {
         if row.id != last {
-            let _ = write!(text, "{}{}\n", if last.is_empty() { "" } else { "\n" }, row.id);
+            let _ = writeln!(text, "{}{}", if last.is_empty() { "" } else { "\n" }, row.id);
             if !row.relation {
                 let _ = writeln!(
                     text,

@@ -4,6 +4,7 @@ pub(crate) mod demo;
 pub(crate) mod down;
 pub(crate) mod keygen;
 pub(crate) mod lab;
+pub(crate) mod papers;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod up;

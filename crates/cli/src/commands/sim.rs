@@ -16,7 +16,7 @@ use super::Failure;
 use crate::output;
 
 /// Exit status after Ctrl-C, as shells have it: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 /// The bar counts in thousandths of the virtual time to be simulated.
 const STEPS: u64 = 1000;
 
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let seeds = Seeds { first: arguments.seed, count: arguments.seeds };
     let campaign = Campaign::load(&arguments.scenario, &arguments.assignments, seeds).map_err(failure)?;
     let options = Options {
-        threads: arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
+        threads: arguments.threads.unwrap_or_else(processors),
         out: arguments.out.clone(),
         interval: arguments.out.as_ref().map(|_| arguments.interval),
         pcap: arguments.pcap,
@@ -86,8 +86,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// As many as the machine has.
+pub(super) fn processors() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
 /// The version, and what changes with the program: a result of another build is not this one's.
-fn origin(stored: bool) -> Result<Origin, Failure> {
+pub(super) fn origin(stored: bool) -> Result<Origin, Failure> {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     if !stored {
         return Ok(Origin { version, program: String::new() });
@@ -99,7 +104,7 @@ fn origin(stored: bool) -> Result<Origin, Failure> {
 }
 
 /// The first signal asks for an end, a second one does not ask.
-fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+pub(super) fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_default(signal, Arc::clone(&stop))

@@ -2,7 +2,7 @@
 
 use simulator::FlowResult;
 
-use super::{flow, on_path1, on_path2, rates, shown};
+use super::{flow, on_path, on_path1, rates, shown, windows};
 use crate::estimate::Measured;
 use crate::experiment::Experiment;
 use crate::figure::{Figure, Style};
@@ -105,7 +105,7 @@ fn final_generation(results: &Results, out: &mut Evaluation) {
     out.quantity("cost of friendliness: 1 - total(final) / total(simple)", cost);
 
     let interval = results.point("udp-interval");
-    let path2 = interval.map(|point| on_path2(&point)).unwrap_or_default();
+    let path2 = interval.map(|point| on_path(&point, 1)).unwrap_or_default();
     let udp = flow(results, "udp-interval", "udp", throughput);
     out.quantity("factor against the UDP cross-traffic on Path2, 5-11 s", Measured::ratio(&path2, &udp));
     out.further("mHIP on Path2, 5-11 s", "", None, Measured::of(&path2));
@@ -134,9 +134,10 @@ fn final_generation(results: &Results, out: &mut Evaluation) {
 
 /// Throughput on Path1 over time, and the windows.
 fn paths(results: &Results, case: &str, place: &str) -> Vec<Figure> {
-    let caption = format!("{place}: one run, bins of 0.1 s, all paths of mHIP together.");
+    let caption = format!("{place}: one run, bins of 0.1 s.");
     let figure = Figure::new("Throughput over time", caption, "time, s", "Mbit/s");
-    vec![rates(figure, results.point(case))]
+    let point = results.point(case);
+    [Some(rates(figure, point)), windows(point)].into_iter().flatten().collect()
 }
 
 fn final_figures(results: &Results) -> Vec<Figure> {

@@ -19,27 +19,19 @@ use crate::results::{PointView, Results};
 pub(crate) const ALL: &[&[Experiment]] =
     &[secure::ALL, friendliness::ALL, shared::ALL, beyond::ALL, beyond_cubic::ALL, random::ALL];
 
-/// What mHIP's throughput on Path1 of the reference network is, in each run: all that n2-n1 delivers but the competing
-/// TCP's part.
+/// As the papers average throughput in their figures.
+const BIN: Duration = Duration::from_millis(100);
+
+/// mHIP's throughput on Path1, in each run.
 fn on_path1(point: &PointView<'_>) -> Vec<f64> {
-    share(point, "n2-n1", "tcp")
+    on_path(point, 0)
 }
 
-/// The same for Path2, with UDP's part of n0-n3.
-fn on_path2(point: &PointView<'_>) -> Vec<f64> {
-    share(point, "n0-n3", "udp")
-}
-
-/// The throughput on a link of the flow "mhip", Mbit/s over the time it was active, where all but `other` is its.
-fn share(point: &PointView<'_>, link: &str, other: &str) -> Vec<f64> {
-    let warm_up = point.scenario().map_or(0.0, |scenario| scenario.warm_up.as_secs_f64());
-    let active = |flow: &FlowResult| flow.end_s - flow.start_s.max(warm_up);
+/// mHIP's throughput on one of its paths, in each run.
+fn on_path(point: &PointView<'_>, path: usize) -> Vec<f64> {
     point.values(|run| {
-        let flow = |name: &str| run.flows.iter().find(|flow| flow.name == name);
-        let bytes = run.links.iter().find(|candidate| candidate.name == link)?.delivered_bytes as f64;
-        let other = flow(other).map_or(0.0, |other| other.throughput_mbps * active(other));
-        let mhip = flow("mhip")?;
-        Some((bytes * 8e-6 - other) / active(mhip))
+        let flow = run.flows.iter().find(|flow| flow.name == "mhip")?;
+        Some(flow.paths.get(path)?.throughput_mbps)
     })
 }
 
@@ -48,17 +40,41 @@ fn flow(results: &Results, case: &str, name: &str, value: impl Fn(&FlowResult) -
     results.point(case).map(|point| point.flow(name, value)).unwrap_or_default()
 }
 
-/// Throughput of each flow over bins of 0.1 s in the first seed's run, as the papers draw it.
+/// Throughput of each flow, and of each path of mHIP, over bins of 0.1 s in the first seed's run, as the papers draw it.
 fn rates(figure: Figure, point: Option<PointView<'_>>) -> Figure {
-    let Some(run) = point.and_then(|point| point.series(Duration::from_millis(100))) else { return figure };
-    let names: Vec<String> = run.flows.iter().map(|flow| flow.name.clone()).collect();
-    names.iter().enumerate().fold(figure, |figure, (index, name)| {
-        figure.with(
-            name.clone(),
-            Style::Line,
-            binned(&run, |sample| sample.flows.get(index).map(|flow| flow.delivered_bytes)),
-        )
-    })
+    let Some(run) = point.and_then(|point| point.series(BIN)) else { return figure };
+    let mut figure = figure;
+    for (index, flow) in run.flows.iter().enumerate() {
+        for path in 0..flow.paths.len() {
+            let arrived = |sample: &Sample| Some(sample.flows.get(index)?.paths.get(path)?.arrived_bytes);
+            figure = figure.with(format!("{} on Path{}", flow.name, path + 1), Style::Line, binned(&run, arrived));
+        }
+        if flow.paths.is_empty() {
+            let arrived = |sample: &Sample| Some(sample.flows.get(index)?.arrived_bytes);
+            figure = figure.with(flow.name.clone(), Style::Line, binned(&run, arrived));
+        }
+    }
+    figure
+}
+
+/// The windows of all paths and of single-path flows in the first seed's run.
+fn windows(point: Option<PointView<'_>>) -> Option<Figure> {
+    let run = point.and_then(|point| point.series(BIN))?;
+    let mut figure = Figure::new("Congestion windows", "The same run; packets.", "time, s", "window, packets");
+    let line = |window: &dyn Fn(&Sample) -> Option<f64>| -> Vec<(f64, f64)> {
+        run.series.iter().filter_map(|sample| Some((sample.time_s, window(sample)?))).collect()
+    };
+    for (index, flow) in run.flows.iter().enumerate() {
+        for path in 0..flow.paths.len() {
+            let points = line(&|sample| Some(sample.flows.get(index)?.paths.get(path)?.cwnd));
+            figure = figure.with(format!("{} on Path{}", flow.name, path + 1), Style::Step, points);
+        }
+        let points = line(&|sample| Some(sample.flows.get(index)?.cwnd));
+        if flow.paths.is_empty() && points.iter().any(|point| point.1 > 0.0) {
+            figure = figure.with(flow.name.clone(), Style::Step, points);
+        }
+    }
+    Some(figure)
 }
 
 /// Mbit/s of what a counter of bytes gained from sample to sample.

@@ -6,7 +6,6 @@ use crate::experiment::Experiment;
 use crate::figure::{Figure, Style};
 use crate::results::{PointView, Results};
 use crate::row::Evaluation;
-use clock::Duration;
 
 pub(super) const ALL: &[Experiment] = &[
     Experiment {
@@ -36,6 +35,8 @@ pub(super) const ALL: &[Experiment] = &[
     },
 ];
 
+/// Bytes of a packet on the wire.
+const PACKET: u64 = 1290;
 const PATH1: &str = "n0-n2,n2-n1.rate";
 const PATH2: &str = "n0-n3,n3-n1.rate";
 const PATH3: &str = "n0-n4,n4-n1.rate";
@@ -194,19 +195,10 @@ fn cross_traffic_figures(results: &Results) -> Vec<Figure> {
     for (case, name) in
         [("cross-traffic", "no congestion avoidance"), ("cross-traffic-avoided", "marking, closing, probing")]
     {
-        let Some(run) = results.point(case).and_then(|point| point.series(Duration::from_millis(100))) else {
-            continue;
-        };
-        // The second links carry mHIP only.
-        let links: Vec<usize> = run
-            .links
-            .iter()
-            .enumerate()
-            .filter(|(_, link)| ["n2-n1", "n3-n1", "n4-n1"].contains(&link.name.as_str()))
-            .map(|(index, _)| index)
-            .collect();
+        let Some(run) = results.point(case).and_then(|point| point.series(super::BIN)) else { continue };
         let points = binned(&run, |sample| {
-            links.iter().map(|&index| sample.links.get(index).map(|link| link.delivered_bytes)).sum::<Option<u64>>()
+            let sent: u64 = sample.flows.first()?.paths.iter().map(|path| path.sent).sum();
+            Some(sent * PACKET)
         });
         figure = figure.with(name, Style::Line, points);
     }

@@ -1,0 +1,231 @@
+//! The report: one HTML file with everything in it.
+//!
+//! Charts are drawn by Apache ECharts 6.1.0, in its build of the common charts: it zooms, shows values under a finger as well
+//! as under a mouse, and switches series on and off, all of which smaller libraries leave to be written. It comes from the
+//! npm registry as it is, with its licence beside it in `assets`.
+
+mod topology;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use scenario::Scenario;
+use serde::Deserialize;
+
+use crate::PapersError;
+use crate::experiment::Experiment;
+use crate::published::{Published, published};
+use crate::results::Results;
+use crate::row::{Row, evaluate, short};
+
+const LIBRARY: &str = include_str!("../../assets/echarts.common.min.js");
+const STYLE: &str = include_str!("../../assets/report.css");
+const SCRIPT: &str = include_str!("../../assets/report.js");
+const REASONS: &str = include_str!("../../assets/reasons.toml");
+
+/// Why a value that is not reached is not, as far as we know.
+#[derive(Deserialize)]
+struct Reason {
+    id: String,
+    quantity: String,
+    why: String,
+}
+
+/// The page over `experiments`, written by `version` of the program.
+///
+/// # Errors
+/// None, unless a file inside the program is broken.
+pub fn report(experiments: &[&Experiment], results: &Results, version: &str) -> Result<String, PapersError> {
+    let published: BTreeMap<String, Published> =
+        published()?.into_iter().map(|published| (published.id.clone(), published)).collect();
+    let reasons = reasons()?;
+    let (mut sections, mut contents, mut all) = (String::new(), String::new(), Vec::new());
+    for experiment in experiments {
+        let printed = published.get(experiment.id);
+        let (rows, notes) = evaluate(experiment, printed, results);
+        contents.push_str(&entry(experiment, &rows));
+        sections.push_str(&section(experiment, printed, &rows, &notes, &reasons, results));
+        all.extend(rows);
+    }
+    let count = |relation: bool, ok: bool| {
+        all.iter().filter(|row| row.relation == relation && row.ok.is_some_and(|is| is || !ok)).count()
+    };
+    let mut page = String::with_capacity(LIBRARY.len() + sections.len() + 20_000);
+    let _ = write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\">\
+         <title>The papers, reproduced</title><style>{STYLE}</style></head><body>\
+         <header><h1>The papers, reproduced</h1>\
+         <p>Every figure and table of the papers on multipath HIP, simulated again and set beside what the papers print. \
+         <strong>{} of {}</strong> quantities are inside the range in which we call them reproduced; \
+         <strong>{} of {}</strong> relations hold. What is not reached is red, with what we know of the reason.</p>\
+         <p class=\"small\">Numbers are means over independent runs, each with its own seed and its own random starts within \
+         the first second; brackets are 95 % intervals (Student's t; for ratios Fieller's). A quantity is reproduced when the \
+         mean is in the accepted range; of a spread over settings, when the least and the greatest are. One set of parameters \
+         for each generation of mHIP serves all experiments. Lines over time are the first seed's run.</p></header>\
+         <nav><ol>{contents}</ol></nav><main>{sections}</main>",
+        count(false, true),
+        count(false, false),
+        count(true, true),
+        count(true, false),
+    );
+    let _ = writeln!(
+        page,
+        "<footer><p class=\"small\">Written by sinnet {}. Charts: Apache ECharts 6.1.0, Apache License 2.0.</p></footer>\
+         <script>{LIBRARY}</script><script>{SCRIPT}</script></body></html>",
+        escaped(version)
+    );
+    Ok(page)
+}
+
+fn reasons() -> Result<Vec<Reason>, PapersError> {
+    #[derive(Deserialize)]
+    struct File {
+        #[serde(default)]
+        reason: Vec<Reason>,
+    }
+    let file: File = toml::from_str(REASONS).map_err(|error| PapersError::Asset(error.to_string()))?;
+    Ok(file.reason)
+}
+
+fn entry(experiment: &Experiment, rows: &[Row]) -> String {
+    let red = rows.iter().filter(|row| row.ok == Some(false)).count();
+    let judged = rows.iter().filter(|row| row.ok.is_some()).count();
+    let mark = match (red, judged) {
+        (_, 0) => String::new(),
+        (0, judged) => format!("<span class=\"ok\">{judged} of {judged}</span>"),
+        (red, judged) => format!("<span class=\"red\">{} of {judged}</span>", judged - red),
+    };
+    format!("<li><a href=\"#{}\">{}</a> {mark}</li>", anchor(experiment.id), escaped(experiment.title))
+}
+
+fn section(
+    experiment: &Experiment,
+    printed: Option<&Published>,
+    rows: &[Row],
+    notes: &[String],
+    reasons: &[Reason],
+    results: &Results,
+) -> String {
+    let mut html = format!("<section id=\"{}\"><h2>{}</h2>", anchor(experiment.id), escaped(experiment.title));
+    let place = printed.map_or_else(
+        || "In no paper".to_owned(),
+        |published| format!("Paper [{}], {}", published.paper, published.place),
+    );
+    let _ = write!(html, "<p class=\"small\"><code>{}</code> · {}</p>", experiment.id, escaped(&place));
+    let _ = write!(html, "<p>{}</p>", escaped(experiment.setup));
+    if let Some(published) = printed {
+        let _ = write!(
+            html,
+            "<details><summary>as the paper has it</summary><p>{}</p></details>",
+            escaped(&published.setup)
+        );
+    }
+    if let Some(case) = experiment.cases.first() {
+        let scenarios: Vec<Scenario> = results.points(case).filter_map(|point| point.scenario()).collect();
+        html.push_str(&topology::drawing(&scenarios));
+    }
+    for figure in (experiment.figures)(results) {
+        let data = serde_json::to_string(&figure).unwrap_or_default().replace("</", "<\\/");
+        let _ = write!(
+            html,
+            "<figure><figcaption><strong>{}</strong> {}</figcaption><div class=\"chart\"></div>\
+             <script type=\"application/json\">{data}</script></figure>",
+            escaped(&figure.title),
+            escaped(&figure.caption),
+        );
+    }
+    html.push_str(&table(rows, reasons));
+    for note in notes {
+        let _ = write!(html, "<p class=\"note\">{}</p>", escaped(note));
+    }
+    if let Some(doubt) = printed.and_then(|published| published.doubt.as_deref()) {
+        let _ = write!(html, "<p class=\"note\"><strong>What the paper leaves open:</strong> {}</p>", escaped(doubt));
+    }
+    html.push_str("</section>");
+    html
+}
+
+fn table(rows: &[Row], reasons: &[Reason]) -> String {
+    let mut html = String::from(
+        "<div class=\"wide\"><table><thead><tr><th></th><th>quantity</th><th>published</th><th>measured</th><th>accepted</th>\
+         <th>runs</th></tr></thead><tbody>",
+    );
+    for row in rows {
+        let (class, verdict) = match row.ok {
+            Some(true) => ("ok", "✓"),
+            Some(false) => ("red", "✗"),
+            None => ("", ""),
+        };
+        let reason = reasons.iter().find(|reason| reason.id == row.id && row.quantity.starts_with(&reason.quantity));
+        let reason = reason
+            .filter(|_| row.ok == Some(false))
+            .map_or_else(String::new, |reason| format!("<div class=\"why\">{}</div>", escaped(&reason.why)));
+        if row.relation {
+            let _ = write!(
+                html,
+                "<tr class=\"relation\"><td class=\"{class}\">{verdict}</td><td colspan=\"5\">{}<div class=\"small\">{}</div>{reason}</td></tr>",
+                escaped(&row.quantity),
+                escaped(&row.detail)
+            );
+            continue;
+        }
+        let unit = if row.unit == "1" {
+            String::new()
+        } else {
+            format!(" <span class=\"small\">{}</span>", escaped(&row.unit))
+        };
+        let measured = match (row.mean, row.low, row.high) {
+            (Some(mean), Some(low), Some(high)) => {
+                format!("{} <span class=\"small\">[{}, {}]</span>", short(mean), short(low), short(high))
+            }
+            _ => escaped(&row.detail),
+        };
+        let published = row.published.as_ref().map_or_else(String::new, |value| escaped(&value.to_string()));
+        let accept = row.accept.map_or_else(String::new, |[low, high]| format!("{low} to {high}"));
+        let _ = write!(
+            html,
+            "<tr><td class=\"{class}\">{verdict}</td><td>{}{unit}{reason}</td><td>{published}</td><td>{measured}</td>\
+             <td>{accept}</td><td>{}</td></tr>",
+            escaped(&row.quantity),
+            row.seeds
+        );
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+fn anchor(id: &str) -> String {
+    id.replace('/', "-")
+}
+
+/// Text in HTML.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_without_results_is_whole() {
+        let experiments: Vec<_> = crate::experiment::all().collect();
+        let page = report(&experiments, &Results::default(), "<1>").unwrap();
+        assert_eq!(page.matches("<section").count(), page.matches("</section>").count());
+        assert_eq!(page.matches("<section").count(), experiments.len());
+        assert!(page.contains("sinnet &lt;1&gt;") && page.ends_with("</html>\n"));
+        // Nothing is fetched: the only addresses are those inside the library's licence and its own namespaces.
+        let ours = page.replace(LIBRARY, "");
+        assert!(!ours.contains("http://") && !ours.contains("https://"), "an address outside the file");
+    }
+
+    #[test]
+    fn every_reason_is_of_a_row() {
+        for reason in reasons().unwrap() {
+            assert!(crate::experiment::all().any(|experiment| experiment.id == reason.id), "{}", reason.id);
+        }
+    }
+}
