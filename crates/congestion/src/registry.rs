@@ -55,12 +55,15 @@ macro_rules! registry {
             fn tune(&mut self, name: &str, value: &str) -> Result<(), BadTunable> {
                 match self { $(Self::$rule(rule) => rule.tune(name, value),)* }
             }
+            #[inline]
             fn acknowledged(&mut self, path: usize, group: Group<'_>, acked: &Acked) -> bool {
                 match self { $(Self::$rule(rule) => rule.acknowledged(path, group, acked),)* }
             }
+            #[inline]
             fn slow_start(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
                 match self { $(Self::$rule(rule) => rule.slow_start(path, group, acked),)* }
             }
+            #[inline]
             fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
                 match self { $(Self::$rule(rule) => rule.increase(path, group, acked),)* }
             }
