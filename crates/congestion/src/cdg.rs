@@ -188,18 +188,16 @@ impl WindowRule for Cdg {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vector::{number, vector};
 
-    /// The vector cdg.2 of `vectors/algorithms/vectors.json`, whose inner value the engine does not show.
+    /// The inner value that the engine does not show.
     #[test]
     fn the_moving_average_is_that_of_the_vector() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/algorithms/vectors.json");
-        let all: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        let vector = all["vectors"].as_array().unwrap().iter().find(|v| v["id"] == "cdg.2").unwrap();
-        let number = |key: &str| vector["input"][key].as_f64().unwrap();
-        assert_eq!(number("a"), ROUNDS as f64);
-        let mut gradients = Gradients { mean: number("prev_gbar"), ..Gradients::default() };
-        gradients.ring[0] = number("oldest_g");
-        gradients.push(number("new_g"));
-        assert!((gradients.mean - vector["output"]["gbar"].as_f64().unwrap()).abs() < 1e-12);
+        let (input, output) = vector("cdg.2");
+        assert_eq!(number(&input["a"]), ROUNDS as f64);
+        let mut gradients = Gradients { mean: number(&input["prev_gbar"]), ..Gradients::default() };
+        gradients.ring[0] = number(&input["oldest_g"]);
+        gradients.push(number(&input["new_g"]));
+        assert!((gradients.mean - number(&output["gbar"])).abs() < 1e-12);
     }
 }

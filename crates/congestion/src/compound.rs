@@ -144,3 +144,65 @@ impl WindowRule for Compound {
         state.second = state.second.max(state.before);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vector::{number, vector};
+    use clock::{Duration, Instant};
+
+    /// A rule with a second window, and the path of one packet a byte that it belongs to.
+    fn with(reno: f64, second: f64, base: f64) -> (Compound, Path) {
+        let mut rule = Compound { tuning: false, ..Compound::default() };
+        rule.path_added(0);
+        rule.paths[0].second = second;
+        let win = reno + second;
+        let base_rtt = Duration::from_secs_f64(base);
+        (rule, Path { flight: win, srtt: base_rtt, base_rtt, ..Path::new(win, 1.0, 1.0) })
+    }
+
+    #[test]
+    fn rounds_are_those_of_the_vectors() {
+        for id in ["ctcp.1", "ctcp.2"] {
+            let (input, output) = vector(id);
+            let (reno, second) = (number(&input["cwnd"]), number(&input["dwnd"]));
+            let (mut rule, path) = with(reno, second, number(&input["base"]));
+            let rtt = Duration::from_secs_f64(number(&input["rtt"]));
+            let round = Round { min_rtt: rtt, max_rtt: rtt, sum_rtt: rtt, samples: 1, slow_start: false, full: true };
+            let decision = rule.on_round(0, Group { paths: &[path], now: Instant::ZERO }, &round);
+            let expected = number(&output["dwnd"]);
+            assert!((rule.second_window(0) - expected).abs() < 1e-9, "{id}: {}", rule.second_window(0));
+            assert!((decision.cwnd.unwrap() - (reno + expected)).abs() < 1e-9);
+            let queued = (reno + second) * (1.0 - number(&input["base"]) / number(&input["rtt"]));
+            assert!((queued - number(&output["diff"])).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_loss_is_that_of_the_vector() {
+        let (input, output) = vector("ctcp.3");
+        assert_eq!(number(&input["beta"]), BETA);
+        let (mut rule, path) = with(number(&input["cwnd"]), number(&input["dwnd"]), 0.1);
+        let backoff = rule.decrease(0, Group { paths: &[path], now: Instant::ZERO }, Cause::Loss);
+        assert!((rule.second_window(0) - number(&output["dwnd"])).abs() < 1e-9);
+        assert!((backoff.window - number(&output["cwnd"]) - number(&output["dwnd"])).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_threshold_stays_within_its_bounds() {
+        let (mut rule, path) = with(10.0, 0.0, 0.1);
+        rule.tuning = true;
+        let rtt = Duration::from_millis(200);
+        let round = Round { min_rtt: rtt, max_rtt: rtt, sum_rtt: rtt, samples: 1, slow_start: false, full: true };
+        for loss in 1..40 {
+            let paths = [path.clone()];
+            let group = Group { paths: &paths, now: Instant::ZERO };
+            rule.on_round(0, group, &round);
+            rule.decrease(0, group, Cause::Loss);
+            // Five packets of Reno's window wait; three quarters of that are below the least threshold.
+            let geometric = (1..=loss).fold(30.0_f64, |gamma, _| (0.75 * gamma + 0.25 * 3.75).max(5.0));
+            assert!((rule.paths[0].gamma - geometric).abs() < 1e-9);
+        }
+        assert_eq!(rule.paths[0].gamma, 5.0);
+    }
+}

@@ -287,6 +287,12 @@ impl<R: WindowRule> Controller<R> {
         path.cwnd = cwnd.max(path.mss);
     }
 
+    /// Sets the slow-start threshold of `path` in bytes (not below one packet), for what is known of the path beforehand.
+    pub fn set_ssthresh(&mut self, path: usize, ssthresh: f64) {
+        let path = &mut self.paths[path];
+        path.ssthresh = ssthresh.max(path.mss);
+    }
+
     /// Changes the first window of paths added or restarted later.
     pub fn set_initial_window(&mut self, window: InitialWindow) {
         self.config.initial_window = window;

@@ -1,6 +1,7 @@
 //! EWTCP, equally weighted TCP: M. Honda and others, *Multipath congestion control for shared bottleneck*, PFLDNeT 2009;
 //! D. Wischik, C. Raiciu, A. Greenhalgh and M. Handley, NSDI 2011, §2.1. Each of n paths is a Reno that grows by `1/√n`
-//! packets a round, which makes n of them on one bottleneck as strong as one Reno. ALGORITHMS §4.9.
+//! packets a round. The constant is the one of ALGORITHMS §4.9, which could not verify it: by the square-root formula, n
+//! such paths through one bottleneck take `n^¾` of what one Reno takes.
 
 use crate::group::Group;
 use crate::rule::{Backoff, Cause, WindowRule};

@@ -34,6 +34,8 @@ mod rp2;
 mod rule;
 mod semicoupled;
 mod tunable;
+#[cfg(test)]
+mod vector;
 mod vegas;
 mod wvegas;
 
