@@ -43,6 +43,12 @@
     return out;
   }
 
+  // Whether zero would take most of the vertical axis.
+  function far(all) {
+    var values = all.reduce(function (sum, one) { return sum.concat(one.points.map(function (point) { return point[1]; })); }, []);
+    return Math.min.apply(null, values) > 0.6 * Math.max.apply(null, values);
+  }
+
   function option(figure, width) {
     var narrow = width < 520;
     var style = getComputedStyle(document.documentElement);
@@ -50,7 +56,7 @@
     var faint = style.getPropertyValue("--faint").trim();
     var line = style.getPropertyValue("--line").trim();
     var axis = {
-      type: "value", scale: true, nameLocation: "middle", nameTextStyle: { color: faint },
+      type: "value", nameLocation: "middle", nameTextStyle: { color: faint },
       axisLabel: { color: faint, hideOverlap: true }, axisLine: { show: true, lineStyle: { color: faint } },
       splitLine: { lineStyle: { color: line } }
     };
@@ -80,8 +86,8 @@
         { type: "slider", height: 18, bottom: 8, textStyle: { color: faint }, labelFormatter: shown, borderColor: line },
         { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: "shift", moveOnMouseWheel: false, preventDefaultMouseMove: false }
       ],
-      xAxis: Object.assign({}, axis, { name: figure.x, nameGap: 26 }),
-      yAxis: Object.assign({}, axis, { name: figure.y, nameGap: narrow ? 32 : 42 }),
+      xAxis: Object.assign({}, axis, { scale: true, name: figure.x, nameGap: 26 }),
+      yAxis: Object.assign({}, axis, { scale: far(figure.series), name: figure.y, nameGap: narrow ? 32 : 42 }),
       series: series(figure.series, narrow)
     };
   }

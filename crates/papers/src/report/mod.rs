@@ -187,8 +187,8 @@ fn table(rows: &[Row], reasons: &[Reason]) -> String {
         let accept = row.accept.map_or_else(String::new, |[low, high]| format!("{low} to {high}"));
         let _ = write!(
             html,
-            "<tr><td class=\"{class}\">{verdict}</td><td>{}{unit}{reason}</td><td>{published}</td><td>{measured}</td>\
-             <td>{accept}</td><td>{}</td></tr>",
+            "<tr><td class=\"{class}\">{verdict}</td><td>{}{unit}{reason}</td><td data-name=\"published\">{published}</td>\
+             <td data-name=\"measured\">{measured}</td><td data-name=\"accepted\">{accept}</td><td data-name=\"runs\">{}</td></tr>",
             escaped(&row.quantity),
             row.seeds
         );

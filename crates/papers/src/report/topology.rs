@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use scenario::{NodeIndex, Scenario};
 
 const STEP: f64 = 210.0;
-const LANE: f64 = 84.0;
+const LANE: f64 = 104.0;
 const RADIUS: f64 = 15.0;
 /// Flows side by side on a link.
 const APART: f64 = 5.0;
@@ -24,18 +24,9 @@ pub(super) fn drawing(scenarios: &[Scenario]) -> String {
          aria-label=\"network\">"
     );
     let place = |node: NodeIndex| places.get(node).copied().unwrap_or((0.0, 0.0));
-    for (index, link) in scenario.links.iter().enumerate() {
+    for link in &scenario.links {
         let ((x1, y1), (x2, y2)) = (place(link.from), place(link.to));
         let _ = write!(svg, "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" class=\"link\"/>");
-        let angle = ((y2 - y1) / (x2 - x1)).atan().to_degrees();
-        let angle = if angle.is_finite() { angle } else { 0.0 };
-        let (x, y) = (f64::midpoint(x1, x2), f64::midpoint(y1, y2));
-        let _ = write!(
-            svg,
-            "<text x=\"{x:.1}\" y=\"{:.1}\" transform=\"rotate({angle:.1} {x:.1} {y:.1})\">{}</text>",
-            y - 9.0,
-            label(scenarios, index)
-        );
     }
     for (number, flow) in scenario.flows.iter().enumerate() {
         let colour = COLOURS.get(number % COLOURS.len()).copied().unwrap_or_default();
@@ -71,6 +62,19 @@ pub(super) fn drawing(scenarios: &[Scenario]) -> String {
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{RADIUS}\"/><text x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
             y + 4.5,
             node_name(scenario, node)
+        );
+    }
+    // Last, so that no line crosses a label.
+    for (index, link) in scenario.links.iter().enumerate() {
+        let ((x1, y1), (x2, y2)) = (place(link.from), place(link.to));
+        let angle = ((y2 - y1) / (x2 - x1)).atan().to_degrees();
+        let angle = if angle.is_finite() { angle } else { 0.0 };
+        let (x, y) = (f64::midpoint(x1, x2), f64::midpoint(y1, y2));
+        let _ = write!(
+            svg,
+            "<text x=\"{x:.1}\" y=\"{:.1}\" transform=\"rotate({angle:.1} {x:.1} {y:.1})\">{}</text>",
+            y - 9.0,
+            label(scenarios, index)
         );
     }
     svg.push_str("</svg>");
