@@ -62,7 +62,7 @@ $ns at $seconds {
     # first is what is counted, to the disadvantage of nobody by more than a few per cent.
     set packets 0
     for {set i 0} {$i < $flows} {incr i} { incr packets [expr {[$tcp($i) set ack_] + 1}] }
-    puts "{\"simulator\":\"ns-2\",\"flows\":$flows,\"access\":[expr {$topology eq "access" ? "true" : "false"}],\"bottleneck_packets\":$packets}"
+    puts "{\"simulator\":\"ns-2\",\"flows\":$flows,\"topology\":\"$topology\",\"bottleneck_packets\":$packets}"
     exit 0
 }
 $ns run

@@ -115,6 +115,12 @@ pub(crate) struct PathBefore {
     pub(crate) receiver: PathArrivals,
 }
 
+/// What happens again and again.
+struct Periodic {
+    next: Instant,
+    interval: Duration,
+}
+
 /// What is known to happen from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
@@ -222,38 +228,35 @@ impl Simulation {
 
     /// Runs to the end, shows every packet to `observer`, and reports.
     pub fn run_observed<O: Observer>(mut self, options: &RunOptions, observer: &mut O) -> RunResult {
-        self.plan_samples(options);
         self.agenda.sort_unstable();
-        while let Some((at, task)) = self.agenda.get(self.done).copied() {
+        // Not more than a few hundred thousand samples of queues a second, however many links.
+        let queues = QUEUE_INTERVAL * (self.links.len() as u64 / 1000 + 1);
+        let mut queues = Periodic { next: Instant::ZERO + queues / 2, interval: queues };
+        let samples = options.interval.filter(|interval| !interval.is_zero()).unwrap_or(Duration::MAX);
+        let mut samples = Periodic { next: Instant::ZERO + samples, interval: samples };
+        loop {
+            let planned = self.agenda.get(self.done).copied();
+            let (at, task) = [Some((queues.next, Task::Queues)), Some((samples.next, Task::Sample)), planned]
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or((Instant::FAR_FUTURE, Task::Queues));
             if at > self.end {
                 break;
             }
             self.run_until(at, observer);
             self.now = at;
             self.perform(task, observer);
-            self.done += 1;
+            match task {
+                Task::Queues => queues.next += queues.interval,
+                Task::Sample => samples.next += samples.interval,
+                Task::Start(_) | Task::Stop(_) | Task::WarmUp => self.done += 1,
+            }
         }
         // What happens at the very end still counts.
         self.run_until(self.end + Duration::from_nanos(1), observer);
         self.now = self.end;
         report::report(&mut self)
-    }
-
-    fn plan_samples(&mut self, options: &RunOptions) {
-        // Not more than a few hundred thousand samples of queues a second, however many links.
-        let interval = QUEUE_INTERVAL * (self.links.len() as u64 / 1000 + 1);
-        let mut at = Instant::ZERO + interval / 2;
-        while at < self.end {
-            self.agenda.push((at, Task::Queues));
-            at += interval;
-        }
-        if let Some(interval) = options.interval.filter(|interval| !interval.is_zero()) {
-            let mut at = Instant::ZERO + interval;
-            while at <= self.end {
-                self.agenda.push((at, Task::Sample));
-                at += interval;
-            }
-        }
     }
 
     /// Handles all events before `limit`.
@@ -425,7 +428,7 @@ impl Simulation {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn timer_event<O: Observer>(&mut self, timer: u32, observer: &mut O) {
         let (now, flow) = (self.now, timer / TIMERS);
         let kind = timer % TIMERS;
