@@ -20,7 +20,7 @@ pub struct Link {
     /// The largest IP packet, in bytes.
     pub mtu: u16,
     /// Out of this host, in bit/s.
-    pub rate: u64,
+    pub rate: Option<u64>,
     /// One way.
     pub delay: Duration,
 }

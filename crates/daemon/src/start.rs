@@ -106,6 +106,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
             ..HostConfig::default()
         },
         lsi,
+        congestion: config.congestion.clone(),
         paths: links.iter().map(|link| local_path(&config, link)).collect(),
         keylog: keylog.is_some(),
     };

@@ -65,6 +65,10 @@ pub struct Resequencer<P> {
     arrivals: u64,
     /// The highest start of a segment that each path has delivered.
     highest: Vec<(u16, u64)>,
+    /// How long what is lost for certain may take to come again.
+    repair: Duration,
+    /// The hole that is, and until when it is waited for.
+    proven: Option<(u64, Instant)>,
     statistics: ResequencerStatistics,
 }
 
@@ -90,8 +94,15 @@ impl<P> Resequencer<P> {
             bytes: 0,
             arrivals: 0,
             highest: Vec::new(),
+            repair: Duration::ZERO,
+            proven: None,
             statistics: ResequencerStatistics::default(),
         }
+    }
+
+    /// From now on what is lost is sent again by the path's sender and takes so long; zero where nobody does that.
+    pub fn set_repair(&mut self, repair: Duration) {
+        self.repair = repair;
     }
 
     /// Takes a packet of `bytes` bytes and appends to `out` what may go now. The packet waits for `hold` at most, and
@@ -145,21 +156,26 @@ impl<P> Resequencer<P> {
             let next = self.next.unwrap_or(next);
             self.advance(next, out);
         }
-        self.release_proven(alive, out);
+        self.release_proven(now, alive, out);
         self.handle_timeout(now, out);
     }
 
     /// Appends to `out` what has waited long enough.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Vec<P>) {
-        while self.deadlines.first().is_some_and(|(deadline, _)| *deadline <= now) {
-            self.statistics.expired += 1;
+        while let Some(deadline) = self.poll_timeout().filter(|deadline| *deadline <= now) {
+            if self.deadlines.first().is_some_and(|(first, _)| *first == deadline) {
+                self.statistics.expired += 1;
+            } else {
+                self.statistics.proven_losses += 1;
+            }
             self.give_up_hole(out);
         }
     }
 
     /// When the first waiting packet has waited long enough.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(deadline, _)| *deadline)
+        let repair = self.proven.filter(|(hole, _)| Some(*hole) == self.next && !self.held.is_empty());
+        self.deadlines.first().map(|(deadline, _)| *deadline).into_iter().chain(repair.map(|(_, until)| until)).min()
     }
 
     /// Appends to `out` all that waits, in order.
@@ -230,11 +246,18 @@ impl<P> Resequencer<P> {
         }
     }
 
-    /// Gives up the first hole while every path of `alive` has delivered something from above it.
-    fn release_proven(&mut self, alive: &[u16], out: &mut Vec<P>) {
+    /// Gives up the first hole while every path of `alive` has delivered something from above it, and where lost
+    /// packets come again, that time has passed.
+    fn release_proven(&mut self, now: Instant, alive: &[u16], out: &mut Vec<P>) {
         while let (Some(next), false) = (self.next, self.held.is_empty()) {
             let above = |path: &u16| self.highest.iter().any(|(known, highest)| known == path && *highest > next);
             if alive.is_empty() || !alive.iter().all(above) {
+                return;
+            }
+            if !self.repair.is_zero() {
+                if self.proven.is_none_or(|(hole, _)| hole != next) {
+                    self.proven = Some((next, now + self.repair));
+                }
                 return;
             }
             self.statistics.proven_losses += 1;

@@ -14,6 +14,8 @@ pub struct WedgeConfig {
     pub lsi: Lsi,
     /// The access links, the best first.
     pub paths: Vec<LocalPath>,
+    /// How the windows of paths grow and shrink where the peer gives feedback.
+    pub congestion: congestion::Rule,
     /// Hand out the keys of each security association as a [`crate::WedgeEvent::KeyLog`]: for the user's own eyes only.
     pub keylog: bool,
 }
@@ -25,8 +27,9 @@ pub struct LocalPath {
     pub name: String,
     /// This host's address on it, and the port: 10500 for UDP encapsulation, 0 for the native protocols.
     pub locator: SocketAddr,
-    /// Its upstream rate in bit/s, counted in whole IP packets.
-    pub rate: u64,
+    /// The most to send on it, in bit/s, counted in whole IP packets. To a peer that gives no feedback it is also the
+    /// least, and without it a guess is.
+    pub rate: Option<u64>,
     /// One-way propagation delay to the peers.
     pub delay: Duration,
     /// MTU of the outer interface in bytes.
@@ -73,8 +76,8 @@ pub struct PeerRoute {
 /// What is known of the way from one locator to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// bit/s.
-    pub rate: u64,
+    /// bit/s, where it is configured.
+    pub rate: Option<u64>,
     /// One-way.
     pub delay: Duration,
     /// Bytes.
@@ -82,17 +85,22 @@ pub(crate) struct Way {
 }
 
 impl WedgeConfig {
+    /// The rule for windows where none is chosen.
+    pub fn default_congestion() -> congestion::Rule {
+        congestion::Rule::Lia(congestion::Lia)
+    }
+
     /// What the configuration says of a route to a peer.
     pub(crate) fn way(&self, peer: &PeerConfig, route: Route) -> Way {
         // A path that the peer opened may use another local port, or an address we do not know.
         let local = self.paths.iter().find(|path| path.locator.ip() == route.local.ip());
         let (rate, delay, mtu) = local.map_or(UNKNOWN, |path| (path.rate, path.delay, path.mtu));
         if let Some(exact) = peer.routes.iter().find(|known| known.route == route) {
-            return Way { rate: exact.rate.unwrap_or(rate), delay: exact.delay.unwrap_or(delay), mtu };
+            return Way { rate: exact.rate.or(rate), delay: exact.delay.unwrap_or(delay), mtu };
         }
         let remote = peer.locators.iter().find(|locator| locator.address.ip() == route.remote.ip());
         Way {
-            rate: remote.and_then(|locator| locator.rate).map_or(rate, |limit| rate.min(limit)),
+            rate: [remote.and_then(|locator| locator.rate), rate].into_iter().flatten().min(),
             delay: remote.and_then(|locator| locator.delay).unwrap_or(delay),
             mtu,
         }
@@ -100,4 +108,7 @@ impl WedgeConfig {
 }
 
 /// Rate, delay and MTU where nothing is configured: usable, and modest.
-const UNKNOWN: (u64, Duration, u16) = (1_000_000, Duration::from_millis(50), 1280);
+const UNKNOWN: (Option<u64>, Duration, u16) = (None, Duration::from_millis(50), 1280);
+
+/// The rate in bit/s of a path to a peer without feedback where none is configured.
+pub(crate) const UNKNOWN_RATE: u64 = 1_000_000;

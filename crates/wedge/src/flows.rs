@@ -104,6 +104,8 @@ pub(crate) enum Refusal {
 pub(crate) struct Reordering<'a> {
     /// How long a packet may wait for those before it.
     pub hold: Duration,
+    /// How long what is lost for certain may take to come again; zero where it does not.
+    pub repair: Duration,
     /// Paths on which packets may be under way.
     pub alive: &'a [u16],
     /// Bytes that may wait per flow.
@@ -179,6 +181,7 @@ impl Flows {
             return;
         };
         let resequencer = flow.resequencer.get_or_insert_with(|| Resequencer::new(reordering.capacity));
+        resequencer.set_repair(reordering.repair);
         let before = resequencer.poll_timeout();
         let bytes = packet.len();
         let mut ready = Vec::new();
@@ -297,7 +300,8 @@ mod tests {
     use std::net::Ipv6Addr;
     use wire::ip::V6Header;
 
-    const NONE: Reordering<'_> = Reordering { hold: Duration::from_millis(30), alive: &[0, 1], capacity: 100_000 };
+    const NONE: Reordering<'_> =
+        Reordering { hold: Duration::from_millis(30), repair: Duration::ZERO, alive: &[0, 1], capacity: 100_000 };
 
     fn ms(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)

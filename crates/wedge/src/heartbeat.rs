@@ -90,6 +90,17 @@ impl Heartbeat {
         self.alive
     }
 
+    /// The path has been found dead by other signs: the next heartbeat is due at once.
+    pub(crate) fn kill(&mut self, now: Instant) {
+        self.alive = false;
+        self.next_at = self.next_at.min(now);
+    }
+
+    /// A heartbeat is due at once: something may have got lost.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        self.next_at = self.next_at.min(now);
+    }
+
     /// The path's round-trip times.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt

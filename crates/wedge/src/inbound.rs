@@ -3,10 +3,12 @@
 use crate::flows::{Family, FlowKey};
 use crate::heartbeat::Beat;
 use crate::outbound::HOP_LIMIT;
+use crate::sent::Content;
 use crate::wedge::Wedge;
 use clock::Instant;
 use hip::Route;
 use hip::esp::OpenError;
+use hip::feedback::NEXT_HEADER;
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use wire::esp::EspHeader;
@@ -54,6 +56,13 @@ impl Wedge {
             }
         };
         path.received(packet.len());
+        let (wire, srtt) = (path.header_len() + packet.len(), path.srtt());
+        if let Some(control) = &mut path.control {
+            let gap = control.received.packet(now, header.seq, wire, false);
+            if next_header != NEXT_HEADER {
+                control.received.ask(now, gap, srtt);
+            }
+        }
         let (first, verified) = (path.traffic.packets_in == 1, path.verified);
         peer.heard(now);
         if first {
@@ -66,6 +75,9 @@ impl Wedge {
         }
         if next_header == NO_NEXT_HEADER {
             return;
+        }
+        if next_header == NEXT_HEADER {
+            return self.inbound_feedback(now, index, id, inner.get(V6_HEADER..).unwrap_or_default());
         }
         // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
         let header = V6Header {
@@ -151,7 +163,8 @@ impl Wedge {
         let (from, to) = (self.hit.address(), peer.config.hit.address());
         let mut message = Vec::new();
         let (Ok(()), Some(path)) = (echo.reply().emit(from, to, &mut message), peer.path_mut(id)) else { return };
-        if path.send_now(now, protocol::ICMPV6, &message, rng, &mut self.transmit).is_err() {
+        let content = Content::Fleeting;
+        if path.send_now(now, protocol::ICMPV6, &message, content, rng, &mut self.transmit).is_err() {
             self.counters.exhausted += 1;
         }
     }

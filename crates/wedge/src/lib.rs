@@ -7,21 +7,28 @@
 //! association and path; the header is put back; packets of a TCP connection are put in order; the packet is delivered
 //! in the family that the local program speaks.
 
+mod braid;
 mod config;
 mod event;
+mod feedback;
 mod flows;
 mod heartbeat;
+mod holding;
 mod inbound;
 mod outbound;
 mod pacing;
 mod path;
 mod peer;
+mod received;
+mod report;
+mod sent;
 mod status;
 mod wedge;
+mod windows;
 
 pub use config::{LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
 pub use event::WedgeEvent;
-pub use status::{ControlCounters, Counters, PathStatus, PeerStatus, Status};
+pub use status::{ControlCounters, Counters, HoldingStatus, Measured, PathStatus, PeerStatus, Status};
 pub use wedge::{TimerKind, Wedge, WedgeError};
 
 use hip::Route;

@@ -3,6 +3,7 @@
 use crate::flows::{Family, FlowKey, Refusal};
 use crate::heartbeat::Beat;
 use crate::pacing::Waiting;
+use crate::sent::Content;
 use crate::wedge::Wedge;
 use clock::Instant;
 use rand_core::CryptoRng;
@@ -199,7 +200,7 @@ impl Wedge {
             let mut message = Vec::new();
             // Neither can fail but for an SA that is used up, and that is counted where data meets it.
             if echo.emit(from, to, &mut message).is_ok() {
-                let _ = path.send_now(now, protocol::ICMPV6, &message, rng, transmit);
+                let _ = path.send_now(now, protocol::ICMPV6, &message, Content::Fleeting, rng, transmit);
             }
         };
         let stranded = peer.handle_timeout(now, beat, counters, events);
@@ -231,6 +232,7 @@ impl Wedge {
                 self.counters.exhausted += 1;
             }
         }
+        peer.pump(now, rng, &mut self.counters, &mut self.transmit);
     }
 
     fn answer_too_big(&mut self, packet: &[u8]) {

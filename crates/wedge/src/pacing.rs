@@ -20,6 +20,8 @@ pub(crate) struct Waiting {
     pub payload: Vec<u8>,
     /// Bytes of the whole outer IP packet.
     pub wire: usize,
+    /// How often it was sent and lost.
+    pub losses: u8,
 }
 
 /// The queue and the clock of one path.
@@ -37,6 +39,11 @@ impl Pacer {
     pub(crate) fn new(rate: u64) -> Self {
         let rate = ((rate as f64 * USED) as u64).max(1);
         Self { rate, clear_at: Instant::ZERO, queue: VecDeque::new(), queued: 0 }
+    }
+
+    /// From now on packets are released at this rate in bit/s.
+    pub(crate) fn set_rate(&mut self, rate: u64) {
+        self.rate = rate.max(1);
     }
 
     /// The rate at which packets are released, in bit/s.
@@ -99,7 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn packet(wire: usize) -> Waiting {
-        Waiting { next_header: 6, payload: Vec::new(), wire }
+        Waiting { next_header: 6, payload: Vec::new(), wire, losses: 0 }
     }
 
     proptest! {

@@ -1,11 +1,13 @@
 //! One path of an association: its security associations, its queue, its heartbeats.
 
+use crate::braid::Control;
 use crate::config::Way;
 use crate::heartbeat::Heartbeat;
 use crate::pacing::{Pacer, Waiting};
+use crate::sent::Content;
 use crate::status::PathStatus;
 use crate::{Protocol, Transmit};
-use clock::Instant;
+use clock::{Duration, Instant};
 use hip::Route;
 use hip::esp::{Exhausted, InboundSa, OutboundSa};
 use rand_core::CryptoRng;
@@ -26,6 +28,8 @@ pub(crate) struct Path {
     pub pacer: Pacer,
     pub heartbeat: Heartbeat,
     pub traffic: Traffic,
+    /// Where the peer gives feedback.
+    pub control: Option<Control>,
 }
 
 /// What a path has carried, in whole outer IP packets.
@@ -66,7 +70,7 @@ impl Path {
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
-        while let Some(Waiting { next_header, payload, wire: _ }) = self.pacer.release(now) {
+        while let Some(Waiting { next_header, payload, .. }) = self.pacer.release(now) {
             self.seal(next_header, &payload, rng, out)?;
         }
         Ok(())
@@ -78,11 +82,38 @@ impl Path {
         now: Instant,
         next_header: u8,
         payload: &[u8],
+        content: Content,
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
-        self.pacer.sent(self.wire_len(payload.len()), now);
-        self.seal(next_header, payload, rng, out)
+        let wire = self.wire_len(payload.len());
+        self.pacer.sent(wire, now);
+        self.seal(next_header, payload, rng, out)?;
+        if let Some(control) = &mut self.control {
+            control.sealed(now, self.outbound.sequence(), wire, content);
+        }
+        Ok(())
+    }
+
+    /// Seals and hands out a packet of the holding buffer, and keeps it until the peer has it.
+    pub(crate) fn send_held(
+        &mut self,
+        now: Instant,
+        packet: Waiting,
+        rng: &mut dyn CryptoRng,
+        out: &mut Vec<Transmit>,
+    ) -> Result<(), Exhausted> {
+        self.pacer.sent(packet.wire, now);
+        self.seal(packet.next_header, &packet.payload, rng, out)?;
+        if let Some(control) = &mut self.control {
+            control.sealed(now, self.outbound.sequence(), packet.wire, Content::Data(packet));
+        }
+        Ok(())
+    }
+
+    /// The smoothed round-trip time, by reports or by heartbeats.
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.control.as_ref().and_then(|control| control.sent.rtt().srtt()).or(self.heartbeat.rtt().srtt())
     }
 
     /// Counts an ESP packet of `esp` bytes that was accepted.
@@ -100,16 +131,17 @@ impl Path {
             remote: self.route.remote.to_string(),
             alive: self.is_usable(),
             rate: self.way.rate,
-            srtt_ms: self.heartbeat.rtt().srtt().map(|srtt| srtt.as_secs_f64() * 1e3),
+            srtt_ms: self.srtt().map(|srtt| srtt.as_secs_f64() * 1e3),
             bytes_out: self.traffic.bytes_out,
             bytes_in: self.traffic.bytes_in,
             packets_out: self.traffic.packets_out,
             packets_in: self.traffic.packets_in,
             queued: self.pacer.queued(),
+            measured: None,
         }
     }
 
-    fn header_len(&self) -> usize {
+    pub(crate) fn header_len(&self) -> usize {
         outer_header(self.route.remote.is_ipv4(), self.route.in_udp())
     }
 

@@ -1,11 +1,13 @@
 //! One peer: its paths, its flows, and what waits until there is a path.
 
+use crate::braid::Braid;
 use crate::config::PeerConfig;
 use crate::flows::{Family, FlowKey, Flows, Reordering};
 use crate::heartbeat::Change;
 use crate::pacing::Waiting;
 use crate::path::Path;
-use crate::status::{Counters, PeerStatus};
+use crate::sent::Content;
+use crate::status::{Counters, PathStatus, PeerStatus};
 use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
 use rand_core::CryptoRng;
@@ -27,8 +29,10 @@ const WAITING_PACKETS: usize = 256;
 const SLACK: Duration = Duration::from_millis(15);
 /// The longest it waits. Together with [`LONGEST_QUEUE`] below the least retransmission timer.
 const LONGEST_HOLD: Duration = Duration::from_millis(100);
+/// The same where lost packets come again.
+const LONGEST_REPAIR: Duration = Duration::from_millis(400);
 /// What waits for others fits in here, per flow.
-const HELD_BYTES: usize = 1 << 20;
+const HELD_BYTES: usize = 8 << 20;
 
 /// Larger ICMP packets wait with the data.
 const LARGEST_URGENT_ICMP: usize = 256;
@@ -41,14 +45,18 @@ pub(crate) struct PeerState {
     pub config: PeerConfig,
     pub paths: Vec<Path>,
     pub flows: Flows,
-    scheduler: FastestPathFirst,
-    views: Vec<PathView>,
+    pub(crate) scheduler: FastestPathFirst,
+    pub(crate) views: Vec<PathView>,
     waiting: VecDeque<(u8, Vec<u8>)>,
     /// Numbers of the paths on which packets may be under way to us.
     alive: Vec<u16>,
     hold: Duration,
+    /// How long a packet that is lost may take to come again.
+    repair: Duration,
     /// Since when packets were sent and nothing came back.
     silent_since: Option<Instant>,
+    /// Where the peer gives feedback.
+    pub braid: Option<Box<Braid>>,
 }
 
 impl PeerState {
@@ -63,7 +71,9 @@ impl PeerState {
             waiting: VecDeque::new(),
             alive: Vec::new(),
             hold: Duration::ZERO,
+            repair: Duration::ZERO,
             silent_since: None,
+            braid: None,
         }
     }
 
@@ -86,7 +96,7 @@ impl PeerState {
         packet: Vec<u8>,
         out: &mut Vec<(Family, Vec<u8>)>,
     ) {
-        let reordering = Reordering { hold: self.hold, alive: &self.alive, capacity: HELD_BYTES };
+        let reordering = Reordering { hold: self.hold, repair: self.repair, alive: &self.alive, capacity: HELD_BYTES };
         self.flows.inbound(now, key, path, packet, reordering, out);
     }
 
@@ -115,6 +125,14 @@ impl PeerState {
         out: &mut Vec<Transmit>,
     ) {
         let urgent = is_urgent(next_header, &payload);
+        if !urgent && self.braid.is_some() {
+            self.silent_since.get_or_insert(now);
+            let wire = self.paths.first().map_or(0, |path| path.wire_len(payload.len()));
+            for path in &mut self.paths {
+                path.heartbeat.traffic(now);
+            }
+            return self.hold(now, Waiting { next_header, payload, wire, losses: 0 });
+        }
         if !urgent && self.queue_is_full() {
             counters.queue_full += 1;
             return;
@@ -140,13 +158,13 @@ impl PeerState {
         if urgent {
             if path.pacer.clear_at() > now + LONGEST_QUEUE {
                 counters.queue_full += 1;
-            } else if path.send_now(now, next_header, &payload, rng, out).is_err() {
+            } else if path.send_now(now, next_header, &payload, Content::Fleeting, rng, out).is_err() {
                 counters.exhausted += 1;
             }
             return;
         }
         let wire = path.wire_len(payload.len());
-        path.pacer.push(Waiting { next_header, payload, wire });
+        path.pacer.push(Waiting { next_header, payload, wire, losses: 0 });
         if path.release(now, rng, out).is_err() {
             counters.exhausted += 1;
         }
@@ -163,12 +181,14 @@ impl PeerState {
     ) -> Vec<Waiting> {
         let mut stranded = Vec::new();
         let mut changed = false;
-        for path in self.paths.iter_mut().filter(|path| path.verified) {
+        let mut dead = Vec::new();
+        for (index, path) in self.paths.iter_mut().enumerate().filter(|(_, path)| path.verified) {
             let Some((nonce, change)) = path.heartbeat.handle_timeout(now) else { continue };
             counters.heartbeats_out += 1;
             beat(path, nonce);
             if change == Some(Change::Died) {
                 changed = true;
+                dead.push(index);
                 stranded.extend(path.pacer.take());
                 events.push_back(WedgeEvent::PathDead {
                     peer: self.config.name.clone(),
@@ -177,6 +197,9 @@ impl PeerState {
                     route: path.route,
                 });
             }
+        }
+        for index in dead {
+            self.bury(now, index, counters);
         }
         if changed {
             self.refresh();
@@ -198,6 +221,7 @@ impl PeerState {
         let change = path.heartbeat.answered(now, nonce);
         let (name, route) = (path.name.clone(), path.route);
         if change == Some(Change::Revived) {
+            self.raise(id);
             events.push_back(WedgeEvent::PathAlive { peer: self.config.name.clone(), path: id, name, route });
         }
         self.refresh();
@@ -223,16 +247,26 @@ impl PeerState {
         let in_use = || self.paths.iter().filter(|path| !any_alive || path.is_usable());
         self.alive = in_use().map(|path| path.id.0).collect();
         // A path's round-trip time bounds what is between it and another one-way, however unequal its directions are.
-        let rtt = |path: &Path| path.heartbeat.rtt().srtt().unwrap_or(path.way.delay * 2);
+        let remote = |path: &Path| path.control.as_ref().map_or(Duration::ZERO, |control| control.sent.remote_rtt());
+        let rtt = |path: &Path| path.srtt().unwrap_or(path.way.delay * 2).max(remote(path));
         let longest = in_use().map(rtt).max().unwrap_or_default();
         let shortest = in_use().map(rtt).min().unwrap_or_default();
         let variation = in_use().filter_map(|path| path.heartbeat.rtt().rttvar()).max().unwrap_or_default();
-        self.hold = (longest - shortest + variation * 4 + SLACK).min(LONGEST_HOLD);
+        self.hold = longest - shortest + variation * 4 + SLACK;
+        self.repair = Duration::ZERO;
+        if self.braid.is_some() {
+            // A loss is told when the next packet of its path arrives, and sent again on the fastest.
+            self.repair = (longest + shortest) / 2 + SLACK;
+            self.hold = (self.hold + self.repair).min(LONGEST_REPAIR);
+        } else {
+            self.hold = self.hold.min(LONGEST_HOLD);
+        }
     }
 
     /// Forgets paths and flows' state that belongs to an association.
     pub(crate) fn disassociate(&mut self) -> Vec<Path> {
         self.silent_since = None;
+        self.braid = None;
         self.alive.clear();
         std::mem::take(&mut self.paths)
     }
@@ -249,7 +283,14 @@ impl PeerState {
             resequenced: statistics.held,
             proven_losses: statistics.proven_losses,
             expired_holes: statistics.expired,
-            paths: self.paths.iter().map(Path::status).collect(),
+            feedback: self.braid.is_some(),
+            congestion: self.braid.as_ref().map(|braid| braid.windows.rule().to_owned()),
+            holding: self.braid.as_ref().map(|braid| braid.status()),
+            paths: self
+                .paths
+                .iter()
+                .map(|path| PathStatus { measured: self.measured(path), ..path.status() })
+                .collect(),
         }
     }
 

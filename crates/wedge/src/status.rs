@@ -28,6 +28,12 @@ pub struct PeerStatus {
     pub lsi: String,
     /// State of the association by RFC 7401 §4.4, in words.
     pub state: String,
+    /// Whether the peer gives feedback; what is measured below is absent without.
+    pub feedback: bool,
+    /// The rule by which windows grow and shrink.
+    pub congestion: Option<String>,
+    /// What waits because the paths have no room.
+    pub holding: Option<HoldingStatus>,
     /// Flows remembered.
     pub flows: usize,
     /// Packets that had to wait for others before them.
@@ -38,6 +44,22 @@ pub struct PeerStatus {
     pub expired_holes: u64,
     /// The paths.
     pub paths: Vec<PathStatus>,
+}
+
+/// A snapshot of the holding buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HoldingStatus {
+    /// Packets that wait.
+    pub packets: usize,
+    /// Bytes that wait.
+    pub bytes: usize,
+    /// How long the packet that left last had waited, in milliseconds.
+    pub delay_ms: f64,
+    /// Packets dropped because programs sent more than the paths carry.
+    pub dropped: u64,
+    /// Of the time of the association, the part in which packets waited: the paths' windows were the limit, not the
+    /// programs.
+    pub paths_bind: f64,
 }
 
 /// A snapshot of one path.
@@ -53,8 +75,8 @@ pub struct PathStatus {
     pub remote: String,
     /// Whether it answers heartbeats.
     pub alive: bool,
-    /// Configured rate in bit/s.
-    pub rate: u64,
+    /// Configured rate in bit/s, if there is one.
+    pub rate: Option<u64>,
     /// Smoothed round-trip time in milliseconds; absent before the first answer.
     pub srtt_ms: Option<f64>,
     /// Bytes of outer IP packets sent, ESP only.
@@ -67,6 +89,33 @@ pub struct PathStatus {
     pub packets_in: u64,
     /// Bytes that wait for the path.
     pub queued: usize,
+    /// What the peer reports.
+    pub measured: Option<Measured>,
+}
+
+/// What is known of a path from the peer's reports.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// Delivery rate in bit/s, outer headers included; the greatest of the last round trips.
+    pub delivery_rate: u64,
+    /// Congestion window in bytes.
+    pub cwnd: u64,
+    /// Slow-start threshold in bytes, absent before the first loss.
+    pub ssthresh: Option<u64>,
+    /// Bytes under way.
+    pub in_flight: usize,
+    /// The variation of the round-trip time in milliseconds.
+    pub rttvar_ms: Option<f64>,
+    /// Packets that arrived.
+    pub delivered: u64,
+    /// Packets that did not.
+    pub lost: u64,
+    /// Packets taken for lost that arrived after all.
+    pub spurious: u64,
+    /// Packets that arrived after later ones.
+    pub reordered: u64,
+    /// Packets marked with Congestion Experienced.
+    pub ce: u64,
 }
 
 /// What happened to packets that were not simply carried, and how many were.
@@ -116,6 +165,18 @@ pub struct Counters {
     pub offered_as_ipv4: u64,
     /// Refusals of the local stack that did not reach the peer.
     pub refusals_swallowed: u64,
+    /// Reports about paths sent.
+    pub feedback_out: u64,
+    /// Reports of the peers taken.
+    pub feedback_in: u64,
+    /// Reports, or records of them, that make no sense.
+    pub bad_feedback: u64,
+    /// Packets that a path lost and that were sent again.
+    pub repaired: u64,
+    /// Packets that were lost again and left to the programs.
+    pub given_up: u64,
+    /// Paths that answered nothing for a retransmission timeout.
+    pub timeouts: u64,
     /// Heartbeats sent.
     pub heartbeats_out: u64,
     /// Heartbeats answered by the peer.

@@ -1,6 +1,6 @@
 //! The host: its peers, the way in and the way out, and what drives them.
 
-use crate::config::{PeerConfig, WedgeConfig};
+use crate::config::{PeerConfig, UNKNOWN_RATE, WedgeConfig};
 use crate::event::WedgeEvent;
 use crate::heartbeat::Heartbeat;
 use crate::pacing::Pacer;
@@ -49,6 +49,8 @@ pub enum TimerKind {
     Heartbeat,
     /// A packet has waited long enough for those before it.
     Resequencing,
+    /// A report is due, or one from the peer is overdue.
+    Feedback,
 }
 
 /// A host with all its associations and the packets that pass through them.
@@ -139,6 +141,7 @@ impl Wedge {
             self.outbound(now, rng, packet);
         }
         self.drive_host(now, rng);
+        self.settle(now, rng);
     }
 
     /// Takes a batch of datagrams from the network.
@@ -157,6 +160,7 @@ impl Wedge {
                 },
             }
         }
+        self.settle(now, rng);
     }
 
     /// Does what is due. Afterwards the next deadline is later than `now`.
@@ -166,8 +170,10 @@ impl Wedge {
             self.drive_host(now, rng);
         }
         for index in 0..self.peers.len() {
+            self.watch(now, index);
             self.beat(now, rng, index);
             self.release(now, rng, index);
+            self.report(now, rng, index);
             self.deliver_due(now, index);
         }
     }
@@ -179,7 +185,8 @@ impl Wedge {
         let beats = paths.clone().map(|path| (path.heartbeat.poll_timeout(), TimerKind::Heartbeat));
         let pacing = paths.filter_map(|path| Some((path.pacer.poll_timeout()?, TimerKind::Pacing)));
         let flows = self.peers.iter().filter_map(|peer| Some((peer.flows.poll_timeout()?, TimerKind::Resequencing)));
-        control.into_iter().chain(beats).chain(pacing).chain(flows).min()
+        let feedback = self.peers.iter().filter_map(PeerState::poll_timeout);
+        control.into_iter().chain(beats).chain(pacing).chain(flows).chain(feedback).min()
     }
 
     /// Appends what is to be sent to the network, in order, a batch.
@@ -262,7 +269,10 @@ impl Wedge {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let name = peer.config.name.clone();
         match event {
-            Established { .. } => self.events.push_back(WedgeEvent::Established { peer: name }),
+            Established { feedback, .. } => {
+                peer.begin(feedback, self.config.congestion.clone());
+                self.events.push_back(WedgeEvent::Established { peer: name });
+            }
             PathUp { path: id, route, outbound, inbound, verified, .. } => {
                 let way = self.config.way(&peer.config, route);
                 let local = self.config.paths.iter().find(|path| path.locator.ip() == route.local.ip());
@@ -274,6 +284,7 @@ impl Wedge {
                 }
                 self.events.push_back(WedgeEvent::PathUp { peer: name, path: id, name: local.clone(), route });
                 self.by_spi.insert(inbound.spi(), (index, id));
+                let control = peer.control(now, way.mtu, inbound.spi());
                 peer.paths.push(Path {
                     id,
                     route,
@@ -282,7 +293,8 @@ impl Wedge {
                     verified,
                     outbound,
                     inbound,
-                    pacer: Pacer::new(way.rate),
+                    pacer: Pacer::new(way.rate.unwrap_or(UNKNOWN_RATE)),
+                    control,
                     heartbeat: Heartbeat::new(now, rng.next_u64()),
                     traffic: Traffic::default(),
                 });
@@ -293,10 +305,11 @@ impl Wedge {
             PathDown { path: id, .. } => {
                 let Some(at) = peer.paths.iter().position(|path| path.id == id) else { return };
                 let mut path = peer.paths.remove(at);
+                let mut stranded: Vec<_> = path.pacer.take().into();
+                stranded.extend(peer.detach(now, &mut path));
                 peer.refresh();
                 self.by_spi.remove(&path.inbound.spi());
                 self.events.push_back(WedgeEvent::PathDown { peer: name, path: id });
-                let stranded = path.pacer.take().into();
                 self.send_again(now, rng, index, stranded);
             }
             Closed { reason, .. } => {
@@ -331,7 +344,7 @@ impl Wedge {
 fn check(config: &WedgeConfig) -> Result<usize, WedgeError> {
     let mut least = usize::MAX;
     for (index, path) in config.paths.iter().enumerate() {
-        if path.rate == 0 {
+        if path.rate == Some(0) {
             return Err(WedgeError::NoRate(path.name.clone()));
         }
         if let Some(other) = config.paths.iter().take(index).find(|other| other.locator.ip() == path.locator.ip()) {

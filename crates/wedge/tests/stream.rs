@@ -23,7 +23,10 @@ struct Outcome {
 }
 
 fn run(specs: &[Spec], seconds: u64) -> Outcome {
-    let mut world = World::new(specs);
+    run_in(World::new(specs), seconds)
+}
+
+fn run_in(mut world: World, seconds: u64) -> Outcome {
     let (a, b) = (world.hit(0), world.hit(1));
     let mut sender = Sender::new(a, b, SEGMENT);
     let mut receiver = Receiver::new(b, a, SEGMENT);
@@ -36,8 +39,17 @@ fn run(specs: &[Spec], seconds: u64) -> Outcome {
     }
 }
 
-/// All together have to reach nine tenths of the sum of each alone, and each alone most of what its link carries.
+/// To a plain HIP host and to a Sinnet host.
 fn compare(specs: &[Spec]) {
+    compare_with(specs, false);
+    compare_with(specs, true);
+}
+
+/// All together have to reach nine tenths of the sum of each alone, and each alone most of what its link carries.
+fn compare_with(specs: &[Spec], feedback: bool) {
+    let run = |specs: &[Spec], seconds| {
+        run_in(World::configured(specs, 10500, |config| config.hip.feedback = feedback), seconds)
+    };
     let alone: Vec<Outcome> = specs.iter().map(|spec| run(&[*spec], 20)).collect();
     for (spec, outcome) in specs.iter().zip(&alone) {
         assert!(outcome.goodput > 0.7 * spec.rate as f64, "{spec:?}: {outcome:?}");

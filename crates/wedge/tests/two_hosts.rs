@@ -42,7 +42,15 @@ fn spread(world: &mut World, programs: [&mut Mailbox; 2], packets: Vec<Vec<u8>>,
 
 /// Two hosts that have exchanged a packet and opened their paths.
 fn established(specs: &[Spec]) -> (World, [Mailbox; 2]) {
-    let mut world = World::new(specs);
+    begun(World::new(specs), specs)
+}
+
+/// The same where one of them is a plain HIP host: nothing is known of the paths but what is configured.
+fn established_plain(specs: &[Spec]) -> (World, [Mailbox; 2]) {
+    begun(World::configured(specs, 10500, |config| config.hip.feedback = false), specs)
+}
+
+fn begun(mut world: World, specs: &[Spec]) -> (World, [Mailbox; 2]) {
     let mut boxes = [Mailbox::default(), Mailbox::default()];
     boxes[0].to_send.push(udp_v6(world.hit(0), world.hit(1), (9, 9), b"hello"));
     let [a, b] = &mut boxes;
@@ -95,7 +103,7 @@ fn native_protocols_carry_the_same() {
 /// the sum of the rates takes.
 #[test]
 fn both_paths_are_used_in_the_ratio_of_their_rates() {
-    let (mut world, mut boxes) = established(&two_paths());
+    let (mut world, mut boxes) = established_plain(&two_paths());
     let before = world.hosts[0].status(world.now);
     let packets: Vec<_> = (0..900u16).map(|n| udp_v6(world.hit(0), world.hit(1), (1, n), &[0; 1300])).collect();
     // 1392 bytes on the wire (8 + 1300, ESP 8 + 8 + 2 + 2 + 16, UDP 8, IP 20) every 0.9 ms: 12.4 Mbit/s, of which
@@ -114,7 +122,7 @@ fn both_paths_are_used_in_the_ratio_of_their_rates() {
 
 #[test]
 fn more_than_the_paths_carry_is_dropped_before_it_delays_what_follows() {
-    let (mut world, mut boxes) = established(&two_paths());
+    let (mut world, mut boxes) = established_plain(&two_paths());
     let packets: Vec<_> = (0..1000u16).map(|n| udp_v6(world.hit(0), world.hit(1), (1, n), &[0; 1300])).collect();
     let [a, b] = &mut boxes;
     spread(&mut world, [a, b], packets, 500, at(5_000));
@@ -187,7 +195,7 @@ fn a_refused_connection_is_offered_as_ipv4_and_if_refused_again_reset() {
 
 #[test]
 fn a_dead_path_is_left_and_taken_back() {
-    let (mut world, mut boxes) = established(&two_paths());
+    let (mut world, mut boxes) = established_plain(&two_paths());
     let packets: Vec<_> = (0..5000u16).map(|n| udp_v6(world.hit(0), world.hit(1), (1, n), &[0; 300])).collect();
     for side in 0..2 {
         world.links[0][side].set_up(at(3_000), false);
@@ -343,7 +351,7 @@ fn programs_hear_of_a_peer_that_cannot_be_reached() {
 #[test]
 fn seeded_loss_costs_what_it_takes_and_no_more() {
     let (mut world, mut boxes) =
-        established(&[Spec { loss: 0.05, ..two_paths()[0] }, Spec { loss: 0.05, ..two_paths()[1] }]);
+        established_plain(&[Spec { loss: 0.05, ..two_paths()[0] }, Spec { loss: 0.05, ..two_paths()[1] }]);
     let packets: Vec<_> = (0..2000u16).map(|n| udp_v6(world.hit(0), world.hit(1), (1, n), &[0; 300])).collect();
     let [a, b] = &mut boxes;
     spread(&mut world, [a, b], packets, 1_000, at(6_000));

@@ -6,12 +6,13 @@
 //! name = "a.hip"                  # this host's own name (optional)
 //! lsi = "1.0.0.1"                 # this host's own LSI (optional; otherwise it follows from the HIT)
 //! control = "/run/sinnet/a.sock"  # the control socket (optional; --control wins)
+//! congestion = "lia"              # how windows grow and shrink (optional): a rule's name as in scenario files
 //!
 //! [[path]]                        # this host's access links, at least one
 //! name = "dsl"
 //! address = "192.0.2.10"          # or interface = "eth0", or both
-//! rate = "8Mbit/s"                # out of this host
-//! delay = "30ms"                  # one way
+//! rate = "8Mbit/s"                # optional: the most to send; needed where the peer is a plain HIP host
+//! delay = "30ms"                  # optional: one way, for peers that are plain HIP hosts
 //! mtu = 1500                      # optional; otherwise the interface's
 //!
 //! [[peer]]
@@ -59,6 +60,8 @@ pub struct Config {
     pub lsi: Option<Lsi>,
     /// Where the control socket shall be.
     pub control: Option<PathBuf>,
+    /// How the windows of paths grow and shrink, towards peers that are Sinnet too.
+    pub congestion: congestion::Rule,
     /// The TUN device's name.
     pub device: String,
     /// The access links; at least one.
@@ -88,9 +91,10 @@ pub struct PathConfig {
     pub address: Option<IpAddr>,
     /// Its network interface; where absent, the one that has `address`, and packets are not bound to it.
     pub interface: Option<String>,
-    /// Out of this host, in bit/s.
-    pub rate: u64,
-    /// One way.
+    /// The most to send out of this host, in bit/s, if there is a limit. What a link carries is measured where the peer
+    /// is Sinnet too, and is this where it is not.
+    pub rate: Option<u64>,
+    /// One way; of use where the peer is not Sinnet.
     pub delay: Duration,
     /// The largest IP packet, in bytes, where it is less than the interface's.
     pub mtu: Option<u16>,

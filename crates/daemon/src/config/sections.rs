@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
+use clock::Duration;
+use congestion::Rule;
 use diagnostic::Diagnostic;
 use hip::HostConfig;
 use hip::dh::Group;
 use hip::esp::EspSuite;
+use wedge::WedgeConfig;
 use wire::{Hit, Lsi};
 
 use super::reader::{At, Item, Section, Source};
@@ -16,6 +19,9 @@ use super::{Config, Encapsulation, LocatorConfig, PathConfig, PeerConfig, RouteC
 
 const RATE: &str = "as in rate = \"8Mbit/s\"";
 const DELAY: &str = "as in delay = \"30ms\", one way";
+/// One way, where it is not configured: of a peer that gives no feedback it is all that is known before heartbeats.
+const UNKNOWN_DELAY: Duration = Duration::from_millis(25);
+const CONGESTION: &str = "as in congestion = \"lia\"; a rule of the laboratory";
 const ADDRESS: &str = "an IPv4 or IPv6 address, as in \"192.0.2.10\"";
 const LSI: &str = "an LSI is an IPv4 address in 1.0.0.0/8, as in lsi = \"1.0.0.2\"";
 const HIT: &str = "`sinnet keygen` printed it on the peer's machine: an IPv6 address in 2001:20::/28";
@@ -30,13 +36,27 @@ const GROUPS: [(&str, Group); 4] =
 const ENCAPSULATIONS: [(&str, Encapsulation); 2] = [("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
 
 pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
-    let mut file = source.table(&["identity", "name", "lsi", "control", "path", "peer", "tun", "esp", "hip", "dns"])?;
+    let mut file = source.table(&[
+        "identity",
+        "name",
+        "lsi",
+        "control",
+        "congestion",
+        "path",
+        "peer",
+        "tun",
+        "esp",
+        "hip",
+        "dns",
+    ])?;
     let identity =
         file.required_text("identity", "identity = \"a.pem\", a file that `sinnet keygen --out a.pem` makes")?;
     let identity = At { value: PathBuf::from(identity.value), span: identity.span };
     let name = file.parsed("name", "as in name = \"a.hip\"", dns_name)?;
     let lsi = file.parsed("lsi", LSI, lsi)?;
     let control = file.text("control")?.map(|path| PathBuf::from(path.value));
+    let congestion =
+        file.parsed("congestion", CONGESTION, |text| text.parse::<Rule>().map_err(|error| error.to_string()))?;
     let paths = paths(&mut file)?;
     let device = device(&mut file)?;
     let (esp_suites, encapsulation) = esp(&mut file)?;
@@ -61,6 +81,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         name: name.map(|name| name.value),
         lsi: lsi.map(|lsi| lsi.value),
         control,
+        congestion: congestion.map_or_else(WedgeConfig::default_congestion, |rule| rule.value),
         device,
         paths,
         peers,
@@ -77,7 +98,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
 fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
     let sections = file.sections("path", "[[path]]", &["name", "address", "interface", "rate", "delay", "mtu"])?;
     if sections.is_empty() {
-        return Err(file.missing("path", "a table [[path]] for each access link, with address, rate and delay"));
+        return Err(file.missing("path", "a table [[path]] for each access link, with its address"));
     }
     let mut paths: Vec<PathConfig> = Vec::new();
     for mut section in sections {
@@ -112,8 +133,8 @@ fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
                 return Err(source.error(&interface.span, message, help));
             }
         }
-        let rate = section.parsed("rate", RATE, parse_rate)?.ok_or_else(|| section.missing("rate", RATE))?;
-        let delay = section.parsed("delay", DELAY, parse_delay)?.ok_or_else(|| section.missing("delay", DELAY))?;
+        let rate = section.parsed("rate", RATE, parse_rate)?;
+        let delay = section.parsed("delay", DELAY, parse_delay)?;
         let mtu_help = "the largest IP packet of the link in bytes, from 1280 to 65535, as in mtu = 1500";
         let mtu = section.number::<u16>("mtu", mtu_help)?;
         if let Some(mtu) = mtu.as_ref().filter(|mtu| mtu.value < 1280) {
@@ -123,8 +144,8 @@ fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
             name: name.value,
             address: address.map(|address| address.value),
             interface: interface.map(|interface| interface.value),
-            rate: rate.value,
-            delay: delay.value,
+            rate: rate.map(|rate| rate.value),
+            delay: delay.map_or(UNKNOWN_DELAY, |delay| delay.value),
             mtu: mtu.map(|mtu| mtu.value),
             span,
         });

@@ -52,7 +52,7 @@ fn a_file_says_everything() {
     assert_eq!((config.puzzle_difficulty, config.dns), (10, false));
     let [dsl, lte] = config.paths.as_slice() else { panic!("two paths") };
     assert_eq!((dsl.address, dsl.interface.as_deref()), (Some("192.0.2.10".parse().expect("an address")), None));
-    assert_eq!((dsl.rate, dsl.delay, dsl.mtu), (8_000_000, Duration::from_millis(30), None));
+    assert_eq!((dsl.rate, dsl.delay, dsl.mtu), (Some(8_000_000), Duration::from_millis(30), None));
     assert_eq!((lte.address, lte.interface.as_deref(), lte.mtu), (None, Some("wwan0"), Some(1420)));
     let [b, c] = config.peers.as_slice() else { panic!("two peers") };
     assert_eq!(b.hit, "2001:22:0:1::b".parse().expect("a HIT"));
@@ -78,8 +78,13 @@ type Wrong = (&'static str, &'static str, (usize, usize), &'static str, &'static
 const WRONG: &[Wrong] = &[
     // Missing keys: the table's beginning, or the file's.
     ("identity = \"a.pem\"\n", "", (1, 1), "the file lacks the key `identity`", "sinnet keygen --out a.pem"),
-    ("rate = \"8Mbit/s\"\n", "", (4, 1), "[[path]] lacks the key `rate`", "rate = \"8Mbit/s\""),
-    ("delay = \"25.5ms\"\n", "", (10, 1), "[[path]] lacks the key `delay`", "delay = \"30ms\""),
+    (
+        "identity = \"a.pem\"",
+        "identity = \"a.pem\"\ncongestion = \"rneo\"",
+        (2, 14),
+        "no congestion control is called \"rneo\"",
+        "lia",
+    ),
     ("address = \"192.0.2.10\"\n", "", (4, 1), "[[path]] lacks the key `address`", "interface = \"eth0\""),
     ("hit = \"2001:22:0:1::b\"\n", "", (17, 1), "[[peer]] lacks the key `hit`", "sinnet keygen"),
     ("locators = [\"2001:db8::c\"]\n", "", (23, 1), "[[peer]] lacks the key `locators`", "locators = ["),

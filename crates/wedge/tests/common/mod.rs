@@ -17,6 +17,9 @@ use wire::{Hit, Lsi};
 
 pub const LSIS: [Lsi; 2] = [Lsi([1, 0, 0, 1]), Lsi([1, 0, 0, 2])];
 
+/// The port that marks packets of rivals.
+const RIVALS: u16 = 7;
+
 pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
@@ -65,12 +68,29 @@ impl Program for Mailbox {
     }
 }
 
+/// A TCP connection that takes a link beside the paths.
+pub struct Rival {
+    pub link: usize,
+    pub begins: Instant,
+    pub sender: stream::Sender,
+    pub receiver: stream::Receiver,
+}
+
+impl Rival {
+    /// Wire bytes of IPv4, UDP and ESP less those of the inner header, so that segments are as large as those of the paths.
+    const HEADERS: u32 = 20;
+}
+
 pub struct World {
     pub now: Instant,
     pub hosts: [Wedge; 2],
     pub rngs: [ChaCha20Rng; 2],
     /// By path, then by sender.
     pub links: Vec<[Link<Transmit>; 2]>,
+    /// Which of the links each path takes: its own, or one that it shares.
+    pub via: Vec<usize>,
+    /// TCP connections outside of the tunnel, and the link that each takes.
+    pub rivals: Vec<Rival>,
     pub events: [Vec<WedgeEvent>; 2],
     /// Datagrams on each link so far, and those of them that were ESP.
     pub sent: Vec<[u64; 2]>,
@@ -111,11 +131,12 @@ impl World {
                     .map(|(path, spec)| LocalPath {
                         name: format!("link{path}"),
                         locator: locator(path, side, port),
-                        rate: spec.rate,
+                        rate: Some(spec.rate),
                         delay: spec.delay,
                         mtu: 1500,
                     })
                     .collect(),
+                congestion: "lia".parse().unwrap(),
                 keylog: false,
             };
             tune(&mut config);
@@ -153,6 +174,8 @@ impl World {
             hosts,
             rngs,
             links: links.collect(),
+            via: (0..specs.len()).collect(),
+            rivals: Vec::new(),
             events: [Vec::new(), Vec::new()],
             sent: vec![[0; 2]; specs.len()],
             record: None,
@@ -183,7 +206,11 @@ impl World {
         let timers = self.hosts.iter().filter_map(|host| host.poll_timeout().map(|(at, _)| at));
         let links = self.links.iter().flatten().filter_map(Link::next_event);
         let programs = programs.iter().filter_map(|program| program.deadline());
-        timers.chain(links).chain(programs).min().unwrap_or(Instant::FAR_FUTURE)
+        let rivals = self.rivals.iter().map(|rival| match rival.begins {
+            begins if begins > self.now => begins,
+            _ => rival.sender.deadline().unwrap_or(Instant::FAR_FUTURE),
+        });
+        timers.chain(links).chain(programs).chain(rivals).min().unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Everything that happens now.
@@ -193,12 +220,33 @@ impl World {
             for from in 0..2 {
                 while let Some(transmit) = self.links[path][from].poll(now) {
                     let Route { local, remote } = transmit.route;
+                    if local.port() == RIVALS {
+                        let rival = &mut self.rivals[usize::from(remote.port())];
+                        let end: &mut dyn Program = if from == 0 { &mut rival.receiver } else { &mut rival.sender };
+                        end.receive(now, &transmit.bytes);
+                        continue;
+                    }
                     let datagram = Datagram {
                         route: Route { local: remote, remote: local },
                         protocol: transmit.protocol,
                         payload: &transmit.bytes,
                     };
                     self.hosts[1 - from].handle_network(now, &mut self.rngs[1 - from], &[datagram]);
+                }
+            }
+        }
+        for number in 0..self.rivals.len() {
+            let rival = &mut self.rivals[number];
+            if rival.begins > now {
+                continue;
+            }
+            for (side, packets) in [rival.sender.send(now), rival.receiver.send(now)].into_iter().enumerate() {
+                for bytes in packets {
+                    let mut route = Route { local: locator(0, side, RIVALS), remote: locator(0, 1 - side, 0) };
+                    route.remote.set_port(number as u16);
+                    let size = bytes.len() as u32 - 40 + 20 + Rival::HEADERS;
+                    let link = self.rivals[number].link;
+                    let _ = self.links[link][side].offer(now, Transmit { route, protocol: Protocol::Esp, bytes }, size);
                 }
             }
         }
@@ -237,7 +285,7 @@ impl World {
         let headers = 20 + if transmit.protocol == Protocol::Udp { 8 } else { 0 };
         let bytes = (transmit.bytes.len() + headers) as u32;
         // A full queue drops.
-        let _ = self.links[path][side].offer(self.now, transmit, bytes);
+        let _ = self.links[self.via[path]][side].offer(self.now, transmit, bytes);
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Sender {
     timer: Option<Instant>,
     pub retransmissions: u64,
     pub timeouts: u64,
+    /// What is left of the window after a loss: CUBIC's 0.7, Reno's 0.5.
+    pub beta: f64,
 }
 
 impl Sender {
@@ -52,6 +54,7 @@ impl Sender {
             timer: None,
             retransmissions: 0,
             timeouts: 0,
+            beta: 0.7,
         }
     }
 
@@ -77,7 +80,7 @@ impl Sender {
     }
 
     fn reduce(&mut self) {
-        self.ssthresh = (self.cwnd * 0.7).max(2.0);
+        self.ssthresh = (self.cwnd * self.beta).max(2.0);
     }
 }
 

@@ -1,0 +1,425 @@
+//! The sender's side towards a peer that gives feedback: a holding buffer for all its flows, a window and a pace for
+//! each path, and what happens to packets that a path has lost.
+//!
+//! A packet that a path lost is sent once more, before all that waits: the peer's resequencer waits for it about that
+//! long, so that the TCP inside, which would halve its window for all paths together, does not hear of what the
+//! path's own window has answered already. What tells the TCP inside that it sends too much is the holding buffer.
+
+use crate::flows::FlowKey;
+use crate::heartbeat::Heartbeat;
+use crate::holding::{Holding, Limits};
+use crate::pacing::{Pacer, Waiting};
+use crate::path::Path;
+use crate::peer::PeerState;
+use crate::received::Received;
+use crate::report::Record;
+use crate::sent::{Absurd, Content, SentLog};
+use crate::status::{Counters, HoldingStatus, Measured};
+use crate::wedge::TimerKind;
+use crate::windows::{Slot, Windows};
+use crate::{Transmit, WedgeEvent};
+use clock::{Duration, Instant};
+use congestion::Rule;
+use rand_core::CryptoRng;
+use scheduler::{Decision, PacketMeta, PathScheduler, PathView};
+use std::collections::VecDeque;
+use wire::Spi;
+
+/// The least that the holding buffer takes, in bytes.
+const LEAST_BUFFER: usize = 32_000;
+/// What the holding buffer takes at most, in times of the windows.
+const BUFFER_WINDOWS: f64 = 1.5;
+/// CoDel's target is at least this (RFC 8289 §4.3) ...
+const LEAST_TARGET: Duration = Duration::from_millis(5);
+/// ... and its interval this.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// A packet may be lost so often and is sent again.
+const REPAIRS: u8 = 1;
+/// With no more than this waiting, a packet rather waits for the fastest path than takes a slower one.
+const PATIENT_BYTES: usize = 3_100;
+/// ... nor longer than this.
+const PATIENT_TIME: Duration = Duration::from_millis(2);
+/// What reports may be late by: their own pace, and timers.
+const REPORT_SLACK: Duration = Duration::from_millis(30);
+/// With so many packets under way, silence needs no second question.
+const UNDER_LOAD: usize = 6_000;
+/// A path that was idle for so long begins anew.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The windows of a peer and what waits for them.
+pub(crate) struct Braid {
+    pub windows: Windows,
+    pub holding: Holding,
+    /// What a path has lost, the first first.
+    pub repairs: VecDeque<Waiting>,
+    /// When a path that is waited for may send.
+    wake_at: Option<Instant>,
+    /// Bytes dropped by the holding buffer that are counted already.
+    dropped: u64,
+    /// For how long packets waited, and did not, since the association began: which loop binds.
+    pub binding: Binding,
+}
+
+/// Which of the two loops was the limit, and for how long.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Binding {
+    /// The windows of the paths: packets waited.
+    pub paths: Duration,
+    /// The programs: nothing waited.
+    pub programs: Duration,
+    since: Option<(Instant, bool)>,
+}
+
+/// What a path with feedback has besides.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    pub slot: Slot,
+    pub sent: SentLog,
+    pub received: Received,
+    /// Packets waited while the window or the pace was the limit.
+    busy: bool,
+    /// A question is out to a path that is silent.
+    asked: Option<Instant>,
+    last_sent: Instant,
+}
+
+impl Braid {
+    fn new(rule: Rule) -> Self {
+        Self {
+            windows: Windows::new(rule),
+            holding: Holding::default(),
+            repairs: VecDeque::new(),
+            wake_at: None,
+            dropped: 0,
+            binding: Binding::default(),
+        }
+    }
+
+    /// A snapshot.
+    pub(crate) fn status(&self) -> HoldingStatus {
+        let Binding { paths, programs, .. } = self.binding;
+        let all = (paths + programs).as_secs_f64();
+        HoldingStatus {
+            packets: self.holding.packets() + self.repairs.len(),
+            bytes: self.holding.bytes(),
+            delay_ms: self.holding.sojourn().as_secs_f64() * 1e3,
+            dropped: self.holding.dropped(),
+            paths_bind: if all > 0.0 { paths.as_secs_f64() / all } else { 0.0 },
+        }
+    }
+
+    fn waits(&self) -> bool {
+        !self.repairs.is_empty() || self.holding.packets() > 0
+    }
+}
+
+impl Binding {
+    fn note(&mut self, now: Instant, waits: bool) {
+        if let Some((since, waited)) = self.since {
+            *(if waited { &mut self.paths } else { &mut self.programs }) += now - since;
+        }
+        self.since = Some((now, waits));
+    }
+}
+
+impl Control {
+    /// How long silence lasts before it means something: a round trip as it may be now, and what reports are late by.
+    fn patience(&self, heartbeat: &Heartbeat) -> Duration {
+        let rtt = if self.sent.rtt().srtt().is_some() { self.sent.rtt() } else { heartbeat.rtt() };
+        match (rtt.srtt(), rtt.rttvar()) {
+            (Some(srtt), Some(rttvar)) => srtt + rttvar * 4 + REPORT_SLACK,
+            _ => Duration::from_secs(1),
+        }
+    }
+}
+
+impl PeerState {
+    /// The base exchange has ended.
+    pub(crate) fn begin(&mut self, feedback: bool, rule: Rule) {
+        self.braid = feedback.then(|| Box::new(Braid::new(rule)));
+    }
+
+    /// What a new path needs, where there is feedback.
+    pub(crate) fn control(&mut self, now: Instant, mtu: u16, spi: Spi) -> Option<Control> {
+        let braid = self.braid.as_mut()?;
+        Some(Control {
+            slot: braid.windows.add(mtu),
+            sent: SentLog::new(now),
+            received: Received::new(spi),
+            busy: false,
+            asked: None,
+            last_sent: now,
+        })
+    }
+
+    /// A path is gone: what it has not delivered.
+    pub(crate) fn detach(&mut self, now: Instant, path: &mut Path) -> Vec<Waiting> {
+        let (Some(control), Some(braid)) = (&mut path.control, &mut self.braid) else { return Vec::new() };
+        braid.windows.remove(control.slot);
+        braid.repairs.extend(control.sent.give_up(now));
+        Vec::new()
+    }
+
+    /// Takes a packet for the holding buffer.
+    pub(crate) fn hold(&mut self, now: Instant, packet: Waiting) {
+        let limits = self.limits();
+        let Some(braid) = &mut self.braid else { return };
+        let flow = FlowKey::of(packet.next_header, &packet.payload, true);
+        braid.holding.push(now, flow, packet, &limits);
+    }
+
+    /// Sends what windows and paces allow.
+    pub(crate) fn pump(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        counters: &mut Counters,
+        out: &mut Vec<Transmit>,
+    ) {
+        let limits = self.limits();
+        let Some(braid) = &mut self.braid else { return };
+        braid.wake_at = None;
+        braid.binding.note(now, braid.waits());
+        let any_alive = self.paths.iter().any(Path::is_usable);
+        while braid.waits() {
+            self.views.clear();
+            for path in &mut self.paths {
+                let usable = if any_alive { path.is_usable() } else { path.verified };
+                let Some(control) = path.control.as_mut().filter(|_| usable) else { continue };
+                let srtt = control.sent.rtt().srtt().or(path.heartbeat.rtt().srtt());
+                if control.sent.in_flight() == 0 && now - control.last_sent > IDLE {
+                    control.last_sent = now;
+                    braid.windows.idle(now, control.slot);
+                }
+                if control.sent.in_flight() as f64 >= braid.windows.window(control.slot) {
+                    control.busy = true;
+                    continue;
+                }
+                let pace = braid.windows.pace(control.slot, srtt);
+                path.pacer.set_rate(path.way.rate.map_or(pace, |cap| pace.min(Pacer::new(cap).rate())));
+                let rate = match control.sent.rate() {
+                    0 => path.pacer.rate(),
+                    rate => rate,
+                };
+                let delay = srtt.map_or(path.way.delay, |srtt| srtt / 2);
+                let free_at = path.pacer.clear_at();
+                self.views.push(PathView { id: path.id, open: true, delay, rate, free_at });
+            }
+            let len = braid.repairs.front().map_or(1500, |packet| packet.wire);
+            let meta = PacketMeta { len };
+            let Decision::Send(mut id) = self.scheduler.select(&meta, &self.views, now) else { break };
+            let late = |view: &PathView| view.free_at > now;
+            if self.views.iter().any(|view| view.id == id && late(view)) {
+                let waited = braid.holding.waits_since().is_some_and(|since| now - since > PATIENT_TIME);
+                let patient = braid.repairs.is_empty() && !waited && braid.holding.bytes() <= PATIENT_BYTES;
+                if patient {
+                    braid.wake_at = self.views.iter().filter(|view| late(view)).map(|view| view.free_at).min();
+                    break;
+                }
+                for view in &mut self.views {
+                    view.open = !late(view);
+                }
+                match self.scheduler.select(&meta, &self.views, now) {
+                    Decision::Send(ready) => id = ready,
+                    _ => {
+                        braid.wake_at = self.views.iter().map(|view| view.free_at).min();
+                        break;
+                    }
+                }
+            }
+            let packet = braid.repairs.pop_front().or_else(|| braid.holding.pop(now, &limits));
+            let Some(path) = self.paths.iter_mut().find(|path| path.id == id) else { break };
+            let Some(packet) = packet else { break };
+            if path.send_held(now, packet, rng, out).is_err() {
+                counters.exhausted += 1;
+            }
+        }
+        let waits = braid.waits();
+        for control in self.paths.iter_mut().filter_map(|path| path.control.as_mut()) {
+            control.busy |= waits;
+        }
+        braid.binding.note(now, waits);
+        counters.queue_full += braid.holding.dropped() - braid.dropped;
+        braid.dropped = braid.holding.dropped();
+    }
+
+    /// Takes a record of the peer's, which came on the path of number `came_on`.
+    pub(crate) fn record(
+        &mut self,
+        now: Instant,
+        came_on: scheduler::PathId,
+        record: &Record,
+        counters: &mut Counters,
+    ) -> Result<(), Absurd> {
+        let Some(braid) = &mut self.braid else { return Ok(()) };
+        let Some(path) = self.paths.iter_mut().find(|path| path.outbound.spi() == record.spi) else {
+            // A path that is gone here already.
+            return Ok(());
+        };
+        let own_way = path.id == came_on;
+        let Some(control) = &mut path.control else { return Ok(()) };
+        let news = control.sent.report(now, record, own_way)?;
+        if news.acked > 0 {
+            control.asked = None;
+        }
+        let (next, srtt) = (control.sent.next(), control.sent.rtt().srtt());
+        braid.windows.report(now, control.slot, &news, next, srtt, std::mem::take(&mut control.busy));
+        repair(braid, news.repair, counters);
+        self.refresh();
+        Ok(())
+    }
+
+    /// When a path's silence means something, a report is due, or a pace allows a packet.
+    pub(crate) fn poll_timeout(&self) -> Option<(Instant, TimerKind)> {
+        let braid = self.braid.as_ref()?;
+        let wake = braid.wake_at.map(|at| (at, TimerKind::Pacing));
+        let paths = self.paths.iter().filter(|path| path.verified);
+        let paths = paths.filter_map(|path| {
+            let control = path.control.as_ref()?;
+            let life = control.sent.silent_since().map(|_| control.life_deadline(&path.heartbeat));
+            [control.received.poll_timeout(), control.sent.poll_timeout(), life].into_iter().flatten().min()
+        });
+        wake.into_iter().chain(paths.map(|at| (at, TimerKind::Feedback))).min()
+    }
+
+    /// Losses by age, and paths that are silent.
+    pub(crate) fn watch(&mut self, now: Instant, counters: &mut Counters, events: &mut VecDeque<WedgeEvent>) {
+        let Some(braid) = &mut self.braid else { return };
+        let mut dead = Vec::new();
+        for index in 0..self.paths.len() {
+            let others = self.paths.iter().enumerate().filter(|(other, path)| *other != index && path.is_usable());
+            let others: Vec<Instant> =
+                others.filter_map(|(_, path)| Some(path.control.as_ref()?.sent.progress_at())).collect();
+            let Some(path) = self.paths.get_mut(index) else { continue };
+            let Some(control) = &mut path.control else { continue };
+            let news = control.sent.handle_timeout(now);
+            if news.lost > 0 {
+                let (next, srtt) = (control.sent.next(), control.sent.rtt().srtt());
+                braid.windows.report(now, control.slot, &news, next, srtt, false);
+                repair(braid, news.repair, counters);
+            }
+            let Some(since) = control.sent.silent_since() else { continue };
+            if control.life_deadline(&path.heartbeat) > now {
+                continue;
+            }
+            let answered = others.iter().any(|at| *at > since);
+            let loaded = control.sent.in_flight() >= UNDER_LOAD && control.sent.rtt().srtt().is_some();
+            if control.asked.is_none() && !(answered && loaded) {
+                control.asked = Some(now);
+                path.heartbeat.hurry(now);
+                continue;
+            }
+            if !others.is_empty() && path.heartbeat.is_alive() {
+                dead.push(index);
+                continue;
+            }
+            if !path.heartbeat.is_alive() {
+                control.asked = None;
+                let _ = control.sent.give_up(now);
+                continue;
+            }
+            // RFC 6298 §5.4 to §5.6, for the only path there is.
+            let (flight, next) = (control.sent.in_flight(), control.sent.next());
+            counters.timeouts += 1;
+            braid.windows.timeout(now, control.slot, flight, next);
+            control.asked = None;
+            let stranded = control.sent.give_up(now);
+            repair(braid, stranded, counters);
+        }
+        for index in dead {
+            let Some(path) = self.paths.get_mut(index) else { continue };
+            path.heartbeat.kill(now);
+            events.push_back(WedgeEvent::PathDead {
+                peer: self.config.name.clone(),
+                path: path.id,
+                name: path.name.clone(),
+                route: path.route,
+            });
+            self.bury(now, index, counters);
+        }
+    }
+
+    /// A path has died: what it had under way goes on the others.
+    pub(crate) fn bury(&mut self, now: Instant, index: usize, counters: &mut Counters) {
+        if let (Some(path), Some(braid)) = (self.paths.get_mut(index), &mut self.braid)
+            && let Some(control) = &mut path.control
+        {
+            control.asked = None;
+            braid.windows.set_open(control.slot, false);
+            let stranded = control.sent.give_up(now);
+            counters.rescheduled += stranded.len() as u64;
+            braid.repairs.extend(stranded);
+        }
+        self.refresh();
+    }
+
+    /// A path is alive again.
+    pub(crate) fn raise(&mut self, id: scheduler::PathId) {
+        if let (Some(path), Some(braid)) = (self.paths.iter().find(|path| path.id == id), &mut self.braid)
+            && let Some(control) = &path.control
+        {
+            braid.windows.set_open(control.slot, true);
+        }
+    }
+
+    /// What is known of a path.
+    pub(crate) fn measured(&self, path: &Path) -> Option<Measured> {
+        let (braid, control) = (self.braid.as_ref()?, path.control.as_ref()?);
+        let counts = control.sent.counts();
+        let ssthresh = braid.windows.threshold(control.slot);
+        Some(Measured {
+            delivery_rate: control.sent.rate(),
+            cwnd: braid.windows.window(control.slot) as u64,
+            ssthresh: ssthresh.is_finite().then_some(ssthresh as u64),
+            in_flight: control.sent.in_flight(),
+            rttvar_ms: control.sent.rtt().rttvar().map(|rttvar| rttvar.as_secs_f64() * 1e3),
+            delivered: counts.delivered,
+            lost: counts.lost,
+            spurious: counts.spurious,
+            reordered: counts.reordered,
+            ce: counts.ce,
+        })
+    }
+
+    fn limits(&self) -> Limits {
+        let Some(braid) = &self.braid else {
+            return Limits { bytes: 0, target: LEAST_TARGET, interval: INTERVAL };
+        };
+        let controls = || self.paths.iter().filter(|path| path.is_usable()).filter_map(|path| path.control.as_ref());
+        let windows: f64 = controls().map(|control| braid.windows.window(control.slot)).sum();
+        let rtt = controls().filter_map(|control| control.sent.rtt().srtt()).max().unwrap_or_default();
+        Limits {
+            bytes: ((windows * BUFFER_WINDOWS) as usize).max(LEAST_BUFFER),
+            target: LEAST_TARGET.max(rtt / 2),
+            interval: INTERVAL.max(rtt * 2),
+        }
+    }
+}
+
+impl Control {
+    fn life_deadline(&self, heartbeat: &Heartbeat) -> Instant {
+        let since = self.asked.or(self.sent.silent_since()).unwrap_or(Instant::FAR_FUTURE);
+        since + self.patience(heartbeat)
+    }
+
+    /// Notes a packet that was sealed.
+    pub(crate) fn sealed(&mut self, now: Instant, sequence: u32, wire: usize, content: Content) {
+        if !matches!(content, Content::Report) {
+            self.last_sent = now;
+        }
+        self.sent.sent(now, sequence, wire, content);
+    }
+}
+
+/// Queues what may be sent again, what was lost first first; the rest is left to the programs.
+fn repair(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
+    for mut packet in packets {
+        if packet.losses < REPAIRS {
+            packet.losses += 1;
+            counters.repaired += 1;
+            braid.repairs.push_back(packet);
+        } else {
+            counters.given_up += 1;
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The holding buffer: what programs have sent and no path takes yet. A queue per inner flow, served in turn, the flows
+//! that send little first (FQ-CoDel, RFC 8290), so that a call beside a download does not wait behind it.
+//!
+//! Each queue is kept by CoDel (RFC 8289), with a target that leaves the kernel's TCP the queue it needs: below it are
+//! windows that rise and fall, and a buffer that is empty when they are high wastes the paths.
+
+use crate::flows::FlowKey;
+use crate::pacing::Waiting;
+use clock::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a flow may send in its turn.
+const QUANTUM: i64 = 1514;
+
+/// How long packets may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Bytes of all flows together.
+    pub bytes: usize,
+    /// CoDel's target for the least time in the queue.
+    pub target: Duration,
+    /// CoDel's interval.
+    pub interval: Duration,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    packet: Waiting,
+    at: Instant,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    packets: VecDeque<Held>,
+    bytes: usize,
+    deficit: i64,
+    codel: CoDel,
+}
+
+/// Of RFC 8289 §5.1.
+#[derive(Clone, Copy, Debug, Default)]
+struct CoDel {
+    first_above: Option<Instant>,
+    dropping: bool,
+    drop_next: Instant,
+    count: u32,
+    last_count: u32,
+}
+
+/// The buffer of one peer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holding {
+    queues: BTreeMap<Option<FlowKey>, Queue>,
+    /// Flows that have just begun to wait, then the others (RFC 8290 §4.2).
+    new: VecDeque<Option<FlowKey>>,
+    old: VecDeque<Option<FlowKey>>,
+    bytes: usize,
+    packets: usize,
+    dropped: u64,
+    /// How long the packet that left last had waited.
+    sojourn: Duration,
+}
+
+impl Holding {
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Packets that wait.
+    pub(crate) fn packets(&self) -> usize {
+        self.packets
+    }
+
+    /// Packets dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How long the packet that left last had waited.
+    pub(crate) fn sojourn(&self) -> Duration {
+        self.sojourn
+    }
+
+    /// Since when the oldest packet of the next flow waits.
+    pub(crate) fn waits_since(&self) -> Option<Instant> {
+        let key = self.new.front().or_else(|| self.old.front())?;
+        self.queues.get(key)?.packets.front().map(|held| held.at)
+    }
+
+    /// Appends to the flow's queue. If there is no room any more the longest queue loses its first packet.
+    pub(crate) fn push(&mut self, now: Instant, flow: Option<FlowKey>, packet: Waiting, limits: &Limits) {
+        self.bytes += packet.wire;
+        self.packets += 1;
+        let queue = self.queues.entry(flow).or_default();
+        if queue.packets.is_empty() && !self.new.contains(&flow) && !self.old.contains(&flow) {
+            queue.deficit = QUANTUM;
+            self.new.push_back(flow);
+        }
+        queue.bytes += packet.wire;
+        queue.packets.push_back(Held { packet, at: now });
+        while self.bytes > limits.bytes && self.packets > 1 {
+            let longest = self.queues.iter().max_by_key(|(_, queue)| queue.bytes).map(|(flow, _)| *flow);
+            let Some(flow) = longest else { break };
+            // RFC 8290 §4.1.3, at the head: the sender hears of it sooner.
+            if self.take(flow).is_none() {
+                break;
+            }
+            self.dropped += 1;
+        }
+    }
+
+    /// The next packet.
+    pub(crate) fn pop(&mut self, now: Instant, limits: &Limits) -> Option<Waiting> {
+        // Each turn ends with a packet, a flow that has none any more, or a quantum.
+        for _ in 0..4 * (self.queues.len() + 1) {
+            let is_new = !self.new.is_empty();
+            let flow = *self.new.front().or_else(|| self.old.front())?;
+            let Some(queue) = self.queues.get_mut(&flow) else {
+                if is_new {
+                    self.new.pop_front()
+                } else {
+                    self.old.pop_front()
+                };
+                continue;
+            };
+            if queue.deficit <= 0 {
+                queue.deficit += QUANTUM;
+                if is_new {
+                    self.new.pop_front()
+                } else {
+                    self.old.pop_front()
+                };
+                self.old.push_back(flow);
+                continue;
+            }
+            let before = self.packets;
+            match self.dequeue(now, flow, limits) {
+                Some(held) => {
+                    self.sojourn = now - held.at;
+                    if let Some(queue) = self.queues.get_mut(&flow) {
+                        queue.deficit -= held.packet.wire as i64;
+                    }
+                    return Some(held.packet);
+                }
+                None => {
+                    debug_assert!(before >= self.packets, "packets appeared");
+                    if is_new {
+                        self.new.pop_front()
+                    } else {
+                        self.old.pop_front()
+                    };
+                    // RFC 8290 §4.2: a new flow goes through the old ones first, or it could starve them.
+                    if is_new && !self.old.is_empty() {
+                        self.old.push_back(flow);
+                    } else {
+                        self.queues.remove(&flow);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, flow: Option<FlowKey>) -> Option<Held> {
+        let queue = self.queues.get_mut(&flow)?;
+        let held = queue.packets.pop_front()?;
+        queue.bytes -= held.packet.wire;
+        self.bytes -= held.packet.wire;
+        self.packets -= 1;
+        Some(held)
+    }
+
+    /// RFC 8289 §5.5.
+    fn dequeue(&mut self, now: Instant, flow: Option<FlowKey>, limits: &Limits) -> Option<Held> {
+        let (mut held, mut late) = self.inspect(now, flow, limits);
+        let codel = self.queues.get(&flow)?.codel;
+        let mut next = codel;
+        if codel.dropping {
+            if !late {
+                next.dropping = false;
+            }
+            while next.dropping && held.is_some() && now >= next.drop_next {
+                self.dropped += 1;
+                next.count += 1;
+                (held, late) = self.inspect(now, flow, limits);
+                if late {
+                    next.drop_next = control_law(next.drop_next, next.count, limits);
+                } else {
+                    next.dropping = false;
+                }
+            }
+        } else if late && held.is_some() {
+            self.dropped += 1;
+            (held, _) = self.inspect(now, flow, limits);
+            next.dropping = true;
+            let delta = next.count.saturating_sub(next.last_count);
+            let soon = now - next.drop_next < limits.interval * 16;
+            next.count = if delta > 1 && soon { delta } else { 1 };
+            next.drop_next = control_law(now, next.count, limits);
+            next.last_count = next.count;
+        }
+        if let Some(queue) = self.queues.get_mut(&flow) {
+            let first_above = queue.codel.first_above;
+            queue.codel = CoDel { first_above, ..next };
+        }
+        held
+    }
+
+    /// The first packet of the queue, and whether the queue has been too long for an interval.
+    fn inspect(&mut self, now: Instant, flow: Option<FlowKey>, limits: &Limits) -> (Option<Held>, bool) {
+        let held = self.take(flow);
+        let Some(queue) = self.queues.get_mut(&flow) else { return (held, false) };
+        let Some(packet) = &held else {
+            queue.codel.first_above = None;
+            return (None, false);
+        };
+        if now - packet.at < limits.target || queue.bytes <= QUANTUM as usize {
+            queue.codel.first_above = None;
+            return (held, false);
+        }
+        match queue.codel.first_above {
+            None => {
+                queue.codel.first_above = Some(now + limits.interval);
+                (held, false)
+            }
+            Some(at) => (held, now >= at),
+        }
+    }
+}
+
+/// RFC 8289 §5.2: the next drop, sooner each time.
+fn control_law(from: Instant, count: u32, limits: &Limits) -> Instant {
+    from + Duration::from_secs_f64(limits.interval.as_secs_f64() / f64::from(count.max(1)).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMITS: Limits =
+        Limits { bytes: 1 << 20, target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+
+    fn flow(port: u16) -> Option<FlowKey> {
+        let [a, b] = port.to_be_bytes();
+        FlowKey::of(17, &[a, b, 0, 1, 0, 0, 0, 0], true)
+    }
+
+    fn packet(number: u32, wire: usize) -> Waiting {
+        Waiting { next_header: 17, payload: number.to_be_bytes().to_vec(), wire, losses: 0 }
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_call_does_not_wait_behind_a_download() {
+        let mut holding = Holding::default();
+        (0..100).for_each(|number| holding.push(at(0), flow(1), packet(number, 1500), &LIMITS));
+        for _ in 0..3 {
+            assert!(holding.pop(at(0), &LIMITS).is_some());
+        }
+        holding.push(at(1), flow(2), packet(1000, 200), &LIMITS);
+        assert_eq!(holding.pop(at(1), &LIMITS).unwrap().payload, 1000u32.to_be_bytes());
+    }
+
+    #[test]
+    fn two_downloads_share() {
+        let mut holding = Holding::default();
+        for number in 0..200 {
+            holding.push(at(0), flow(1), packet(number, 1500), &LIMITS);
+            if number % 2 == 0 {
+                holding.push(at(0), flow(2), packet(1000 + number, 1500), &LIMITS);
+            }
+        }
+        let popped: Vec<u32> = (0..100)
+            .map(|_| u32::from_be_bytes(*holding.pop(at(0), &LIMITS).unwrap().payload.first_chunk().unwrap()))
+            .collect();
+        let second = popped.iter().filter(|number| **number >= 1000).count();
+        assert!((48..=52).contains(&second), "{second}");
+    }
+
+    /// RFC 8289 §3: a queue that stays is reduced by drops that come ever sooner; one that drains is left alone.
+    #[test]
+    fn a_standing_queue_is_dropped_from_and_a_burst_is_not() {
+        let mut holding = Holding::default();
+        (0..50).for_each(|number| holding.push(at(0), flow(1), packet(number, 1500), &LIMITS));
+        (0..50).for_each(|ms| drop(holding.pop(at(ms), &LIMITS)));
+        assert_eq!((holding.dropped(), holding.packets()), (0, 0));
+        (0..100).for_each(|number| holding.push(at(100), flow(1), packet(number, 1500), &LIMITS));
+        for ms in 100..1100 {
+            holding.push(at(ms), flow(1), packet(ms as u32, 1500), &LIMITS);
+            assert!(holding.pop(at(ms), &LIMITS).is_some());
+        }
+        assert!((3..40).contains(&holding.dropped()), "{}", holding.dropped());
+    }
+
+    proptest! {
+        /// What goes in comes out once, or is counted as dropped, in the order of its flow; never more than fits is kept.
+        #[test]
+        fn nothing_is_lost_uncounted_or_out_of_order(steps in prop::collection::vec((0u16..4, 1usize..1500, 0u64..4), 1..300)) {
+            let limits = Limits { bytes: 20_000, ..LIMITS };
+            let mut holding = Holding::default();
+            let mut out: Vec<(usize, u32)> = Vec::new();
+            let (mut now, mut pushed) = (at(0), 0);
+            for (port, wire, action) in steps {
+                now += Duration::from_millis(action);
+                if action < 3 {
+                    pushed += 1;
+                    let mut packet = packet(pushed, wire);
+                    packet.next_header = port as u8;
+                    holding.push(now, flow(port), packet, &limits);
+                    prop_assert!(holding.bytes() <= limits.bytes);
+                } else if let Some(packet) = holding.pop(now, &limits) {
+                    out.push((packet.next_header.into(), u32::from_be_bytes(*packet.payload.first_chunk().unwrap())));
+                }
+            }
+            while let Some(packet) = holding.pop(now, &limits) {
+                out.push((packet.next_header.into(), u32::from_be_bytes(*packet.payload.first_chunk().unwrap())));
+            }
+            prop_assert_eq!((holding.packets(), holding.bytes()), (0, 0));
+            prop_assert_eq!(out.len() as u64 + holding.dropped(), u64::from(pushed));
+            for port in 0..4 {
+                let numbers: Vec<u32> = out.iter().filter(|(p, _)| *p == port).map(|(_, number)| *number).collect();
+                prop_assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a path has received, as its sender wants to know it, and when it is time to say so.
+
+use crate::report::{RANGES, Record};
+use clock::{Duration, Instant};
+use wire::Spi;
+
+/// A report follows a packet after an eighth of a round-trip time, within these bounds: often enough to clock a window,
+/// and not a second stream of packets.
+const SOONEST: Duration = Duration::from_millis(2);
+/// See [`SOONEST`].
+const LATEST: Duration = Duration::from_millis(15);
+/// After a gap the report follows at once, but for this: gaps come in bursts.
+const AFTER_GAP: Duration = Duration::from_millis(1);
+/// So often what a path receives is also told on other paths: its own way back may be broken.
+const ELSEWHERE: Duration = Duration::from_millis(20);
+
+/// The receiver's side of one path.
+#[derive(Clone, Debug)]
+pub(crate) struct Received {
+    spi: Spi,
+    /// First and last, from the highest down.
+    ranges: Vec<(u32, u32)>,
+    highest_at: Instant,
+    packets: u32,
+    bytes: u32,
+    ce: u32,
+    due: Option<Instant>,
+    told_at: Option<Instant>,
+    /// Something has come since it was told on another path.
+    news: bool,
+    elsewhere_at: Instant,
+}
+
+impl Received {
+    /// Nothing yet.
+    pub(crate) fn new(spi: Spi) -> Self {
+        Self {
+            spi,
+            ranges: Vec::new(),
+            highest_at: Instant::ZERO,
+            packets: 0,
+            bytes: 0,
+            ce: 0,
+            due: None,
+            told_at: None,
+            news: false,
+            elsewhere_at: Instant::ZERO,
+        }
+    }
+
+    /// An authentic packet arrived, `bytes` with its outer headers. Reports themselves are noted but ask for none.
+    pub(crate) fn packet(&mut self, now: Instant, sequence: u32, bytes: usize, ce: bool) -> Gap {
+        self.packets = self.packets.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(bytes as u32);
+        self.ce = self.ce.wrapping_add(u32::from(ce));
+        let before = self.ranges.first().map_or(0, |(_, last)| *last);
+        if sequence > before {
+            self.highest_at = now;
+        }
+        self.note(sequence);
+        Gap(sequence > before + 1 || sequence < before)
+    }
+
+    /// The packet wants to be told of, soon if there is a gap before it.
+    pub(crate) fn ask(&mut self, now: Instant, gap: Gap, srtt: Option<Duration>) {
+        self.news = true;
+        let pause = (srtt.unwrap_or_default() / 8).max(SOONEST).min(LATEST);
+        let at = if gap.0 { self.told_at.map_or(now, |at| (at + AFTER_GAP).max(now)) } else { now + pause };
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
+    /// When the next report about this path is due.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// The record for a report on this path itself.
+    pub(crate) fn tell(&mut self, now: Instant, rtt: Option<Duration>) -> Record {
+        self.due = None;
+        self.told_at = Some(now);
+        self.record(now, rtt)
+    }
+
+    /// The record for a report on another path, if it is time for that.
+    pub(crate) fn tell_elsewhere(&mut self, now: Instant, rtt: Option<Duration>) -> Option<Record> {
+        if !self.news || now - self.elsewhere_at < ELSEWHERE {
+            return None;
+        }
+        (self.news, self.elsewhere_at) = (false, now);
+        Some(self.record(now, rtt))
+    }
+
+    fn record(&self, now: Instant, rtt: Option<Duration>) -> Record {
+        Record {
+            spi: self.spi,
+            highest: self.ranges.first().map_or(0, |(_, last)| *last),
+            delay: now - self.highest_at,
+            arrival: (self.highest_at.as_nanos() / 1000) as u32,
+            packets: self.packets,
+            bytes: self.bytes,
+            ce: self.ce,
+            rtt: rtt.unwrap_or_default(),
+            ranges: self.ranges.clone(),
+        }
+    }
+
+    fn note(&mut self, sequence: u32) {
+        // The place of the first range that begins at or below it; nearly always the very first.
+        let at = self.ranges.iter().position(|(first, _)| *first <= sequence).unwrap_or(self.ranges.len());
+        if self.ranges.get(at).is_some_and(|(_, last)| sequence <= *last) {
+            return;
+        }
+        let follows = self.ranges.get(at).is_some_and(|(_, last)| *last + 1 == sequence);
+        let above =
+            at.checked_sub(1).filter(|above| self.ranges.get(*above).is_some_and(|(first, _)| *first == sequence + 1));
+        match (follows, above) {
+            (true, Some(above)) => {
+                let (first, _) = self.ranges.remove(at);
+                if let Some(range) = self.ranges.get_mut(above) {
+                    range.0 = first;
+                }
+            }
+            (true, None) => {
+                if let Some(range) = self.ranges.get_mut(at) {
+                    range.1 = sequence;
+                }
+            }
+            (false, Some(above)) => {
+                if let Some(range) = self.ranges.get_mut(above) {
+                    range.0 = sequence;
+                }
+            }
+            (false, None) => {
+                self.ranges.insert(at, (sequence, sequence));
+                self.ranges.truncate(RANGES);
+            }
+        }
+    }
+}
+
+/// Whether a packet came out of sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gap(bool);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// The ranges are those of the set of all numbers that came.
+        #[test]
+        fn the_ranges_are_the_numbers_received(numbers in prop::collection::vec(1u32..40, 1..60)) {
+            let mut received = Received::new(Spi(256));
+            numbers.iter().for_each(|number| { received.packet(Instant::ZERO, *number, 100, false); });
+            let set: BTreeSet<u32> = numbers.iter().copied().collect();
+            let told: BTreeSet<u32> = received.ranges.iter().flat_map(|(first, last)| *first..=*last).collect();
+            prop_assert_eq!(told, set);
+            prop_assert!(received.ranges.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));
+        }
+    }
+
+    #[test]
+    fn a_gap_is_told_at_once_and_the_rest_in_an_eighth_of_a_round_trip() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut received = Received::new(Spi(256));
+        let srtt = Some(Duration::from_millis(40));
+        let gap = received.packet(at(10), 1, 1000, false);
+        received.ask(at(10), gap, srtt);
+        assert_eq!(received.poll_timeout(), Some(at(15)));
+        let gap = received.packet(at(12), 3, 1000, false);
+        received.ask(at(12), gap, srtt);
+        assert_eq!(received.poll_timeout(), Some(at(12)));
+        let record = received.tell(at(12), None);
+        assert_eq!((record.highest, record.ranges, record.packets, record.bytes), (3, vec![(3, 3), (1, 1)], 2, 2000));
+        assert_eq!(received.poll_timeout(), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! The windows of an association's paths: any rule of `congestion`, over all of them at once, fed by reports.
+//!
+//! Added to the rule is the end of slow start by delay (HyStart++, RFC 9406 §4.2), because what the first overshoot
+//! loses, the resequencer of the peer has to wait for.
+
+use crate::sent::News;
+use clock::{Duration, Instant};
+use congestion::{
+    Acked, Backoff, BadTunable, Cause, Congestion, Controller, EngineConfig, Group, Round, RoundDecision, Rule, Undo,
+    WindowRule,
+};
+
+/// The pace in windows per round trip, in slow start and after: Linux' `tcp_pacing_ss_ratio` and `_ca_ratio`.
+const GAIN: (f64, f64) = (2.0, 1.2);
+/// The round-trip time that a first window is spread over before one is known.
+const FIRST_RTT: Duration = Duration::from_millis(50);
+
+/// The index of a path's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(usize);
+
+/// All windows of one association.
+#[derive(Clone, Debug)]
+pub(crate) struct Windows {
+    controller: Controller<Gentle>,
+    /// Slots of paths that are gone.
+    free: Vec<Slot>,
+}
+
+impl Windows {
+    /// Without paths.
+    pub(crate) fn new(rule: Rule) -> Self {
+        // Packets are paced, so one report may open the window for as many as it acknowledges.
+        let config = EngineConfig { byte_counting_limit: f64::INFINITY, ..EngineConfig::default() };
+        Self { controller: Controller::new(Gentle(rule), config), free: Vec::new() }
+    }
+
+    /// A window for a path whose packets have at most so many bytes.
+    pub(crate) fn add(&mut self, mtu: u16) -> Slot {
+        match self.free.pop() {
+            Some(slot) => {
+                self.controller.path_changed(slot.0);
+                self.controller.set_open(slot.0, true);
+                self.restart(slot);
+                slot
+            }
+            None => Slot(self.controller.add_path(mtu.into())),
+        }
+    }
+
+    /// The path is gone.
+    pub(crate) fn remove(&mut self, slot: Slot) {
+        self.controller.set_open(slot.0, false);
+        self.free.push(slot);
+    }
+
+    /// The path does not answer, or does again.
+    pub(crate) fn set_open(&mut self, slot: Slot, open: bool) {
+        self.controller.set_open(slot.0, open);
+        if open {
+            self.restart(slot);
+        }
+    }
+
+    /// The rule's name.
+    pub(crate) fn rule(&self) -> &'static str {
+        self.controller.rule().0.name()
+    }
+
+    /// The window in bytes.
+    pub(crate) fn window(&self, slot: Slot) -> f64 {
+        self.controller.cwnd(slot.0)
+    }
+
+    /// The threshold in bytes, infinite before the first loss.
+    pub(crate) fn threshold(&self, slot: Slot) -> f64 {
+        self.controller.ssthresh(slot.0)
+    }
+
+    /// How fast to send, in bit/s.
+    pub(crate) fn pace(&self, slot: Slot, srtt: Option<Duration>) -> u64 {
+        let window = self.window(slot);
+        let gain = if window < self.threshold(slot) / 2.0 { GAIN.0 } else { GAIN.1 };
+        let srtt = srtt.unwrap_or(FIRST_RTT).max(Duration::from_micros(100)).as_secs_f64();
+        (gain * window * 8.0 / srtt) as u64
+    }
+
+    /// What a report brought. `busy` if more would have been sent had the window been larger.
+    pub(crate) fn report(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        news: &News,
+        next: u32,
+        srtt: Option<Duration>,
+        busy: bool,
+    ) {
+        let Slot(path) = slot;
+        if news.spurious > 0 && news.lost == 0 {
+            self.controller.on_spurious(path, Undo::Restore, now);
+        }
+        if news.lost > 0 || news.ce > 0 {
+            let cause = if news.lost > 0 { Cause::Loss } else { Cause::Ecn };
+            let event = Congestion { cause, flight: news.flight as f64, next: next.into() };
+            self.controller.on_congestion(path, &event, now);
+        }
+        if news.acked > 0 {
+            // Reports tell of many packets at once, and pacing spaces what fills the window again: whether the window
+            // was the limit is known from what waited.
+            let flight = if busy { news.flight.max(self.window(slot) as u64) } else { news.flight };
+            let srtt = srtt.unwrap_or_default();
+            let acked =
+                Acked { bytes: news.acked, flight, upto: news.upto.into(), next: next.into(), rtt: news.rtt, srtt };
+            self.controller.on_ack(path, &acked, now);
+        }
+    }
+
+    /// Nothing was acknowledged for a retransmission timeout.
+    pub(crate) fn timeout(&mut self, now: Instant, slot: Slot, flight: usize, next: u32) {
+        let event = Congestion { cause: Cause::Timeout, flight: flight as f64, next: next.into() };
+        self.controller.on_congestion(slot.0, &event, now);
+    }
+
+    /// Nothing was sent for long.
+    pub(crate) fn idle(&mut self, now: Instant, slot: Slot) {
+        self.controller.on_idle(slot.0, now);
+    }
+
+    fn restart(&mut self, slot: Slot) {
+        let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
+        self.controller.end_recovery(slot.0);
+        self.controller.set_cwnd(slot.0, congestion::InitialWindow::Rfc6928.bytes(mss));
+    }
+}
+
+/// A rule whose slow start ends when the delay rises.
+#[derive(Clone, Debug)]
+struct Gentle(Rule);
+
+/// RFC 9406 §4.3: MIN_RTT_THRESH, MAX_RTT_THRESH, MIN_RTT_DIVISOR, N_RTT_SAMPLE.
+const HYSTART: (Duration, Duration, u64, u32) = (Duration::from_millis(4), Duration::from_millis(16), 8, 4);
+
+impl WindowRule for Gentle {
+    fn path_added(&mut self, path: usize) {
+        self.0.path_added(path);
+    }
+    fn path_changed(&mut self, path: usize) {
+        self.0.path_changed(path);
+    }
+    fn seed(&mut self, rng: clock::Rng) {
+        self.0.seed(rng);
+    }
+    fn tune(&mut self, name: &str, value: &str) -> Result<(), BadTunable> {
+        self.0.tune(name, value)
+    }
+    fn acknowledged(&mut self, path: usize, group: Group<'_>, acked: &Acked) -> bool {
+        self.0.acknowledged(path, group, acked)
+    }
+    fn slow_start(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
+        self.0.slow_start(path, group, acked)
+    }
+    fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
+        self.0.increase(path, group, acked)
+    }
+    fn decrease(&mut self, path: usize, group: Group<'_>, cause: Cause) -> Backoff {
+        self.0.decrease(path, group, cause)
+    }
+    fn on_round(&mut self, path: usize, group: Group<'_>, round: &Round) -> RoundDecision {
+        let decision = self.0.on_round(path, group, round);
+        let state = group.path(path);
+        let (least, most, divisor, samples) = HYSTART;
+        if !round.slow_start || decision.ssthresh.is_some() || round.samples < samples {
+            return decision;
+        }
+        let allowed = (state.base_rtt / divisor).max(least).min(most);
+        let rose = round.min_rtt.saturating_sub(state.base_rtt) >= allowed;
+        RoundDecision { ssthresh: rose.then_some(state.cwnd), ..decision }
+    }
+    fn limited(&mut self, path: usize, group: Group<'_>, acked: f64) {
+        self.0.limited(path, group, acked);
+    }
+    fn undone(&mut self, path: usize, group: Group<'_>) {
+        self.0.undone(path, group);
+    }
+}
