@@ -66,7 +66,7 @@ struct State {
     lowest: Gradients,
     highest: Gradients,
     queue: Queue,
-    /// The shadow window in bytes.
+    /// The shadow window in bytes. What it is before the first delay cut does not matter: that raises it to the window.
     shadow: f64,
     /// The window was cut by delay, and the round after it is not over.
     cut: bool,
@@ -180,8 +180,7 @@ impl WindowRule for Cdg {
         state.cut = true;
         let path = group.path(index);
         state.shadow = state.shadow.max(path.cwnd);
-        let cwnd = (BETA * path.cwnd).max(2.0 * path.mss);
-        RoundDecision { cwnd: Some(cwnd), ssthresh: Some(cwnd) }
+        RoundDecision::early((BETA * path.cwnd).max(2.0 * path.mss))
     }
 }
 

@@ -136,7 +136,7 @@ impl WindowRule for Compound {
             return RoundDecision::default();
         }
         state.second = next;
-        RoundDecision { cwnd: Some(path.cwnd + (next - second) * path.mss), ssthresh: None }
+        RoundDecision::set(Some(path.cwnd + (next - second) * path.mss), None)
     }
 
     fn undone(&mut self, path: usize, _group: Group<'_>) {

@@ -96,10 +96,9 @@ struct State {
     seen_loss: bool,
     /// Rounds since the last cut.
     rounds: u32,
-    cuts: u64,
 }
 
-const START: State = State { top: 0.0, armed: true, seen_loss: false, rounds: 0, cuts: 0 };
+const START: State = State { top: 0.0, armed: true, seen_loss: false, rounds: 0 };
 
 impl<R> Daimd<R> {
     /// The layer with these tunables over `rule`.
@@ -110,11 +109,6 @@ impl<R> Daimd<R> {
     /// True if the next round with a full queue cuts the window of `path`.
     pub fn is_armed(&self, path: usize) -> bool {
         self.paths[path].armed
-    }
-
-    /// How often delays have cut the window of `path`: the marks of early detection.
-    pub fn cuts(&self, path: usize) -> u64 {
-        self.paths[path].cuts
     }
 
     /// Whether delays cut the window after this round.
@@ -145,7 +139,6 @@ impl<R> Daimd<R> {
         let cut = state.armed && queue >= config.high;
         if cut {
             (state.armed, state.rounds) = (false, 0);
-            state.cuts += 1;
         }
         cut
     }
@@ -158,7 +151,7 @@ impl<R: WindowRule> WindowRule for Daimd<R> {
     }
 
     fn path_changed(&mut self, path: usize) {
-        self.paths[path] = State { cuts: self.paths[path].cuts, ..START };
+        self.paths[path] = START;
         self.rule.path_changed(path);
     }
 
@@ -241,8 +234,7 @@ impl<R: WindowRule> WindowRule for Daimd<R> {
             return decision;
         }
         // Nothing is retransmitted and nothing recovers: the window closes until enough has been acknowledged.
-        let cwnd = (self.config.delay_factor * state.cwnd).max(2.0 * state.mss);
-        RoundDecision { cwnd: Some(cwnd), ssthresh: Some(cwnd) }
+        RoundDecision::early((self.config.delay_factor * state.cwnd).max(2.0 * state.mss))
     }
 
     fn limited(&mut self, path: usize, group: Group<'_>, acked: f64) {

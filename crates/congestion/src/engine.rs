@@ -36,7 +36,7 @@ impl InitialWindow {
     }
 }
 
-/// RFC 5681 §3.1 leaves open what a window equal to the threshold does.
+/// RFC 5681 §3.1 leaves open what a window equal to the threshold does (ALGORITHMS §13 A5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStartTest {
     /// Slow start below the threshold only, as TCPs do.
@@ -168,6 +168,7 @@ struct Phase {
     round: Round,
     before: Option<Before>,
     blocked_until: Instant,
+    early_reductions: u64,
 }
 
 /// What the last reduction took away, for undo.
@@ -206,6 +207,7 @@ impl<R: WindowRule> Controller<R> {
             round: NO_SAMPLES,
             before: None,
             blocked_until: Instant::ZERO,
+            early_reductions: 0,
         });
         let index = self.paths.len() - 1;
         self.rule.path_added(index);
@@ -238,6 +240,11 @@ impl<R: WindowRule> Controller<R> {
     /// Until then no new data may go out on `path`; retransmissions may. [`Instant::ZERO`] for never.
     pub fn blocked_until(&self, path: usize) -> Instant {
         self.phases[path].blocked_until
+    }
+
+    /// How often delays, not losses, have cut the window of `path` so far.
+    pub fn early_reductions(&self, path: usize) -> u64 {
+        self.phases[path].early_reductions
     }
 
     /// The window of the association in bytes: the sum over its open paths (the upper level of mHIP).
@@ -301,18 +308,17 @@ impl<R: WindowRule> Controller<R> {
     /// Data were acknowledged on `path`.
     #[inline]
     pub fn on_ack(&mut self, path: usize, acked: &Acked, now: Instant) {
-        self.measure(path, acked);
-        let more = self.growth(path, acked, now);
+        let wish = self.measure(path, acked, now);
+        let more = self.growth(path, acked, wish, now);
         let state = &mut self.paths[path];
         state.cwnd = (state.cwnd + more).max(state.mss);
     }
 
     /// One acknowledgment told of data on several paths: all grow by what the windows were before it.
     pub fn on_acks(&mut self, acked: &[(usize, Acked)], now: Instant) {
-        for (path, acked) in acked {
-            self.measure(*path, acked);
-        }
-        let more: SmallVec<[f64; 4]> = acked.iter().map(|(path, acked)| self.growth(*path, acked, now)).collect();
+        let wishes: SmallVec<[bool; 4]> = acked.iter().map(|(path, acked)| self.measure(*path, acked, now)).collect();
+        let more: SmallVec<[f64; 4]> =
+            acked.iter().zip(wishes).map(|((path, acked), wish)| self.growth(*path, acked, wish, now)).collect();
         for ((path, _), more) in acked.iter().zip(more) {
             let state = &mut self.paths[*path];
             state.cwnd = (state.cwnd + more).max(state.mss);
@@ -397,9 +403,9 @@ impl<R: WindowRule> Controller<R> {
         self.rule.limited(path, Group { paths: &self.paths, now }, 0.0);
     }
 
-    /// Notes what an acknowledgment says of the path.
+    /// Notes what an acknowledgment says of the path. True if the rule asks for a reduction.
     #[inline]
-    fn measure(&mut self, path: usize, acked: &Acked) {
+    fn measure(&mut self, path: usize, acked: &Acked, now: Instant) -> bool {
         let (state, round) = (&mut self.paths[path], &mut self.phases[path].round);
         state.flight = acked.flight as f64;
         if let Some(rtt) = acked.rtt {
@@ -411,14 +417,16 @@ impl<R: WindowRule> Controller<R> {
             round.sum_rtt += rtt;
             round.samples += 1;
         }
+        self.rule.acknowledged(path, Group { paths: &self.paths, now }, acked)
     }
 
     /// What the window of `path` gains by an acknowledgment, in bytes; ends recoveries and rounds.
     #[inline]
-    fn growth(&mut self, path: usize, acked: &Acked, now: Instant) -> f64 {
-        if self.rule.acknowledged(path, Group { paths: &self.paths, now }, acked) {
+    fn growth(&mut self, path: usize, acked: &Acked, wish: bool, now: Instant) -> f64 {
+        if wish {
             let event = Congestion { cause: Cause::Delay, flight: acked.flight as f64, next: acked.next };
-            self.on_congestion(path, &event, now);
+            let reduced = self.on_congestion(path, &event, now);
+            self.phases[path].early_reductions += u64::from(reduced);
         }
         // ALGORITHMS §1 rule 2: no growth before all that was outstanding at the reduction is acknowledged. The
         // acknowledgment that ends recovery opens nothing either.
@@ -437,6 +445,7 @@ impl<R: WindowRule> Controller<R> {
             let round = Round { slow_start, full, ..std::mem::replace(&mut phase.round, NO_SAMPLES) };
             phase.round_end = acked.next;
             let decision = self.rule.on_round(path, Group { paths: &self.paths, now }, &round);
+            self.phases[path].early_reductions += u64::from(decision.early);
             let state = &mut self.paths[path];
             if let Some(ssthresh) = decision.ssthresh {
                 state.ssthresh = ssthresh;

@@ -69,6 +69,20 @@ pub struct RoundDecision {
     pub cwnd: Option<f64>,
     /// The new slow-start threshold.
     pub ssthresh: Option<f64>,
+    /// Delays told of congestion: counted as a mark of early detection.
+    pub early: bool,
+}
+
+impl RoundDecision {
+    /// A window and threshold, unless they are left as they are.
+    pub fn set(cwnd: Option<f64>, ssthresh: Option<f64>) -> Self {
+        Self { cwnd, ssthresh, early: false }
+    }
+
+    /// Delays told of congestion: window and threshold fall to so much.
+    pub fn early(window: f64) -> Self {
+        Self { cwnd: Some(window), ssthresh: Some(window), early: true }
+    }
 }
 
 /// One algorithm. The engine calls it in the right phase and applies what it returns; a rule never asks whether there

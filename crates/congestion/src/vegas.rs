@@ -12,7 +12,7 @@ const GAMMA: f64 = 1.0;
 /// The least window in packets.
 const FLOOR: f64 = 2.0;
 
-/// What the difference of round-trip times is divided by.
+/// What the difference of round-trip times is divided by (ALGORITHMS §13 A8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Divisor {
     /// The round-trip time of the round, as in the paper.
@@ -60,7 +60,7 @@ impl WindowRule for Vegas {
         if round.samples < 3 {
             // Too few samples to tell a queue from noise: Reno's packet per round.
             let cwnd = (!round.slow_start).then_some(path.cwnd + path.mss);
-            return RoundDecision { cwnd, ssthresh: None };
+            return RoundDecision::set(cwnd, None);
         }
         let (base, rtt) = (path.base_rtt.as_secs_f64(), round.min_rtt.as_secs_f64());
         let w = path.packets();
@@ -71,7 +71,7 @@ impl WindowRule for Vegas {
             }
             // The queue builds up: leave slow start with what the path holds without one.
             let cwnd = w.min((w * base / rtt).floor() + 1.0).max(FLOOR) * path.mss;
-            return RoundDecision { cwnd: Some(cwnd), ssthresh: Some(path.ssthresh.min(cwnd)) };
+            return RoundDecision::set(Some(cwnd), Some(path.ssthresh.min(cwnd)));
         }
         let step = if diff > BETA {
             -1.0
@@ -82,6 +82,6 @@ impl WindowRule for Vegas {
         };
         let cwnd = (w + step).max(FLOOR) * path.mss;
         // A window that shrinks does not fall back into slow start.
-        RoundDecision { cwnd: Some(cwnd), ssthresh: Some(path.ssthresh.min(cwnd)) }
+        RoundDecision::set(Some(cwnd), Some(path.ssthresh.min(cwnd)))
     }
 }

@@ -75,7 +75,7 @@ impl WindowRule for Wvegas {
             // Too few samples to tell a queue from noise: Reno's packet per round.
             _ => {
                 let cwnd = (!round.slow_start).then_some(path.cwnd + path.mss);
-                return RoundDecision { cwnd, ssthresh: None };
+                return RoundDecision::set(cwnd, None);
             }
         };
         let queued = w * (rtt - base) / rtt;
@@ -83,7 +83,7 @@ impl WindowRule for Wvegas {
             let cwnd = w.max(FLOOR) * path.mss;
             // A window that shrinks does not fall back into slow start.
             let ssthresh = shrinks.then_some(path.ssthresh.min(cwnd - path.mss));
-            RoundDecision { cwnd: Some(cwnd), ssthresh }
+            RoundDecision::set(Some(cwnd), ssthresh)
         };
         if round.slow_start {
             if queued <= GAMMA {

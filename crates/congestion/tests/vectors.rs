@@ -1,25 +1,13 @@
-//! The check vectors of the algorithms, computed by an independent program (`vectors/algorithms`).
+//! The check vectors of the engine and of the rules for a single path (ALGORITHMS §1, §2.5, §3.1, §3.3, §3.4), computed by
+//! an independent program.
+
+mod common;
 
 use clock::{Duration, Instant};
+use common::{assert_near, number, vector};
 use congestion::{
     Acked, Cause, Congestion, Controller, Cubic, Divisor, EngineConfig, InitialWindow, NewReno, Undo, Vegas, WindowRule,
 };
-use serde_json::Value;
-
-fn vector(id: &str) -> (Value, Value) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/algorithms/vectors.json");
-    let all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let vector = all["vectors"].as_array().unwrap().iter().find(|v| v["id"] == id).unwrap();
-    (vector["input"].clone(), vector["output"].clone())
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap()
-}
-
-fn assert_near(ours: f64, theirs: f64) {
-    assert!((ours - theirs).abs() <= 1e-9 * theirs.abs(), "{ours} is not {theirs}");
-}
 
 /// A controller of one path with this window and threshold in bytes.
 fn with<R: WindowRule>(rule: R, mss: u32, cwnd: f64, ssthresh: f64) -> Controller<R> {
@@ -143,45 +131,4 @@ fn eifel_1() {
     assert_near(controller.cwnd(0), number(&output["cwnd"]));
     assert_near(controller.ssthresh(0), number(&output["ssthresh"]));
     assert!(!controller.on_spurious(0, undo, Instant::ZERO), "a reduction is undone once");
-}
-
-/// RFC 9438 §4.6 and RFC 5681 §3.1: between two losses nothing a window does depends on anything but what is
-/// acknowledged; and no sequence of events takes it below one packet or makes it something else than a number.
-mod properties {
-    use super::*;
-    use congestion::{Rule, SlowStartTest, WindowRounding};
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn a_window_is_a_number_of_at_least_one_packet(
-            name in prop::sample::select(Rule::NAMES),
-            whole in any::<bool>(),
-            events in prop::collection::vec((0u8..6, 1u64..5000, 0u64..400), 1..300),
-        ) {
-            let config = EngineConfig {
-                slow_start_test: if whole { SlowStartTest::BelowOrEqual } else { SlowStartTest::Below },
-                rounding: if whole { WindowRounding::WholePacketThreshold } else { WindowRounding::Exact },
-                ..EngineConfig::default()
-            };
-            let mut controller = Controller::new(name.parse::<Rule>().unwrap(), config);
-            controller.add_path(1000);
-            let (mut now, mut position) = (Instant::ZERO, 1);
-            for (kind, bytes, millis) in events {
-                now += Duration::from_millis(millis);
-                position += bytes;
-                let cwnd = controller.cwnd(0);
-                let rtt = Duration::from_millis(millis + 1);
-                match kind {
-                    0 => { controller.on_congestion(0, &Congestion { cause: Cause::Loss, flight: cwnd, next: position }, now); }
-                    1 => { controller.on_congestion(0, &Congestion { cause: Cause::Timeout, flight: cwnd, next: position }, now); }
-                    2 => { controller.on_spurious(0, Undo::Restore, now); }
-                    3 => controller.on_idle(0, now),
-                    _ => controller.on_ack(0, &Acked { rtt: Some(rtt), srtt: rtt, ..acked(bytes, cwnd, position, position + 10) }, now),
-                }
-                prop_assert!(controller.cwnd(0) >= 1000.0 && controller.cwnd(0).is_finite());
-                prop_assert!(controller.ssthresh(0) >= 1000.0);
-            }
-        }
-    }
 }
