@@ -130,4 +130,12 @@ impl TcpConfig {
     pub fn mss(&self) -> u32 {
         self.packet_size.saturating_sub(self.header_size).max(1)
     }
+
+    /// The last packet on the wire, in bytes: it carries what is left.
+    #[cold]
+    pub(crate) fn last_size(&self) -> u32 {
+        let mss = u64::from(self.mss());
+        let rest = self.data.map_or(mss, |data| data - data.saturating_sub(1) / mss * mss);
+        self.header_size + rest.min(mss) as u32
+    }
 }

@@ -12,6 +12,7 @@ mod packet;
 mod receiver;
 mod selective;
 mod sender;
+mod subflow;
 mod timer;
 mod udp;
 

@@ -206,6 +206,11 @@ impl Selective {
         self.board.forget_losses(max);
     }
 
+    /// Whether the packet at `position` is selectively acknowledged.
+    pub(crate) fn is_sacked(&self, position: u64) -> bool {
+        self.board.is_sacked(position)
+    }
+
     /// Packets in the network, as far as sending goes.
     #[inline]
     pub(crate) fn pipe(&self, una: u64, next: u64, max: u64) -> u64 {

@@ -1,26 +1,15 @@
 //! The sending side of a TCP connection, without I/O: acknowledgments and time go in, packets and deadlines come out.
-//!
-//! Loss recovery is `recovery`'s, windows are `congestion`'s; this is what joins them: what may be sent now, the timer,
-//! and round-trip samples (RFC 5681, 6298, 6582, 6675, 3042, 3168).
 
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
-use congestion::{Acked, Cause, Congestion, Controller, InitialWindow, Rule, Undo};
-use recovery::{DupThresh, Duplicate, NewRenoRecovery, Partial, Progress};
+use congestion::{Controller, Rule};
 
-use crate::config::{Details, Recovery, TcpConfig, UndoBy};
+use crate::config::TcpConfig;
 use crate::histogram::Histogram;
-use crate::packet::{Flags, NO_BLOCKS, Packet, expand};
-use crate::selective::{Next, Selective, Verdict};
-use crate::timer::Timer;
-
-/// No packet waits to be sent again.
-const NONE: u64 = u64::MAX;
-/// As many packets as the window allows.
-const ANY: u32 = u32::MAX;
-/// RFC 6298 §5.7: the timer after the loss of a SYN.
-const AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
+use crate::packet::Packet;
+pub use crate::subflow::SenderCounters;
+use crate::subflow::{Step, Subflow};
 
 /// Which deadline of a connection is the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,615 +20,143 @@ pub enum TimerKind {
     Send,
 }
 
-/// Counters of a sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderCounters {
-    /// Packets sent, the SYN and retransmissions too.
-    pub sent: u64,
-    /// Packets sent again.
-    pub retransmissions: u64,
-    /// Expiries of the retransmission timer.
-    pub timeouts: u64,
-    /// Reductions of the window.
-    pub reductions: u64,
-    /// Reductions that turned out needless and were taken back.
-    pub undone: u64,
-}
-
-/// Averages of a sender, since some instant.
-#[derive(Clone, Debug, Default)]
-struct Averages {
-    /// Round-trip times in nanoseconds, one for each acknowledgment of new data.
-    rtt: Histogram,
-    /// The integral of the window over time in byte-seconds, from `begin` to `last`.
-    cwnd_seconds: f64,
-    begin: Instant,
-    last: Instant,
-}
-
 /// A sender. After each `handle_…` call, take packets with [`TcpSender::poll_transmit`] until there are none.
 #[derive(Clone, Debug)]
 pub struct TcpSender {
-    /// The first packet not acknowledged; the next to send; one beyond the highest ever sent; one beyond the last.
-    una: u64,
-    next: u64,
-    max: u64,
-    end: u64,
-    retransmit_at: Instant,
-    send_at: Instant,
-    /// To be sent again at once, whatever the window.
-    resend: u64,
-    /// How many packets the event at hand may send, and by how many the window is exceeded for them (RFC 3042).
-    budget: u32,
-    limited: u32,
-    /// The random waiting time is over for the event at hand.
-    waited: bool,
-    reduced: bool,
-    started: bool,
-    mss: f64,
-    /// The packet whose round trip is timed, and since when (RFC 6298 §3).
-    timed: Option<(u64, Instant)>,
-    timer: Timer,
+    flow: Subflow,
     control: Controller<Rule>,
-    recovery: State,
-    dupthresh: DupThresh,
-    episode: Option<Episode>,
+    /// One beyond the last packet.
+    end: u64,
     config: Arc<TcpConfig>,
-    random: Option<Box<Rng>>,
-    counters: SenderCounters,
-    averages: Averages,
-}
-
-/// A reduction that may turn out needless.
-#[derive(Clone, Copy, Debug)]
-struct Episode {
-    /// When the first retransmission of it was sent.
-    since: Instant,
-    /// Retransmissions of it that were not reported as duplicates.
-    unreported: u64,
-    /// No acknowledgment of new data came since.
-    fresh: bool,
-}
-
-#[derive(Clone, Debug)]
-enum State {
-    Cumulative(NewRenoRecovery),
-    Selective(Box<Selective>),
+    /// Round-trip times in nanoseconds, one for each acknowledgment of new data, since averages began.
+    rtt: Histogram,
+    /// When averages began, and the integral of the window then, in packet-seconds.
+    began: (Instant, f64),
 }
 
 impl TcpSender {
     /// A sender that has not started. `random` is for [`TcpConfig::send_jitter`].
     pub fn new(config: Arc<TcpConfig>, random: Rng) -> Self {
         let mut control = Controller::new(config.rule.clone(), config.engine);
-        control.add_path(config.mss());
-        let recovery = match config.recovery {
-            Recovery::Reno => State::Cumulative(NewRenoRecovery::new(Partial::EndsRecovery)),
-            Recovery::NewReno => State::Cumulative(NewRenoRecovery::new(Partial::NextHole)),
-            Recovery::Sack => State::Selective(Box::new(Selective::new(config.details))),
-        };
+        let path = control.add_path(config.mss());
         let mss = u64::from(config.mss());
         Self {
-            una: 0,
-            next: 0,
-            max: 0,
-            end: config.data.map_or(u64::MAX, |data| data.div_ceil(mss) + 1),
-            retransmit_at: Instant::FAR_FUTURE,
-            send_at: Instant::FAR_FUTURE,
-            resend: NONE,
-            budget: 0,
-            limited: 0,
-            waited: false,
-            reduced: false,
-            started: false,
-            mss: mss as f64,
-            timed: None,
-            timer: Timer::new(config.timer),
+            flow: Subflow::new(path, Arc::clone(&config), random),
             control,
-            recovery,
-            dupthresh: config.dupthresh,
-            episode: None,
-            random: (!config.send_jitter.is_zero()).then(|| Box::new(random)),
+            end: config.data.map_or(u64::MAX, |data| data.div_ceil(mss) + 1),
             config,
-            counters: SenderCounters::default(),
-            averages: Averages::default(),
+            rtt: Histogram::default(),
+            began: (Instant::ZERO, 0.0),
         }
     }
 
     /// Opens the connection: a SYN goes out.
     pub fn start(&mut self, now: Instant) {
-        self.started = true;
+        self.flow.start(now);
         self.restart_averages(now);
-        self.budget = ANY;
     }
 
     /// The application has no more data: what is outstanding is still delivered.
     pub fn stop(&mut self) {
-        self.end = self.end.min(self.max.max(self.next));
+        self.end = self.end.min(self.flow.max().max(self.flow.next()));
     }
 
     /// Whether all data are acknowledged.
+    #[inline]
     pub fn is_complete(&self) -> bool {
-        self.started && self.una >= self.end
+        self.flow.is_started() && self.flow.una() >= self.end
     }
 
     /// The congestion window in packets, without what recovery adds to it for a while.
     pub fn cwnd(&self) -> f64 {
-        self.control.cwnd(0) / self.mss
+        self.control.cwnd(0) / f64::from(self.config.mss())
     }
 
     /// The slow-start threshold in packets.
     pub fn ssthresh(&self) -> f64 {
-        self.control.ssthresh(0) / self.mss
+        self.control.ssthresh(0) / f64::from(self.config.mss())
     }
 
     /// Packets outstanding.
     pub fn flight(&self) -> u64 {
-        self.max - self.una
+        self.flow.flight()
     }
 
     /// The smoothed round-trip time; zero without a sample.
     pub fn srtt(&self) -> Duration {
-        self.timer.srtt()
+        self.flow.srtt()
     }
 
     /// Counters.
     pub fn counters(&self) -> &SenderCounters {
-        &self.counters
+        self.flow.counters()
     }
 
     /// Round-trip times in nanoseconds, one for each acknowledgment of new data since the averages began.
     pub fn rtt(&self) -> &Histogram {
-        &self.averages.rtt
+        &self.rtt
     }
 
     /// The window in packets, averaged over the time since the averages began.
     pub fn mean_cwnd(&self, now: Instant) -> f64 {
-        let averages = &self.averages;
-        let rest = self.control.cwnd(0) * (now - averages.last).as_secs_f64();
-        let time = (now - averages.begin).as_secs_f64();
-        if time > 0.0 { (averages.cwnd_seconds + rest) / self.mss / time } else { self.cwnd() }
+        let (begin, before) = self.began;
+        let time = (now - begin).as_secs_f64();
+        if time > 0.0 { (self.flow.cwnd_seconds(now, &self.control) - before) / time } else { self.cwnd() }
     }
 
     /// Averages begin anew: at the start, and when a warm-up ends.
     pub fn restart_averages(&mut self, now: Instant) {
-        self.averages = Averages { begin: now, last: now, ..Averages::default() };
+        self.rtt = Histogram::default();
+        self.began = (now, self.flow.cwnd_seconds(now, &self.control));
     }
 
     /// An acknowledgment arrived.
     #[inline]
     pub fn handle_input(&mut self, now: Instant, packet: &Packet, blocks: &[(u32, u32)]) {
-        let ack = expand(packet.position, self.una);
-        if ack > self.max || !self.started {
-            return; // RFC 9293 §3.10.7.4: of what was never sent.
+        if self.flow.handle_input(now, packet, blocks, &mut self.control) {
+            self.rtt.record((now - packet.time).as_nanos());
         }
-        self.account(now);
-        if ack > self.una {
-            self.averages.rtt.record((now - packet.time).as_nanos());
-        }
-        if self.config.ecn && packet.flags.has(Flags::ECHO) {
-            self.reduced |= self.reduce(Cause::Ecn, now);
-        }
-        self.limited = 0;
-        if self.episode.is_some() {
-            self.detect_needless(now, ack, packet);
-        }
-        match &mut self.recovery {
-            State::Cumulative(_) => self.cumulative(now, ack, packet.time),
-            State::Selective(_) => self.selective(now, ack, blocks, packet.time),
-        }
-    }
-
-    /// Whether the last reduction was an error.
-    #[cold]
-    fn detect_needless(&mut self, now: Instant, ack: u64, packet: &Packet) {
-        let Some(episode) = &mut self.episode else { return };
-        let undo = match self.config.undo {
-            UndoBy::Never => None,
-            // RFC 3522 §3.2: the first acknowledgment of new data answers the original.
-            UndoBy::Eifel => {
-                let first = ack > self.una && std::mem::take(&mut episode.fresh);
-                let mss = u64::from(self.config.mss());
-                (first && packet.time < episode.since)
-                    .then(|| Undo::Eifel { flight: (self.max - ack) * mss, acked: (ack - self.una) * mss })
-            }
-            // RFC 3708 §2: every retransmission was a duplicate.
-            UndoBy::DuplicateReports => {
-                if packet.flags.has(Flags::DUPLICATE) {
-                    episode.unreported = episode.unreported.saturating_sub(1);
-                }
-                (packet.flags.has(Flags::DUPLICATE) && episode.unreported == 0).then_some(Undo::Restore)
-            }
-        };
-        let Some(undo) = undo else { return };
-        self.episode = None;
-        self.control.on_spurious(0, undo, now);
-        self.dupthresh.on_spurious();
-        match &mut self.recovery {
-            State::Cumulative(recovery) => recovery.on_spurious(),
-            State::Selective(recovery) => recovery.on_spurious(self.max),
-        }
-        self.next = self.max; // RFC 4015 §3.2 (DET): new data, not what is on its way.
-        self.resend = NONE;
-        self.counters.undone += 1;
-    }
-
-    /// RFC 6582, without selective acknowledgments.
-    #[inline]
-    fn cumulative(&mut self, now: Instant, ack: u64, echo: Instant) {
-        let State::Cumulative(recovery) = &mut self.recovery else { return };
-        let mss = u64::from(self.config.mss());
-        let ns2 = self.config.details == Details::Ns2;
-        if ack > self.una {
-            match recovery.on_progress(ack, (ack - self.una) * mss, mss) {
-                Progress::Ordinary => self.budget = ANY,
-                Progress::Full => {
-                    self.budget = ANY;
-                    if ns2 {
-                        self.control.end_recovery(0);
-                    } else {
-                        // RFC 6582 §3.2 step 3, full acknowledgments, (1): no burst into an empty pipe.
-                        let flight = (self.max - ack).max(1) + 1;
-                        let cwnd = self.control.ssthresh(0).min(flight as f64 * self.mss);
-                        self.control.set_cwnd(0, cwnd);
-                    }
-                }
-                Progress::Partial { deficit, restart_timer } => {
-                    self.control.set_cwnd(0, self.control.cwnd(0) - deficit as f64);
-                    self.budget = if ns2 { 2 } else { ANY };
-                    self.advance(now, ack, echo, false);
-                    if restart_timer {
-                        self.restart_timer(now);
-                    }
-                    self.resend = ack;
-                    return;
-                }
-            }
-            self.advance(now, ack, echo, true);
-            self.restart_timer(now);
-            return;
-        }
-        if ack < self.una || self.max == self.una {
-            return;
-        }
-        let threshold = self.dupthresh.threshold(self.max - self.una);
-        match recovery.on_duplicate(self.una, self.max, threshold, mss) {
-            Duplicate::LimitedTransmit => {
-                self.limited = recovery.dupacks();
-                self.budget = 1;
-                self.waited = true;
-            }
-            Duplicate::FastRetransmit => {
-                self.lose(now, threshold);
-                self.budget = if ns2 { 2 } else { ANY };
-            }
-            Duplicate::Inflate | Duplicate::Nothing => self.budget = if ns2 { 2 } else { ANY },
-        }
-    }
-
-    /// RFC 6675.
-    fn selective(&mut self, now: Instant, ack: u64, blocks: &[(u32, u32)], echo: Instant) {
-        let State::Selective(recovery) = &mut self.recovery else { return };
-        let ns2 = self.config.details == Details::Ns2;
-        let verdict = recovery.on_ack(ack, blocks, self.una, self.max, self.dupthresh);
-        self.budget = ANY;
-        match verdict {
-            Verdict::Progress => {
-                self.advance(now, ack, echo, true);
-                self.restart_timer(now);
-            }
-            Verdict::Recovered | Verdict::Partial => {
-                self.advance(now, ack, echo, false);
-                if verdict == Verdict::Partial {
-                    self.timer.end_back_off();
-                }
-                self.restart_timer(now);
-            }
-            Verdict::Loss => {
-                let threshold = self.dupthresh.threshold(self.max - self.una);
-                if ack > self.una {
-                    self.advance(now, ack, echo, false);
-                }
-                self.lose(now, threshold);
-                if ns2 {
-                    self.budget = 0;
-                }
-            }
-            Verdict::Duplicate(count) => {
-                if ns2 {
-                    self.limited = count;
-                    self.budget = 1;
-                    self.waited = true;
-                }
-            }
-            Verdict::Nothing => {
-                if ns2 && !recovery.in_recovery() {
-                    self.budget = 0;
-                }
-            }
-        }
-    }
-
-    /// Everything below `ack` is acknowledged, which is more than before; `opens` if the window may grow.
-    #[inline]
-    fn advance(&mut self, now: Instant, ack: u64, echo: Instant, opens: bool) {
-        let acked = ack - self.una;
-        let flight = self.max - self.una;
-        let handshake = self.una == 0;
-        self.una = ack;
-        self.next = self.next.max(ack);
-        let mut rtt = None;
-        if self.config.timestamps {
-            self.timer.sample(echo, now); // RFC 7323 §4.1.
-            rtt = Some(now - echo);
-        } else if let Some((position, sent)) = self.timed
-            && ack > position
-        {
-            self.timed = None;
-            if opens || self.config.details == Details::Rfc {
-                self.timer.sample(sent, now);
-                rtt = Some(now - sent);
-            } else {
-                self.timer.end_back_off();
-            }
-        }
-        if handshake {
-            self.control.set_cwnd(0, self.first_window());
-            return;
-        }
-        let bytes = if self.config.details == Details::Ns2 { 1 } else { acked };
-        let mss = u64::from(self.config.mss());
-        let acked =
-            Acked { bytes: bytes * mss, flight: flight * mss, upto: ack, next: self.max, rtt, srtt: self.timer.srtt() };
-        self.control.on_ack(0, &acked, now);
-    }
-
-    fn first_window(&self) -> f64 {
-        // RFC 5681 §3.1: one packet if the SYN was lost.
-        let window =
-            if self.counters.timeouts > 0 { InitialWindow::Packets(1) } else { self.config.engine.initial_window };
-        window.bytes(self.mss)
-    }
-
-    /// A loss was found: the window falls, and the first missing packet goes out.
-    fn lose(&mut self, now: Instant, threshold: u32) {
-        // RFC 5681 §3.2 step 2: what limited transmit sent does not count.
-        let extra = u64::from(threshold.saturating_sub(1)).min(2);
-        self.reduce_by(Cause::Loss, now, extra);
-        self.begin_episode(now);
-        self.resend = self.una;
-        self.timed = None; // Karn: its acknowledgment would tell of a retransmission.
-        self.arm_timer(now);
-    }
-
-    /// The first retransmission goes out at once, so its time is now. What is under way is one episode still.
-    fn begin_episode(&mut self, now: Instant) {
-        if self.config.undo != UndoBy::Never && self.una > 0 && !self.episode.is_some_and(|episode| episode.fresh) {
-            self.episode = Some(Episode { since: now, unreported: 0, fresh: true });
-        }
-    }
-
-    fn reduce(&mut self, cause: Cause, now: Instant) -> bool {
-        self.reduce_by(cause, now, 0)
-    }
-
-    fn reduce_by(&mut self, cause: Cause, now: Instant, extra: u64) -> bool {
-        let flight = match self.config.details {
-            Details::Rfc => (self.max - self.una).saturating_sub(extra).max(1) as f64 * self.mss,
-            // Its window, whether or not so much is outstanding.
-            Details::Ns2 => self.control.cwnd(0).min(f64::from(self.config.receiver_window) * self.mss),
-        };
-        let reduced = self.control.on_congestion(0, &Congestion { cause, flight, next: self.max }, now);
-        self.counters.reductions += u64::from(reduced);
-        reduced
     }
 
     /// When [`TcpSender::handle_timeout`] is to be called, and why.
     pub fn poll_timeout(&self) -> Option<(Instant, TimerKind)> {
-        let (at, kind) = if self.send_at <= self.retransmit_at {
-            (self.send_at, TimerKind::Send)
-        } else {
-            (self.retransmit_at, TimerKind::Retransmission)
-        };
+        let (send, retransmit) = (self.send_deadline(), self.retransmission_deadline());
+        let (at, kind) =
+            if send <= retransmit { (send, TimerKind::Send) } else { (retransmit, TimerKind::Retransmission) };
         (at != Instant::FAR_FUTURE).then_some((at, kind))
     }
 
     /// When the retransmission timer runs out; [`Instant::FAR_FUTURE`] if it does not run.
     #[inline]
     pub fn retransmission_deadline(&self) -> Instant {
-        self.retransmit_at
+        self.flow.retransmission_deadline()
     }
 
     /// When waiting data may be sent; [`Instant::FAR_FUTURE`] if none wait.
     #[inline]
     pub fn send_deadline(&self) -> Instant {
-        self.send_at
+        self.flow.send_deadline()
     }
 
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.account(now);
-        if now >= self.send_at {
-            self.send_at = Instant::FAR_FUTURE;
-            self.waited = true;
-            self.budget = ANY;
-            self.limited = 0;
-        }
-        if now >= self.retransmit_at {
-            self.time_out(now);
-        }
-    }
-
-    /// RFC 6298 §5.4-5.7, RFC 5681 §3.1.
-    fn time_out(&mut self, now: Instant) {
-        self.counters.timeouts += 1;
-        self.timer.back_off();
-        self.timed = None;
-        self.budget = ANY;
-        self.limited = 0;
-        let ns2 = self.config.details == Details::Ns2;
-        if self.una > 0 || ns2 {
-            self.reduce(Cause::Timeout, now);
-        }
-        self.begin_episode(now);
-        match &mut self.recovery {
-            State::Cumulative(recovery) => {
-                recovery.on_timeout(self.max);
-                self.next = self.una; // Go back: nothing is known of what lies above.
-            }
-            State::Selective(recovery) => {
-                recovery.on_timeout(self.una, self.max);
-                if ns2 {
-                    self.next = self.una;
-                }
-            }
-        }
-        self.retransmit_at = now + self.timer.rto();
-        if self.una == 0 && !ns2 {
-            self.next = 0;
-            self.retransmit_at = self.retransmit_at.max(now + AFTER_SYN_LOSS.min(self.timer.rto()));
-        }
+        self.flow.handle_timeout(now, &mut self.control);
     }
 
     /// The next packet to send now, if any. Flow and hop are the caller's to set.
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
-        if self.resend != NONE {
-            let position = std::mem::replace(&mut self.resend, NONE);
-            return Some(self.emit(now, position));
-        }
-        if self.budget == 0 {
-            self.waited = false;
-            return None;
-        }
-        let position = self.choose(now);
-        match position {
-            Some(position) => {
-                self.budget -= 1;
-                Some(self.emit(now, position))
-            }
-            None => {
-                self.budget = 0;
-                self.waited = false;
-                None
-            }
-        }
-    }
-
-    #[inline]
-    fn choose(&mut self, now: Instant) -> Option<u64> {
+        let next = self.flow.next();
         let window = u64::from(self.config.receiver_window).max(1);
-        // Before the SYN is acknowledged nothing else is sent.
-        let has_new = self.next < self.end && self.next < self.una + window && (self.una > 0 || self.next == 0);
-        let cwnd = self.control.cwnd(0);
-        match &mut self.recovery {
-            State::Cumulative(recovery) => {
-                let limit = cwnd + recovery.inflation() as f64 + f64::from(self.limited) * self.mss;
-                if !has_new || (self.next - self.una + 1) as f64 * self.mss > limit || self.waits(now) {
-                    return None;
-                }
-                self.next += 1;
-                Some(self.next - 1)
-            }
-            State::Selective(recovery) => {
-                let limit = cwnd + f64::from(self.limited) * self.mss;
-                let pipe = recovery.pipe(self.una, self.next, self.max);
-                if (pipe + 1) as f64 * self.mss > limit {
-                    return None;
-                }
-                let next = recovery.next(self.max, has_new, self.limited > 0 && self.config.details == Details::Ns2);
-                if next == Next::Nothing || self.waits(now) {
-                    return None;
-                }
-                let State::Selective(recovery) = &mut self.recovery else { return None };
-                match next {
-                    Next::Again(position) => {
-                        recovery.on_sent(position, true, self.max);
-                        Some(position)
-                    }
-                    _ => {
-                        recovery.on_sent(self.next, false, self.max);
-                        self.next += 1;
-                        Some(self.next - 1)
-                    }
-                }
-            }
-        }
-    }
-
-    /// Whether what could be sent has to wait its random time first.
-    #[inline]
-    fn waits(&mut self, now: Instant) -> bool {
-        let Some(random) = &mut self.random else { return false };
-        if self.waited {
-            return false;
-        }
-        if self.send_at == Instant::FAR_FUTURE {
-            let most = self.config.send_jitter.as_nanos();
-            // At least a nanosecond: a deadline lies after the event that sets it.
-            self.send_at = now + Duration::from_nanos(1 + random.below(most));
-        }
-        true
-    }
-
-    #[inline]
-    fn emit(&mut self, now: Instant, position: u64) -> Packet {
-        let again = position < self.max;
-        self.counters.sent += 1;
-        if again {
-            self.counters.retransmissions += 1;
-            if let Some(episode) = &mut self.episode {
-                episode.unreported += 1;
-            }
-        } else {
-            self.max = position + 1;
-            if self.timed.is_none() {
-                self.timed = Some((position, now));
-            }
-        }
-        if self.retransmit_at == Instant::FAR_FUTURE {
-            self.arm_timer(now);
-        }
-        let config = &*self.config;
-        let bytes = if position == 0 {
-            config.header_size
-        } else if position + 1 == self.end {
-            self.last_size()
-        } else {
-            config.packet_size
+        let more = next < self.end && next < self.flow.una() + window;
+        let mut packet = match self.flow.poll(now, more, &self.control) {
+            Step::Send(packet) => packet,
+            Step::New => self.flow.emit_next(now),
+            Step::Nothing => return None,
         };
-        let flags = Flags::default()
-            .with_if(Flags::RETRANSMISSION, again)
-            .with_if(Flags::ECN_CAPABLE, config.ecn)
-            .with_if(Flags::REDUCED, std::mem::take(&mut self.reduced));
-        Packet { time: now, flow: 0, hop: 0, position: position as u32, blocks: NO_BLOCKS, bytes, flags, path: 0 }
-    }
-
-    /// The last packet carries what is left.
-    #[cold]
-    fn last_size(&self) -> u32 {
-        let mss = u64::from(self.config.mss());
-        let rest = self.config.data.map_or(mss, |data| data - data.saturating_sub(1) / mss * mss);
-        self.config.header_size + rest.min(mss) as u32
-    }
-
-    #[inline]
-    fn arm_timer(&mut self, now: Instant) {
-        self.retransmit_at = now + self.timer.rto();
-    }
-
-    /// RFC 6298 §5.2, §5.3.
-    #[inline]
-    fn restart_timer(&mut self, now: Instant) {
-        if self.una < self.max {
-            self.arm_timer(now);
-        } else {
-            self.retransmit_at = Instant::FAR_FUTURE;
+        if packet.position.wrapping_add(1) == self.end as u32 && self.end == self.flow.max() {
+            packet.bytes = self.config.last_size();
         }
-    }
-
-    #[inline]
-    fn account(&mut self, now: Instant) {
-        self.averages.cwnd_seconds += self.control.cwnd(0) * (now - self.averages.last).as_secs_f64();
-        self.averages.last = now;
+        Some(packet)
     }
 }
