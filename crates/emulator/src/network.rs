@@ -14,7 +14,7 @@ pub struct LinkId(usize);
 
 /// Names a route of a [`Network`]: the links from one outer address to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RouteId(usize);
+pub struct RouteId(pub(crate) usize);
 
 /// A packet that has reached the end of its route.
 #[derive(Debug)]
@@ -55,6 +55,7 @@ pub struct Network {
 struct Route {
     hops: Vec<LinkId>,
     port: usize,
+    delivered_bytes: u64,
 }
 
 /// A packet under way, with the hop of its route that it is on.
@@ -91,7 +92,7 @@ impl Network {
     /// From now on packets from `from` to `to` travel over `hops` (one at least) and leave at `port`. An earlier route between the same addresses is replaced.
     pub fn add_route(&mut self, from: IpAddr, to: IpAddr, hops: Vec<LinkId>, port: usize) -> RouteId {
         let route = RouteId(self.routes.len());
-        self.routes.push(Route { hops, port });
+        self.routes.push(Route { hops, port, delivered_bytes: 0 });
         self.table.insert((from, to), route);
         route
     }
@@ -135,11 +136,12 @@ impl Network {
                     mark_congestion(&mut flight.packet);
                 }
                 flight.hop += 1;
-                let route = self.routes.get(flight.route.0)?;
+                let route = self.routes.get_mut(flight.route.0)?;
                 if flight.hop < route.hops.len() {
                     self.offer(at, flight);
                 } else {
                     self.counts.delivered += 1;
+                    route.delivered_bytes += flight.packet.len() as u64;
                     return Some(Delivery { at, route: flight.route, port: route.port, packet: flight.packet });
                 }
             }
@@ -156,6 +158,11 @@ impl Network {
     pub fn counts(&self) -> Counts {
         let dropped = self.links.iter().map(|link| link.statistics().dropped().packets).sum();
         Counts { dropped, ..self.counts }
+    }
+
+    /// Bytes of the packets that each route delivered so far, in the order of the calls of [`Network::add_route`].
+    pub fn delivered_bytes(&self) -> impl Iterator<Item = u64> {
+        self.routes.iter().map(|route| route.delivered_bytes)
     }
 
     /// What one link did so far; absent for a link of another network.

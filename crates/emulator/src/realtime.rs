@@ -17,7 +17,7 @@ use nix::time::{ClockId as ReadClock, clock_gettime};
 
 use crate::Port;
 use crate::lateness::Lateness;
-use crate::network::{Counts, LinkId, Network};
+use crate::network::{Counts, LinkId, Network, RouteId};
 use crate::recorder::{Recorder, Recording};
 
 /// A running [`Network`] between [`Port`]s. It stops when it is dropped.
@@ -44,6 +44,8 @@ pub struct Summary {
 #[derive(Default)]
 struct Shared {
     counts: Counts,
+    /// By route.
+    delivered_bytes: Vec<u64>,
     /// Changes asked for, counted from the moment they are taken up.
     changes: Vec<(Duration, LinkId, ChangeKind)>,
 }
@@ -90,6 +92,11 @@ impl Emulator {
     /// What happened to the packets until a moment ago.
     pub fn counts(&self) -> Counts {
         self.shared.lock().map(|shared| shared.counts).unwrap_or_default()
+    }
+
+    /// Bytes of the packets that a route delivered until a moment ago.
+    pub fn delivered_bytes(&self, route: RouteId) -> u64 {
+        self.shared.lock().ok().and_then(|shared| shared.delivered_bytes.get(route.0).copied()).unwrap_or_default()
     }
 
     /// Changes links from now on: each change after a delay, to within 10 ms. This is for changes that count from the
@@ -163,6 +170,8 @@ impl Engine {
         // Whoever holds the lock is about to release it; the next turn is soon enough.
         if let Ok(mut shared) = self.shared.try_lock() {
             shared.counts = self.network.counts();
+            shared.delivered_bytes.clear();
+            shared.delivered_bytes.extend(self.network.delivered_bytes());
             for (after, link, what) in shared.changes.drain(..) {
                 self.network.schedule(now + after, link, what);
             }

@@ -143,7 +143,7 @@ fn end_name(end: usize) -> &'static str {
 }
 
 fn host_of(plan: &Plan, end: usize) -> usize {
-    if end == 0 { plan.flow.from } else { plan.flow.to }
+    if end == 0 { plan.flow().from } else { plan.flow().to }
 }
 
 fn host_name(plan: &Plan, end: usize) -> String {
@@ -204,7 +204,7 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
 }
 
 /// What a path without any limit is said to carry, in bit/s.
-const UNLIMITED: u64 = 1_000_000_000;
+pub(crate) const UNLIMITED: u64 = 1_000_000_000;
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()

@@ -1,6 +1,6 @@
 //! A scenario as the laboratory sees it: what is built, what happens to it, and who talks to whom.
 
-use clock::Duration;
+use clock::{Duration, Instant};
 use link::{ChangeKind, LinkConfig};
 use scenario::{Amount, FlowSpec, Moment, Scenario};
 
@@ -11,15 +11,18 @@ use crate::topology::{PathPlan, Topology, Wire};
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) name: String,
-    /// How long each transfer may take, about.
+    /// How long each transfer may take, about; of flows that compete, how long they do.
     pub(crate) duration: Duration,
+    /// Flows that compete are measured after this.
+    pub(crate) warm_up: Duration,
     pub(crate) seed: u64,
     pub(crate) topology: Topology,
     /// What each wire of the topology does. Without changes.
     pub(crate) links: Vec<LinkConfig>,
     /// What changes after the start of the transfer over all paths.
     pub(crate) changes: Vec<PlannedChange>,
-    pub(crate) flow: FlowPlan,
+    /// The flows, in the order of [`Topology::flows`]. The first is the one that all is about.
+    pub(crate) flows: Vec<FlowPlan>,
 }
 
 /// A change of a wire.
@@ -33,17 +36,23 @@ pub(crate) struct PlannedChange {
     pub(crate) what: ChangeKind,
 }
 
-/// The download that is measured.
+/// A download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlowPlan {
+    /// What it is called.
+    pub(crate) name: String,
     /// The server, as an index into [`Topology::hosts`].
     pub(crate) from: usize,
     /// The client.
     pub(crate) to: usize,
     /// What carries it.
     pub(crate) protocol: Protocol,
+    /// The server's congestion control, as Linux calls it.
+    pub(crate) congestion: String,
     /// The size of the file in bytes, where the scenario says it.
     pub(crate) size: Option<u64>,
+    /// When it starts, where flows compete.
+    pub(crate) start: Duration,
 }
 
 /// What carries a download.
@@ -53,58 +62,112 @@ pub(crate) enum Protocol {
     Mhip,
     /// TCP alone, over the only path of the flow.
     Tcp,
+    /// The kernel's Multipath TCP (RFC 8684), over all paths of the flow.
+    Mptcp,
 }
 
+impl Protocol {
+    /// The name as scenario files write it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Mhip => "mhip",
+            Self::Tcp => "tcp",
+            Self::Mptcp => "mptcp",
+        }
+    }
+}
+
+/// The congestion control that Linux has unless somebody chooses another.
+const USUAL: &str = "cubic";
+/// More flows than this between a handful of namespaces are a slip of the pen.
+const MOST_FLOWS: usize = 64;
+
 impl Plan {
-    /// Plans for what a laboratory can do: one flow, `mhip` or `tcp`.
+    /// Plans for what a laboratory can do: downloads by `mhip`, `tcp` and `mptcp`.
     ///
     /// # Errors
     /// Points at what in the scenario a laboratory cannot do.
     pub(crate) fn new(scenario: &Scenario) -> Result<Self, LabError> {
-        let [flow] = scenario.flows.as_slice() else {
-            let help = "leave one [[flow]] in the file; `sinnet sim` runs any number".to_owned();
-            let message = format!("the laboratory runs one flow at a time, and here are {}", scenario.flows.len());
-            return Err(scenario.error_in_flow(1, "name", message, Some(help)).into());
-        };
-        let (protocol, start) = (check(scenario, flow)?, start(flow));
         let name = |node: usize| scenario.nodes.get(node).cloned().unwrap_or_default();
         let directed = scenario.directed();
         let wires: Vec<Wire> = directed.iter().map(|link| Wire { from: name(link.from), to: name(link.to) }).collect();
-        let paths: Vec<Vec<String>> =
-            flow.paths.iter().map(|path| path.iter().map(|node| name(*node)).collect()).collect();
-        let topology =
-            Topology::plan(&wires, &[paths]).map_err(|message| scenario.error_in_flow(0, "paths", message, None))?;
+        let mut all = Vec::new();
+        for (index, flow) in scenario.flows.iter().enumerate() {
+            let protocol = check(scenario, index, flow)?;
+            let paths: Vec<Vec<String>> =
+                flow.paths.iter().map(|path| path.iter().map(|node| name(*node)).collect()).collect();
+            for number in 1..=flow.count {
+                let name = if flow.count > 1 { format!("{}.{number}", flow.name) } else { flow.name.clone() };
+                all.push((index, flow, protocol, name, paths.clone()));
+            }
+        }
+        // The flow over several paths is what all is about, wherever it stands in the file.
+        all.sort_by_key(|(_, _, protocol, ..)| *protocol == Protocol::Tcp);
+        let paths: Vec<_> = all.iter().map(|(.., paths)| paths.clone()).collect();
+        let topology = Topology::plan(&wires, &paths).map_err(|(flow, message)| {
+            scenario.error_in_flow(all.get(flow).map_or(0, |(index, ..)| *index), "paths", message, None)
+        })?;
         let host = |node: usize| topology.hosts.iter().position(|host| *host == name(node)).unwrap_or_default();
-        let changes = directed.iter().enumerate().flat_map(|(link, directed)| {
-            directed.config.changes.iter().map(move |change| PlannedChange {
-                after: change.at.saturating_since(start),
-                link,
-                what: change.what,
-            })
-        });
-        Ok(Self {
-            name: scenario.name.clone(),
-            duration: scenario.duration,
-            seed: scenario.seed,
-            changes: changes.collect(),
-            links: directed.iter().map(|link| LinkConfig { changes: Vec::new(), ..link.config.clone() }).collect(),
-            flow: FlowPlan {
+        let flows: Vec<FlowPlan> = all
+            .iter()
+            .map(|(_, flow, protocol, name, _)| FlowPlan {
+                name: name.clone(),
                 from: host(flow.from),
                 to: host(flow.to),
-                protocol,
+                protocol: *protocol,
+                congestion: flow.congestion.clone().unwrap_or_else(|| USUAL.to_owned()),
                 size: match flow.amount {
                     None | Some(Amount::Unlimited) => None,
                     Some(Amount::Bytes(bytes)) => Some(bytes),
                     Some(Amount::Packets(packets)) => Some(packets.saturating_mul(flow.wire_size().into())),
                 },
-            },
+                start: start(flow).saturating_since(Instant::ZERO),
+            })
+            .collect();
+        // Changes count from the start of the only flow; where flows compete, as the file has them.
+        let zero = match flows.as_slice() {
+            [only] => Instant::ZERO + only.start,
+            _ => Instant::ZERO,
+        };
+        let changes = directed.iter().enumerate().flat_map(|(link, directed)| {
+            directed.config.changes.iter().map(move |change| PlannedChange {
+                after: change.at.saturating_since(zero),
+                link,
+                what: change.what,
+            })
+        });
+        let plan = Self {
+            name: scenario.name.clone(),
+            duration: scenario.duration,
+            warm_up: scenario.warm_up,
+            seed: scenario.seed,
+            changes: changes.collect(),
+            links: directed.iter().map(|link| LinkConfig { changes: Vec::new(), ..link.config.clone() }).collect(),
+            flows,
             topology,
-        })
+        };
+        plan.check_together(scenario, &all.iter().map(|(index, ..)| *index).collect::<Vec<_>>())?;
+        Ok(plan)
     }
 
-    /// The paths of the flow, from the server to the client.
+    /// The flow that all is about.
+    pub(crate) fn flow(&self) -> &FlowPlan {
+        &self.flows[0]
+    }
+
+    /// The paths of that flow, from the server to the client.
     pub(crate) fn paths(&self) -> &[PathPlan] {
-        self.topology.flows.first().map_or(&[], Vec::as_slice)
+        self.paths_of(0)
+    }
+
+    /// The paths of a flow.
+    pub(crate) fn paths_of(&self, flow: usize) -> &[PathPlan] {
+        self.topology.flows.get(flow).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether several flows compete, so that they are measured over the same time and not each to its end.
+    pub(crate) fn competes(&self) -> bool {
+        self.flows.len() > 1
     }
 
     /// The rate of one direction of a path: that of its slowest link, in bit/s. `None` without any limit.
@@ -120,23 +183,44 @@ impl Plan {
     fn along<'a>(&'a self, hops: &'a [usize]) -> impl Iterator<Item = &'a LinkConfig> {
         hops.iter().filter_map(|hop| self.links.get(*hop))
     }
+
+    /// What flows ask for together; `places` has the place in the file of each.
+    fn check_together(&self, scenario: &Scenario, places: &[usize]) -> Result<(), LabError> {
+        let error = |flow: usize, key: &str, message: String, help: &str| {
+            let place = places.get(flow).copied().unwrap_or(0);
+            Err(scenario.error_in_flow(place, key, message, Some(help.to_owned())).into())
+        };
+        if self.flows.is_empty() || self.flows.len() > MOST_FLOWS {
+            let help = "`sinnet sim` runs any number";
+            return error(0, "name", format!("the laboratory runs 1 to {MOST_FLOWS} flows"), help);
+        }
+        if self.competes() && self.warm_up >= self.duration {
+            return error(0, "name", "nothing is left to measure after the warm-up".to_owned(), "a longer `duration`");
+        }
+        let main = self.flow();
+        for (index, flow) in self.flows.iter().enumerate() {
+            if flow.protocol == Protocol::Mhip && self.paths_of(index) != self.paths() {
+                let message = format!("the laboratory has one association, that of \"{}\"", main.name);
+                return error(index, "paths", message, "give all flows of \"mhip\" the same ends and paths");
+            }
+            let other = self.flows.iter().find(|other| other.from == flow.from && other.congestion != flow.congestion);
+            if let Some(other) = other {
+                let message = format!("\"{}\" sends from the same host with \"{}\"", other.name, other.congestion);
+                return error(index, "congestion", message, "give one of the two a host of its own");
+            }
+        }
+        Ok(())
+    }
 }
 
-/// What carries the flow, if the laboratory can do all that it asks for.
-fn check(scenario: &Scenario, flow: &FlowSpec) -> Result<Protocol, LabError> {
+/// What carries a flow, if the laboratory can do all that it asks for.
+fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol, LabError> {
     let error = |key: &str, message: &str, help: &str| {
-        Err(scenario.error_in_flow(0, key, message, Some(help.to_owned())).into())
+        Err(scenario.error_in_flow(index, key, message, Some(help.to_owned())).into())
     };
-    if flow.count != 1 {
-        return error("count", "the laboratory runs one flow at a time", "leave `count` out, or use `sinnet sim`");
-    }
-    if flow.congestion.is_some() || flow.profile.is_some() {
-        let help = "leave `congestion` and `profile` out, or use `sinnet sim`";
-        return error(
-            if flow.congestion.is_some() { "congestion" } else { "profile" },
-            "in the laboratory the kernel's own TCP is at work",
-            help,
-        );
+    if flow.profile.is_some() {
+        let help = "leave `profile` out, or use `sinnet sim`";
+        return error("profile", "in the laboratory the kernel's own TCP is at work", help);
     }
     if flow.scheduler.as_deref().is_some_and(|scheduler| scheduler != "fastest-path-first") {
         return error(
@@ -147,16 +231,18 @@ fn check(scenario: &Scenario, flow: &FlowSpec) -> Result<Protocol, LabError> {
     }
     match flow.protocol {
         scenario::Protocol::Mhip => Ok(Protocol::Mhip),
-        scenario::Protocol::Tcp => Ok(Protocol::Tcp),
+        scenario::Protocol::Tcp if flow.paths.len() == 1 => Ok(Protocol::Tcp),
+        scenario::Protocol::Tcp => error("paths", "TCP takes one path", "leave one of the paths, or write \"mptcp\""),
+        scenario::Protocol::Mptcp => Ok(Protocol::Mptcp),
         _ => error(
             "protocol",
             "the laboratory has no programs for this protocol",
-            "possible are \"mhip\" and \"tcp\"; `sinnet sim` knows the others",
+            "possible are \"mhip\", \"tcp\" and \"mptcp\"; `sinnet sim` knows the others",
         ),
     }
 }
 
-fn start(flow: &FlowSpec) -> clock::Instant {
+fn start(flow: &FlowSpec) -> Instant {
     match flow.start {
         Moment::At(start) | Moment::Between(start, _) => start,
     }

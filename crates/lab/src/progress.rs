@@ -30,7 +30,7 @@ impl Progress {
     }
 
     /// A step without a measure.
-    pub(crate) fn say(&mut self, text: &str) {
+    pub fn say(&mut self, text: &str) {
         if let Kind::Bar(bar) = &self.kind {
             bar.finish_and_clear();
         }

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use clock::Streams;
-use emulator::{Emulator, LinkId, Network, Port, Recording, Summary};
+use emulator::{Emulator, LinkId, Port, Recording, RouteId, Summary};
 use link::LinkConfig;
 
 use crate::error::Step;
 use crate::plan::PlannedChange;
 use crate::topology::Topology;
+use crate::wiring::Wiring;
 use crate::{LabError, Namespace};
 
 /// The MTU of access links, in bytes: Ethernet's.
@@ -24,6 +24,7 @@ pub(crate) struct Site {
     emulator: Emulator,
     hosts: Vec<Namespace>,
     links: Vec<LinkId>,
+    routes: Vec<[RouteId; 2]>,
 }
 
 impl Site {
@@ -35,23 +36,11 @@ impl Site {
         seed: u64,
         captures: Option<&Path>,
     ) -> Result<Self, LabError> {
-        let streams = Streams::new(seed);
-        let mut network = Network::new();
-        let links = links.into_iter().enumerate();
-        let links: Vec<_> =
-            links.map(|(index, link)| network.add_link(link, streams.stream(&format!("link {index}")))).collect();
-        let mut recordings = Vec::new();
-        for (index, path) in topology.flows.iter().flatten().enumerate() {
-            let [from, to] = path.ends;
-            let [first, last] = [topology.address(from), topology.address(to)];
-            let along = |hops: &[usize]| hops.iter().filter_map(|hop| links.get(*hop).copied()).collect();
-            // Ports are numbered as attachments are.
-            let routes = vec![
-                network.add_route(first, last, along(&path.there), to),
-                network.add_route(last, first, along(&path.back), from),
-            ];
-            recordings.extend(captures.map(|directory| Recording { routes, file: capture_file(directory, index) }));
-        }
+        let Wiring { network, links, routes } = Wiring::new(topology, links, seed);
+        let recordings = routes.iter().enumerate().flat_map(|(index, pair)| {
+            captures.map(|directory| Recording { routes: pair.to_vec(), file: capture_file(directory, index) })
+        });
+        let recordings: Vec<Recording> = recordings.collect();
         let hosts = topology.hosts.iter().map(|name| Namespace::create(name)).collect::<Result<Vec<_>, _>>()?;
         let mut ports = Vec::new();
         for attachment in &topology.attachments {
@@ -60,9 +49,10 @@ impl Site {
             ports.push(host.run(move || Port::open(&device, address, MTU))?.step("opening a TUN device")?);
         }
         for (index, host) in hosts.iter().enumerate() {
-            host.ip(&routes(topology, index))?;
+            host.ip(&host_routes(topology, index))?;
         }
-        Ok(Self { emulator: Emulator::start(network, ports, &recordings).step("starting the emulator")?, hosts, links })
+        let emulator = Emulator::start(network, ports, &recordings).step("starting the emulator")?;
+        Ok(Self { emulator, hosts, links, routes })
     }
 
     /// The host at a place of [`Topology::hosts`].
@@ -76,13 +66,18 @@ impl Site {
         self.emulator.schedule(changes.iter().filter_map(known));
     }
 
+    /// Bytes that arrived so far from the server of each distinct path.
+    pub(crate) fn delivered_bytes(&self) -> Vec<u64> {
+        self.routes.iter().map(|[there, _]| self.emulator.delivered_bytes(*there)).collect()
+    }
+
     /// Stops the network, then the hosts with all their programs.
     pub(crate) fn close(self) -> Result<Summary, LabError> {
         self.emulator.stop().step("stopping the emulator")
     }
 }
 
-/// The capture of the path with this number, counted over all flows.
+/// The capture of the distinct path with this number.
 pub(crate) fn capture_file(directory: &Path, path: usize) -> PathBuf {
     directory.join(format!("path{}.pcap", path + 1))
 }
@@ -96,14 +91,14 @@ fn at(hosts: &[Namespace], index: usize) -> Result<&Namespace, LabError> {
 
 /// What `ip` must be told on one host: who sends from an access link's address sends over that link, and the addresses
 /// at the other ends of paths are reached over them.
-fn routes(topology: &Topology, host: usize) -> Vec<String> {
+fn host_routes(topology: &Topology, host: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, (index, attachment)) in topology.attachments_of(host).enumerate() {
         let (device, address, table) = (&attachment.device, attachment.address, 100 + number);
         lines.push(format!("link set dev {device} txqueuelen {KERNEL_QUEUE}"));
         lines.push(format!("rule add from {address} lookup {table}"));
         lines.push(format!("route add default dev {device} src {address} table {table}"));
-        for path in topology.flows.iter().flatten() {
+        for path in topology.distinct_paths() {
             let peer = match path.ends {
                 [own, peer] | [peer, own] if own == index => topology.address(peer),
                 _ => continue,

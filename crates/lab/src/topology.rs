@@ -49,28 +49,42 @@ impl Topology {
     /// Plans for `flows`, each a list of paths, each a list of node names.
     ///
     /// # Errors
-    /// A sentence about the first path that cannot be built.
-    pub(crate) fn plan(wires: &[Wire], flows: &[Vec<Vec<String>>]) -> Result<Self, String> {
+    /// The first flow with a path that cannot be built, and a sentence about it.
+    pub(crate) fn plan(wires: &[Wire], flows: &[Vec<Vec<String>>]) -> Result<Self, (usize, String)> {
         let mut topology = Self::default();
         let mut joined: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
-        for paths in flows {
+        for (flow, paths) in flows.iter().enumerate() {
             let mut planned = Vec::new();
             for path in paths {
-                let plan = topology.path(wires, path)?;
+                let plan = topology.path(wires, path).map_err(|message| (flow, message))?;
                 let text = path.join(" – ");
-                if let Some(other) = joined.insert(plan.ends, plan.there.clone())
-                    && other != plan.there
-                {
-                    return Err(format!(
-                        "the path {text} shares its first and its last link with another path, so packets of the two look alike in the laboratory: \
-                         give one of its ends an access link of its own"
-                    ));
+                let [from, to] = plan.ends;
+                for (ends, way) in [([from, to], &plan.there), ([to, from], &plan.back)] {
+                    if joined.insert(ends, way.clone()).is_some_and(|other| other != *way) {
+                        let message = format!(
+                            "the path {text} shares its first and its last link with another path, so packets of the two look alike in the laboratory: \
+                             give one of its ends an access link of its own"
+                        );
+                        return Err((flow, message));
+                    }
                 }
                 planned.push(plan);
             }
             topology.flows.push(planned);
         }
         Ok(topology)
+    }
+
+    /// The paths that differ, in the order of the flows; those that several flows use stand here once.
+    pub(crate) fn distinct_paths(&self) -> Vec<&PathPlan> {
+        let mut distinct: Vec<&PathPlan> = Vec::new();
+        for path in self.flows.iter().flatten() {
+            let [from, to] = path.ends;
+            if !distinct.iter().any(|known| known.ends == [from, to] || known.ends == [to, from]) {
+                distinct.push(path);
+            }
+        }
+        distinct
     }
 
     /// The devices of one host.
@@ -162,9 +176,12 @@ mod tests {
     fn what_cannot_be_built_is_told() {
         let wires = wires(&[("a", "x"), ("x", "r1"), ("x", "r2"), ("r1", "y"), ("r2", "y"), ("y", "b")]);
         let missing = Topology::plan(&wires, &[vec![path("a r1 b")]]).expect_err("no link");
-        assert!(missing.contains("no link from a to r1"), "{missing}");
+        assert_eq!(missing.0, 0);
+        assert!(missing.1.contains("no link from a to r1"), "{}", missing.1);
         let alike = Topology::plan(&wires, &[vec![path("a x r1 y b"), path("a x r2 y b")]]).expect_err("ambiguous");
-        assert!(alike.contains("shares its first and its last link"), "{alike}");
+        assert!(alike.1.contains("shares its first and its last link"), "{}", alike.1);
+        let two = Topology::plan(&wires, &[vec![path("a x r1 y b")], vec![path("b y r1 x a")]]).expect("one way");
+        assert_eq!(two.distinct_paths().len(), 1);
         assert!(Topology::plan(&wires, &[vec![path("a")]]).is_err());
     }
 }

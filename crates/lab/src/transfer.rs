@@ -1,4 +1,5 @@
-//! A file over HTTP between two hosts, with programs that know nothing of Sinnet: `python3 -m http.server` and `curl`.
+//! A file over HTTP between two hosts, with programs that know nothing of Sinnet: `python3 -m http.server` and `curl`. For
+//! Multipath TCP both are small Python scripts, since a socket has to ask for it.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -11,53 +12,66 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::Step;
 use crate::interrupt::{check, pause};
-use crate::progress::Progress;
 use crate::{LabError, Namespace, Program, Running};
 
-/// The port that files are served on.
-pub(crate) const PORT: u16 = 8080;
+/// The port that files are served on, and that for Multipath TCP.
+const PORTS: [u16; 2] = [8080, 8081];
 /// The name of the served file.
 const FILE: &str = "file";
 /// The name of a small file that is there to be asked for first.
 const SMALL: &str = "ready";
+const MPTCP_SERVER: &str = include_str!("mptcp_server.py");
+const MPTCP_CLIENT: &str = include_str!("mptcp_client.py");
 
 /// A web server on a host. It ends with the host.
 pub(crate) struct Server {
     file: PathBuf,
-    size: u64,
+    mptcp: bool,
     _program: Running,
 }
 
-/// What a transfer gave.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Transfer {
-    /// Bytes of the file over the time from its first byte to its last, in Mbit/s.
-    pub(crate) mbps: f64,
+/// A download under way.
+pub(crate) struct Fetch {
+    copy: PathBuf,
+    program: Running,
+}
+
+/// What a finished download tells.
+pub(crate) struct Fetched {
     /// From the first byte to the last, in seconds.
     pub(crate) seconds: f64,
-    /// Whether the file arrived as it was.
-    pub(crate) sha256_equal: bool,
 }
 
 impl Server {
     /// Serves `size` random bytes from `host`; files and logs go to `directory`.
-    pub(crate) fn start(host: &Namespace, directory: &Path, size: u64, rng: &mut Rng) -> Result<Self, LabError> {
-        let served = directory.join("served");
+    pub(crate) fn start(
+        host: &Namespace,
+        directory: &Path,
+        size: u64,
+        rng: &mut Rng,
+        mptcp: bool,
+    ) -> Result<Self, LabError> {
+        let served = directory.join(format!("served-by-{}{}", host.name(), if mptcp { "-mptcp" } else { "" }));
         fs::create_dir_all(&served).step("making a directory for the server")?;
         fs::write(served.join(SMALL), "ready\n").step("writing a small file")?;
         let file = served.join(FILE);
         write_random(&file, size, rng).step("writing random bytes")?;
-        let program = Program::new("python3").args(["-m", "http.server", &PORT.to_string(), "--bind", "::"]);
-        let program = host.spawn(&program.directory(&served).log_to(&directory.join("http.server.log")))?;
-        wait_until(host, "the web server did not answer", 10, || {
-            TcpStream::connect((Ipv6Addr::LOCALHOST, PORT)).is_ok()
+        let port = port(mptcp);
+        let arguments = match mptcp {
+            false => vec!["-m".to_owned(), "http.server".into(), port.to_string(), "--bind".into(), "::".into()],
+            true => vec!["-c".to_owned(), MPTCP_SERVER.into(), port.to_string()],
+        };
+        let log = served.with_extension("log");
+        let program = host.spawn(&Program::new("python3").args(arguments).directory(&served).log_to(&log))?;
+        wait_until(host, "the web server did not answer", 10, move || {
+            TcpStream::connect((Ipv6Addr::LOCALHOST, port)).is_ok() || TcpStream::connect(("127.0.0.1", port)).is_ok()
         })?;
-        Ok(Self { file, size, _program: program })
+        Ok(Self { file, mptcp, _program: program })
     }
 
     /// Fetches the small file from `client`; `host` is a name or an address as it stands in a URL.
     pub(crate) fn fetch_small(client: &Namespace, host: &str, patience: Duration) -> Result<(), LabError> {
-        let url = format!("http://{host}:{PORT}/{SMALL}");
+        let url = format!("http://{host}:{}/{SMALL}", port(false));
         let patience = patience.as_secs().to_string();
         let retry = ["--retry", "20", "--retry-delay", "1", "--retry-max-time", &patience, "--retry-connrefused"];
         client
@@ -65,49 +79,78 @@ impl Server {
             .map(drop)
     }
 
-    /// Fetches the file from `client` and compares it.
+    /// Begins to fetch the file from `client` into `copy`.
     pub(crate) fn fetch(
         &self,
         client: &Namespace,
         host: &str,
-        directory: &Path,
+        copy: PathBuf,
         patience: Duration,
-        progress: &Progress,
-    ) -> Result<Transfer, LabError> {
-        let copy = directory.join("fetched");
+    ) -> Result<Fetch, LabError> {
         let _ = fs::remove_file(&copy);
-        let url = format!("http://{host}:{PORT}/{FILE}");
-        let program = Program::new("curl")
-            .args(["-sS", "--fail", "--max-time", &patience.as_secs().to_string()])
-            .args(["-w", "%{time_starttransfer} %{time_total}", "-o", &copy.to_string_lossy()])
-            .args([url]);
-        let mut child = client.spawn(&program)?;
-        while !child.has_ended().step("waiting for curl")? {
-            progress.at(fs::metadata(&copy).map_or(0, |metadata| metadata.len()));
-            pause(Duration::from_millis(50))?;
+        let (seconds, port) = (patience.as_secs().to_string(), port(self.mptcp));
+        let file = copy.to_string_lossy().into_owned();
+        let program = match self.mptcp {
+            false => Program::new("curl")
+                .args(["-sS", "--fail", "--no-buffer", "--max-time", &seconds])
+                .args(["-w", "%{time_starttransfer} %{time_total}", "-o", &file])
+                .args([format!("http://{host}:{port}/{FILE}")]),
+            true => Program::new("python3").args(["-c", MPTCP_CLIENT, host, &port.to_string(), FILE, &file, &seconds]),
+        };
+        Ok(Fetch { copy, program: client.spawn(&program)? })
+    }
+
+    /// Whether `copy` is the file, or the beginning of it if `prefix`.
+    pub(crate) fn is_copied(&self, copy: &Path, prefix: bool) -> Result<bool, LabError> {
+        let length = fs::metadata(copy).step("reading the fetched file")?.len();
+        let served = fs::metadata(&self.file).step("reading the served file")?.len();
+        if length > served || length < served && !prefix {
+            return Ok(false);
         }
-        // The terminal interrupts curl too, and our own notice of it is the better one.
+        let digest = |file| digest(file, length).step("comparing the files");
+        Ok(digest(&self.file)? == digest(copy)?)
+    }
+}
+
+impl Fetch {
+    /// Bytes that have arrived.
+    pub(crate) fn arrived(&self) -> u64 {
+        fs::metadata(&self.copy).map_or(0, |metadata| metadata.len())
+    }
+
+    /// Whether it has come to its end, good or bad.
+    pub(crate) fn has_ended(&mut self) -> Result<bool, LabError> {
+        self.program.has_ended().step("waiting for the client")
+    }
+
+    /// Where the bytes go.
+    pub(crate) fn copy(&self) -> &Path {
+        &self.copy
+    }
+
+    /// Waits for the end, and asks the client about it.
+    pub(crate) fn finish(self, size: u64) -> Result<Fetched, LabError> {
+        // The terminal interrupts the client too, and our own notice of it is the better one.
         check()?;
-        let output = child.output().step("waiting for curl")?;
+        let arrived = self.arrived();
+        let output = self.program.output().step("waiting for the client")?;
         if !output.status.success() {
-            let arrived = fs::metadata(&copy).map_or(0, |metadata| metadata.len());
-            let message = format!(
-                "{} ({arrived} of {} bytes arrived)",
-                String::from_utf8_lossy(&output.stderr).trim(),
-                self.size
-            );
-            return Err(LabError::Program { program: format!("curl on host {}", client.name()), message });
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            let message = format!("{said} ({arrived} of {size} bytes arrived)");
+            return Err(LabError::Program { program: "the client of the download".into(), message });
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let mut times = text.split_whitespace().filter_map(|time| time.parse::<f64>().ok());
         let (Some(first), Some(last)) = (times.next(), times.next()) else {
-            return Err(LabError::Program { program: "curl".into(), message: format!("it answered '{text}'") });
+            let message = format!("it answered '{text}'");
+            return Err(LabError::Program { program: "the client of the download".into(), message });
         };
-        let seconds = last - first;
-        let sha256_equal =
-            digest(&self.file).step("reading the served file")? == digest(&copy).step("reading the fetched file")?;
-        Ok(Transfer { mbps: self.size as f64 * 8.0 / seconds / 1e6, seconds, sha256_equal })
+        Ok(Fetched { seconds: last - first })
     }
+}
+
+fn port(mptcp: bool) -> u16 {
+    if mptcp { PORTS[1] } else { PORTS[0] }
 }
 
 /// Asks on `host` until `holds` says yes.
@@ -140,9 +183,10 @@ fn write_random(file: &Path, size: u64, rng: &mut Rng) -> io::Result<()> {
     writer.flush()
 }
 
-fn digest(file: &Path) -> io::Result<Vec<u8>> {
+/// SHA-256 of the first `length` bytes.
+fn digest(file: &Path, length: u64) -> io::Result<Vec<u8>> {
     let mut hash = Sha256::new();
-    let mut file = fs::File::open(file)?;
+    let mut file = fs::File::open(file)?.take(length);
     let mut block = vec![0; 64 * 1024];
     loop {
         let length = file.read(&mut block)?;

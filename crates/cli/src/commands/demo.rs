@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lab::{Options, Progress};
+use lab::{LabError, Options, Progress};
 
 use super::{Failure, lab::failure};
 use crate::output;
@@ -13,13 +13,26 @@ pub(crate) struct Arguments {
     /// Where captures, key logs and summary.json go.
     #[arg(long, value_name = "DIR", default_value = "target/demo")]
     out: PathBuf,
+    /// Run it in virtual time, which is also what happens where the system allows no network namespaces.
+    #[arg(long = "virtual")]
+    virtual_time: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let mut progress = Progress::on_stderr();
     // Before anything else, because it must happen while there is one thread.
-    lab::become_root().map_err(failure)?;
-    let options = Options { directory: Some(arguments.out.clone()), ..Options::new().map_err(failure)? };
-    let demo = lab::demo(&options, &mut Progress::on_stderr()).map_err(failure)?;
+    let virtual_time = arguments.virtual_time
+        || match lab::become_root() {
+            Ok(()) => false,
+            Err(error @ LabError::Forbidden { .. }) => {
+                progress.say(&format!("{error}.\nSo the same scenarios run in virtual time now."));
+                true
+            }
+            Err(error) => return Err(failure(error)),
+        };
+    let options =
+        Options { directory: Some(arguments.out.clone()), virtual_time, ..Options::new().map_err(failure)? };
+    let demo = lab::demo(&options, &mut progress).map_err(failure)?;
     output::result(&format!("\n{demo}"))?;
     if demo.passed() { Ok(()) } else { Err(Failure::failed("the demonstration did not show what it should")) }
 }

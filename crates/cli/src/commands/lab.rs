@@ -1,13 +1,15 @@
-//! `sinnet lab`: a scenario in real time.
+//! `sinnet lab`: a scenario in real time, or in virtual time with the same data plane.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lab::{LabError, Options, Progress};
+use scenario::Scenario;
 
 use super::Failure;
 use crate::output;
 
-/// Run a scenario in real time: network namespaces, emulated links, real daemons and real programs.
+/// Run a scenario in real time: network namespaces, emulated links, real daemons and real programs. Several flows compete,
+/// and are measured between the scenario's warm-up and its end.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The scenario file.
@@ -18,22 +20,37 @@ pub(crate) struct Arguments {
     /// Keep captures, key log and the daemons' logs in this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Run it in virtual time: the same data plane and links between simulated TCPs, without kernels and programs. Needs no
+    /// rights, and gives the same result each time.
+    #[arg(long = "virtual")]
+    virtual_time: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    // Before anything else, because it must happen while there is one thread.
-    lab::become_root().map_err(failure)?;
-    let name = arguments.scenario.display().to_string();
-    let text = std::fs::read_to_string(&arguments.scenario)
-        .map_err(|error| Failure::input(format!("the scenario {name} cannot be read: {error}")))?;
-    let scenario = scenario::parse(&text, &name).map_err(|error| Failure::input(error.to_string()))?;
-    let options = Options { directory: arguments.out.clone(), ..Options::new().map_err(failure)? };
+    if !arguments.virtual_time {
+        // Before anything else, because it must happen while there is one thread.
+        lab::become_root().map_err(failure)?;
+    }
+    let scenario = read(&arguments.scenario)?;
+    let options = Options {
+        directory: arguments.out.clone(),
+        virtual_time: arguments.virtual_time,
+        ..Options::new().map_err(failure)?
+    };
     let report = lab::run(&scenario, &options, &mut Progress::on_stderr()).map_err(failure)?;
     if arguments.json {
         let json = serde_json::to_string_pretty(&report).map_err(|error| Failure::failed(error.to_string()))?;
         return output::result(&json);
     }
     output::result(lab::table(std::slice::from_ref(&report)).trim_end())
+}
+
+/// Reads a scenario file.
+pub(super) fn read(path: &Path) -> Result<Scenario, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::input(format!("the scenario {name} cannot be read: {error}")))?;
+    scenario::parse(&text, &name).map_err(|error| Failure::input(error.to_string()))
 }
 
 /// What the person can put right has exit status 2.

@@ -1,0 +1,290 @@
+//! A laboratory in virtual time: the data plane of the daemon and the links of the emulator, to the byte, between simulated TCPs.
+//!
+//! What is real here: identities, the base exchange, security associations, every packet of ESP, HIP and TCP with its
+//! checksums. What is not: kernels (TCP is `transport`'s), programs, sockets and the time that all of these take. The same seed gives the same packets.
+
+mod connection;
+mod hosts;
+mod numbers;
+mod pattern;
+mod world;
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::SystemTime;
+
+use clock::{Duration, Instant, Streams};
+use congestion::Rule;
+use emulator::{Capture, LinkId};
+use scenario::Scenario;
+use transport::{Recovery, TcpConfig, UndoBy};
+use wire::ip::{V4_HEADER, V6_HEADER};
+
+use crate::error::Step;
+use crate::interrupt::check;
+use crate::measure::{Laboratory, Measured, Run, Transfer, file_size};
+use crate::plan::{Plan, Protocol};
+use crate::progress::Progress;
+use crate::site::{MTU, capture_file};
+use crate::wiring::Wiring;
+use crate::{LabError, wireshark};
+use connection::{Connection, TIMESTAMPS};
+use world::{Host, World};
+
+/// Names of congestion control as Linux has them, and the rules.
+const CONGESTION: [(&str, &str); 3] = [("cubic", "cubic"), ("reno", "newreno"), ("vegas", "vegas")];
+/// Linux' usual most for what a connection may have outstanding, `tcp_wmem`, in bytes.
+const SEND_BUFFER: u32 = 4 << 20;
+/// How long the hosts may take to agree on their paths.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How often they are asked.
+const ASK: Duration = Duration::from_millis(20);
+/// Steps between two looks at what a person sees and wants.
+const LOOK: u32 = 2000;
+
+/// Hosts in virtual time, built anew for each run.
+pub(crate) struct Virtual<'a> {
+    plan: &'a Plan,
+    rules: Vec<Rule>,
+    directory: Option<&'a Path>,
+}
+
+impl<'a> Virtual<'a> {
+    /// With a directory for captures and key log, if they are to stay.
+    ///
+    /// # Errors
+    /// Points at what in the scenario happens in real time only.
+    pub(crate) fn new(plan: &'a Plan, scenario: &Scenario, directory: Option<&'a Path>) -> Result<Self, LabError> {
+        for (index, flow) in scenario.flows.iter().enumerate() {
+            let refuse = |key: &str, message: String, help: String| {
+                Err(scenario.error_in_flow(index, key, message, Some(help)).into())
+            };
+            if flow.protocol == scenario::Protocol::Mptcp {
+                let message = "Multipath TCP is the kernel's, which needs real time".to_owned();
+                return refuse("protocol", message, "leave --virtual out".to_owned());
+            }
+            let name = flow.congestion.as_deref().unwrap_or(CONGESTION[0].0);
+            if !CONGESTION.iter().any(|(known, _)| *known == name) {
+                let known = diagnostic::alternatives(CONGESTION.map(|(name, _)| name));
+                return refuse(
+                    "congestion",
+                    format!("\"{name}\" is not there in virtual time"),
+                    format!("there is {known}"),
+                );
+            }
+        }
+        let rule = |name: &str| {
+            let rule = CONGESTION.iter().find(|(known, _)| *known == name).map_or(name, |(_, rule)| rule);
+            rule.parse::<Rule>()
+                .map_err(|error| LabError::Program { program: name.to_owned(), message: error.to_string() })
+        };
+        let rules = plan.flows.iter().map(|flow| rule(&flow.congestion)).collect::<Result<_, _>>()?;
+        Ok(Self { plan, rules, directory })
+    }
+
+    fn build(&self, run: &Run) -> Result<(World, Vec<LinkId>), LabError> {
+        let plan = self.plan;
+        let kept = self.directory.filter(|_| run.full);
+        let Wiring { network, links, routes } = Wiring::new(&plan.topology, plan.links.clone(), plan.seed);
+        let mut hosts: Vec<Host> = plan.topology.hosts.iter().map(|_| Host { wedge: None }).collect();
+        let mut keylog: Option<Box<dyn std::io::Write>> = None;
+        if plan.flow().protocol == Protocol::Mhip {
+            if let Some(directory) = kept {
+                wireshark::prepare(directory)?;
+                let file = File::create(wireshark::keylog_file(directory)).step("writing the key log")?;
+                keylog = Some(Box::new(BufWriter::new(file)));
+            }
+            let [server, client] =
+                hosts::pair(plan, &run.paths, Streams::new(plan.seed).stream("identities"), keylog.is_some())?;
+            for (index, pair) in [(plan.flow().from, server), (plan.flow().to, client)] {
+                if let Some(host) = hosts.get_mut(index) {
+                    host.wedge = Some(pair);
+                }
+            }
+        }
+        let mut captures = Vec::new();
+        for (index, pair) in routes.iter().enumerate() {
+            if let Some(directory) = kept {
+                let file = capture_file(directory, index);
+                // Virtual time begins with that of computers.
+                captures.push((*pair, Capture::create(&file, SystemTime::UNIX_EPOCH).step("writing a capture")?));
+            }
+        }
+        let world = World {
+            now: Instant::ZERO,
+            network,
+            hosts,
+            ports: plan.topology.attachments.iter().map(|attachment| attachment.host).collect(),
+            connections: Vec::new(),
+            captures,
+            keylog,
+        };
+        Ok((world, links))
+    }
+}
+
+impl Virtual<'_> {
+    /// The addresses that server and client of a flow use.
+    fn addresses(&self, flow: usize, run: &Run, world: &World) -> Option<[IpAddr; 2]> {
+        let plan = self.plan.flows.get(flow)?;
+        let hit = |host: usize| Some(IpAddr::V6(world.wedge(host)?.hit().address()));
+        if plan.protocol == Protocol::Mhip {
+            return Some([hit(plan.from)?, hit(plan.to)?]);
+        }
+        let path = if flow == 0 { run.paths.first().copied().unwrap_or_default() } else { 0 };
+        let path = self.plan.paths_of(flow).get(path)?;
+        Some(path.ends.map(|attachment| self.plan.topology.address(attachment)))
+    }
+
+    /// The TCP of a flow.
+    fn tcp(&self, flow: usize, world: &World, size: u64) -> TcpConfig {
+        let mhip = self.plan.flows.get(flow).is_some_and(|flow| flow.protocol == Protocol::Mhip);
+        let tunnel = world.wedge(self.plan.flow().from).map_or(MTU, wedge::Wedge::tun_mtu);
+        let (mtu, ip) = if mhip { (tunnel, V6_HEADER) } else { (MTU, V4_HEADER) };
+        let header_size = (ip + wire::tcp::HEADER) as u32 + TIMESTAMPS;
+        TcpConfig {
+            rule: self.rules.get(flow).cloned().unwrap_or(TcpConfig::default().rule),
+            recovery: Recovery::Sack,
+            undo: UndoBy::Eifel,
+            packet_size: mtu.into(),
+            header_size,
+            receiver_window: SEND_BUFFER / u32::from(mtu),
+            data: Some(size),
+            ..TcpConfig::default()
+        }
+    }
+
+    /// The two hosts exchange a word, as the first connection does, until all paths are there.
+    fn associate(&self, world: &mut World, run: &Run) -> Result<(), LabError> {
+        let plan = self.plan.flow();
+        let Some([server, client]) = self.addresses(0, run, world) else { return Ok(()) };
+        let config = TcpConfig { data: Some(1), ..self.tcp(0, world, 1) };
+        let rng = Streams::new(self.plan.seed).stream("first word");
+        // The client begins, as it does when it asks for a file.
+        world.connections = vec![Connection::new(u16::MAX, [client, server], config, world.now, rng)];
+        let end = world.now + PATIENCE;
+        let mut ask = world.now;
+        let mut agreed = false;
+        let (from, to, wanted) = (plan.from, plan.to, run.paths.len());
+        world.run(end, |world| {
+            if world.now < ask {
+                return Ok(false);
+            }
+            ask = world.now + ASK;
+            let alive = |host: usize| {
+                let status = world.wedge(host).map(|wedge| wedge.status(world.now));
+                let peers = status.iter().flat_map(|status| &status.peers);
+                peers.flat_map(|peer| &peer.paths).filter(|path| path.alive).count()
+            };
+            agreed = alive(from) >= wanted && alive(to) >= wanted;
+            Ok(agreed && world.connections.iter().all(Connection::is_complete))
+        })?;
+        match agreed {
+            true => Ok(()),
+            false => Err(LabError::Timeout {
+                what: format!("the two hosts did not agree on {wanted} paths"),
+                seconds: PATIENCE.as_nanos() / 1_000_000_000,
+            }),
+        }
+    }
+}
+
+impl Laboratory for Virtual<'_> {
+    fn measure(&mut self, run: &Run, progress: &mut Progress) -> Result<Measured, LabError> {
+        let plan = self.plan;
+        let (mut world, links) = self.build(run)?;
+        if plan.flow().protocol == Protocol::Mhip {
+            self.associate(&mut world, run)?;
+        }
+        let zero = world.now;
+        if run.full {
+            for change in &plan.changes {
+                if let Some(link) = links.get(change.link) {
+                    world.network.schedule(zero + change.after, *link, change.what);
+                }
+            }
+        }
+        let streams = Streams::new(plan.seed);
+        let mut connections = Vec::new();
+        for (index, flow) in plan.flows.iter().enumerate() {
+            let Some(addresses) = self.addresses(index, run, &world) else { continue };
+            let config = self.tcp(index, &world, file_size(plan, index, run));
+            let start = if plan.competes() { zero + flow.start } else { zero };
+            let number = u16::try_from(index).unwrap_or(u16::MAX);
+            let rng = streams.stream(&format!("flow {}", flow.name));
+            connections.push(Connection::new(number, addresses, config, start, rng));
+        }
+        world.connections = connections;
+        progress.begin(&run.name, file_size(plan, 0, run));
+        let mut steps = 0_u32;
+        let mut look = |world: &World| {
+            steps = steps.wrapping_add(1);
+            if steps.is_multiple_of(LOOK) {
+                progress.at(world.connections.first().map_or(0, Connection::arrived));
+                check()?;
+            }
+            Ok::<_, LabError>(())
+        };
+
+        if !plan.competes() {
+            let patience = Duration::from_nanos(plan.duration.as_nanos().saturating_mul(5)) + Duration::from_secs(10);
+            let before = delivered(&world);
+            world.run(zero + patience, |world| {
+                look(world)?;
+                Ok(world.connections.iter().all(Connection::is_complete))
+            })?;
+            let flows = world.connections.iter().zip(&plan.flows);
+            let flows = flows.map(|(connection, flow)| {
+                if !connection.is_complete() {
+                    let what = format!("{} bytes of {} arrived, not all", connection.arrived(), flow.name);
+                    return Err(LabError::Timeout { what, seconds: patience.as_nanos() / 1_000_000_000 });
+                }
+                let seconds = connection.time().as_secs_f64();
+                Ok(transfer(connection, &flow.congestion, connection.arrived(), seconds, world.now))
+            });
+            let flows = flows.collect::<Result<_, _>>()?;
+            let path_bytes = difference(&delivered(&world), &before);
+            world.finish()?;
+            return Ok(Measured { flows, path_bytes, late_p99_us: 0 });
+        }
+
+        world.run(zero + plan.warm_up, |world| look(world).map(|()| false))?;
+        let before = delivered(&world);
+        let now = world.now;
+        let begun: Vec<u64> = world.connections.iter().map(Connection::arrived).collect();
+        world.connections.iter_mut().for_each(|connection| connection.restart_stalls(now));
+        world.run(zero + plan.duration, |world| look(world).map(|()| false))?;
+        let seconds = (plan.duration - plan.warm_up).as_secs_f64();
+        let flows = world.connections.iter().zip(&plan.flows).zip(begun);
+        let flows = flows.map(|((connection, flow), begun)| {
+            transfer(connection, &flow.congestion, connection.arrived() - begun, seconds, world.now)
+        });
+        let flows = flows.collect();
+        let path_bytes = difference(&delivered(&world), &before);
+        world.finish()?;
+        Ok(Measured { flows, path_bytes, late_p99_us: 0 })
+    }
+}
+
+fn transfer(connection: &Connection, congestion: &str, bytes: u64, seconds: f64, end: Instant) -> Transfer {
+    Transfer {
+        mbps: bytes as f64 * 8.0 / seconds.max(f64::MIN_POSITIVE) / 1e6,
+        bytes,
+        seconds,
+        sha256_equal: connection.is_identical(),
+        stall: std::time::Duration::from_nanos(connection.stall(end).as_nanos()),
+        congestion: congestion.to_owned(),
+    }
+}
+
+/// Bytes that arrived so far from the server of each distinct path.
+fn delivered(world: &World) -> Vec<u64> {
+    // Routes come in pairs, there and back.
+    world.network.delivered_bytes().step_by(2).collect()
+}
+
+fn difference(now: &[u64], before: &[u64]) -> Vec<u64> {
+    now.iter().zip(before).map(|(now, before)| now - before).collect()
+}

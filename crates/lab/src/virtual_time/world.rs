@@ -1,0 +1,199 @@
+//! Hosts on a network in virtual time: who is next, what it does, and where its packets go.
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+
+use clock::Instant;
+use emulator::{Capture, Network, RouteId};
+use hip::{Route, UDP_PORT};
+use rand_chacha::ChaCha20Rng;
+use wedge::{Datagram, Transmit, Wedge, WedgeEvent};
+use wire::ip::{IpPacket, protocol};
+use wire::{tcp, udp};
+
+use super::connection::{CLIENT_PORT, Connection, End, SERVER_PORT, ip_header};
+use crate::LabError;
+use crate::error::Step;
+
+/// So often things may happen at one instant before something is wrong.
+const MOST_ROUNDS: u32 = 1_000_000;
+
+/// A host with Sinnet, or with nothing but an IP stack.
+pub(crate) struct Host {
+    pub(crate) wedge: Option<(Wedge, ChaCha20Rng)>,
+}
+
+/// Everything there is.
+pub(crate) struct World {
+    pub(crate) now: Instant,
+    pub(crate) network: Network,
+    pub(crate) hosts: Vec<Host>,
+    /// By port of the network, the host there.
+    pub(crate) ports: Vec<usize>,
+    pub(crate) connections: Vec<Connection>,
+    /// What is written where.
+    pub(crate) captures: Vec<([RouteId; 2], Capture)>,
+    pub(crate) keylog: Option<Box<dyn Write>>,
+}
+
+impl World {
+    /// Goes on until `end`, or until `holds` says so.
+    pub(crate) fn run(
+        &mut self,
+        end: Instant,
+        mut holds: impl FnMut(&Self) -> Result<bool, LabError>,
+    ) -> Result<(), LabError> {
+        let mut rounds = 0;
+        loop {
+            self.settle()?;
+            if holds(self)? {
+                return Ok(());
+            }
+            let next = self.next().max(self.now);
+            rounds = if next > self.now { 0 } else { rounds + 1 };
+            if rounds > MOST_ROUNDS {
+                let cause = std::io::Error::other(format!("at {} something is due for ever", self.now));
+                return Err(LabError::Io { step: "running in virtual time".to_owned(), cause });
+            }
+            if next > end {
+                self.now = end;
+                return Ok(());
+            }
+            self.now = next;
+        }
+    }
+
+    /// The wedge of a host, if it has one.
+    pub(crate) fn wedge(&self, host: usize) -> Option<&Wedge> {
+        self.hosts.get(host)?.wedge.as_ref().map(|(wedge, _)| wedge)
+    }
+
+    /// Completes the captures.
+    pub(crate) fn finish(self) -> Result<(), LabError> {
+        for (_, capture) in self.captures {
+            capture.finish().step("writing a capture")?;
+        }
+        self.keylog.map_or(Ok(()), |mut keylog| keylog.flush()).step("writing the key log")
+    }
+
+    /// When something happens next.
+    fn next(&self) -> Instant {
+        let wedges = self.hosts.iter().filter_map(|host| Some(host.wedge.as_ref()?.0.poll_timeout()?.0));
+        let connections = self.connections.iter().map(Connection::poll_timeout);
+        wedges.chain(connections).chain(self.network.next_event()).min().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    /// Everything that happens now.
+    fn settle(&mut self) -> Result<(), LabError> {
+        let now = self.now;
+        while let Some(delivery) = self.network.poll(now) {
+            for (_, capture) in self.captures.iter_mut().filter(|(routes, _)| routes.contains(&delivery.route)) {
+                capture.record(delivery.at, &delivery.packet).step("writing a capture")?;
+            }
+            let host = self.ports.get(delivery.port).copied().unwrap_or(usize::MAX);
+            self.receive(host, &delivery.packet);
+        }
+        for (wedge, rng) in self.hosts.iter_mut().filter_map(|host| host.wedge.as_mut()) {
+            if wedge.poll_timeout().is_some_and(|(at, _)| at <= now) {
+                wedge.handle_timeout(now, rng);
+            }
+        }
+        for index in 0..self.connections.len() {
+            self.drive(index);
+        }
+        for index in 0..self.hosts.len() {
+            self.drain(index)?;
+        }
+        Ok(())
+    }
+
+    /// A packet has arrived at a host from the network.
+    fn receive(&mut self, host: usize, packet: &[u8]) {
+        let Ok(view) = IpPacket::parse(packet) else { return };
+        if view.protocol() == protocol::TCP {
+            return self.deliver(&view);
+        }
+        let Some((wedge, rng)) = self.hosts.get_mut(host).and_then(|host| host.wedge.as_mut()) else { return };
+        let Some(datagram) = udp::Datagram::parse(view.payload()).ok().filter(|_| view.protocol() == protocol::UDP)
+        else {
+            return;
+        };
+        // A kernel would drop it, and so would nobody hear of it.
+        if !datagram.checksum_is_right(view.src(), view.dst()) || datagram.dst_port() != UDP_PORT {
+            return;
+        }
+        let local = SocketAddr::new(view.dst(), datagram.dst_port());
+        let remote = SocketAddr::new(view.src(), datagram.src_port());
+        let datagram =
+            Datagram { route: Route { local, remote }, protocol: wedge::Protocol::Udp, payload: datagram.payload() };
+        wedge.handle_network(self.now, rng, &[datagram]);
+    }
+
+    /// A TCP packet has arrived at its program.
+    fn deliver(&mut self, packet: &IpPacket<'_>) {
+        let Ok(segment) = tcp::Segment::parse(packet.payload()) else { return };
+        let (end, port) = match segment.dst_port() {
+            SERVER_PORT => (End::Server, segment.src_port()),
+            port if port >= CLIENT_PORT => (End::Client, port),
+            _ => return,
+        };
+        let now = self.now;
+        let known =
+            self.connections.iter_mut().find(|known| known.client_port() == port && known.address(end) == packet.dst());
+        if let Some(connection) = known {
+            connection.handle_input(now, end, packet);
+        }
+    }
+
+    /// Lets a connection do what it can, and carries its packets.
+    fn drive(&mut self, index: usize) {
+        let now = self.now;
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if connection.poll_timeout() <= now {
+            connection.handle_timeout(now);
+        }
+        while let Some((end, packet)) = self.connections.get_mut(index).and_then(|known| known.poll_transmit(now)) {
+            let source = self.connections.get(index).map(|known| known.address(end));
+            let of_host = |host: &&mut Host| {
+                host.wedge.as_ref().is_some_and(|(wedge, _)| source == Some(IpAddr::V6(wedge.hit().address())))
+            };
+            match self.hosts.iter_mut().find(of_host).and_then(|host| host.wedge.as_mut()) {
+                Some((wedge, rng)) => wedge.handle_application(now, rng, &[&packet]),
+                None => self.network.handle_packet(now, packet),
+            }
+        }
+    }
+
+    /// Takes what a wedge has to say.
+    fn drain(&mut self, index: usize) -> Result<(), LabError> {
+        let now = self.now;
+        let Some((wedge, _)) = self.hosts.get_mut(index).and_then(|host| host.wedge.as_mut()) else { return Ok(()) };
+        let mut transmits = Vec::new();
+        let mut packets = Vec::new();
+        wedge.poll_transmit(now, &mut transmits);
+        wedge.poll_deliver(&mut packets);
+        while let Some(event) = wedge.poll_event() {
+            if let (WedgeEvent::KeyLog(line), Some(keylog)) = (&event, &mut self.keylog) {
+                writeln!(keylog, "{line}").step("writing the key log")?;
+            }
+            tracing::debug!(%event, at = %now, host = index);
+        }
+        for Transmit { route: Route { local, remote }, bytes, .. } in transmits {
+            let mut datagram = Vec::with_capacity(bytes.len() + udp::HEADER);
+            let mut packet = Vec::with_capacity(bytes.len() + 60);
+            let ends = ((local.ip(), local.port()), (remote.ip(), remote.port()));
+            let made = udp::emit(ends.0, ends.1, &bytes, &mut datagram)
+                .and_then(|()| ip_header(local.ip(), remote.ip(), protocol::UDP, datagram.len(), &mut packet));
+            if made.is_ok() {
+                packet.extend_from_slice(&datagram);
+                self.network.handle_packet(now, packet);
+            }
+        }
+        for packet in packets {
+            if let Ok(view) = IpPacket::parse(&packet) {
+                self.deliver(&view);
+            }
+        }
+        Ok(())
+    }
+}
