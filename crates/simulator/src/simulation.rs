@@ -367,9 +367,8 @@ impl Simulation {
 
     #[inline]
     fn acknowledge<O: Observer>(&mut self, packet: Packet, observer: &mut O) {
-        let blocks = self.pool.take(packet.blocks);
         let slot = &mut self.senders[packet.flow as usize];
-        slot.sender.handle_input(self.now, &packet, &blocks);
+        slot.sender.handle_answer(self.now, &packet, &mut self.pool);
         self.send(packet.flow, observer);
     }
 

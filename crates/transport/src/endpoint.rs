@@ -9,6 +9,7 @@ use crate::histogram::Histogram;
 use crate::mhip::{MhipConfig, MhipReceiver, MhipSender, PathArrivals, PathStatus};
 use crate::packet::{BlockPool, Blocks, Packet};
 use crate::receiver::{ReceiverStatistics, TcpReceiver};
+use crate::sctp::{SctpConfig, SctpReceiver, SctpSender};
 use crate::sender::{SenderCounters, TcpSender};
 use crate::udp::{UdpConfig, UdpSink, UdpSource};
 
@@ -21,6 +22,8 @@ pub enum FlowConfig {
     Udp(UdpConfig),
     /// A connection of multipath HIP.
     Mhip(Arc<MhipConfig>),
+    /// An association of SCTP, over one or several paths.
+    Sctp(Arc<SctpConfig>),
 }
 
 impl FlowConfig {
@@ -30,6 +33,7 @@ impl FlowConfig {
             Self::Tcp(config) => config.packet_size,
             Self::Udp(config) => config.packet_size,
             Self::Mhip(config) => config.tcp.packet_size,
+            Self::Sctp(config) => config.packet_size,
         }
     }
 
@@ -39,6 +43,7 @@ impl FlowConfig {
             Self::Tcp(config) => config.mss(),
             Self::Udp(config) => config.packet_size.saturating_sub(config.header_size).max(1),
             Self::Mhip(config) => config.tcp.mss(),
+            Self::Sctp(config) => config.payload(),
         }
     }
 
@@ -48,6 +53,7 @@ impl FlowConfig {
             Self::Tcp(config) => config.data,
             Self::Udp(config) => config.data,
             Self::Mhip(config) => config.tcp.data,
+            Self::Sctp(config) => config.data,
         }
     }
 }
@@ -65,6 +71,8 @@ pub enum Sender {
     Udp(UdpSource),
     /// Multipath HIP.
     Mhip(Box<MhipSender>),
+    /// SCTP.
+    Sctp(Box<SctpSender>),
 }
 
 impl Sender {
@@ -74,6 +82,7 @@ impl Sender {
             FlowConfig::Tcp(config) => Self::Tcp(TcpSender::new(Arc::clone(config), random)),
             FlowConfig::Udp(config) => Self::Udp(UdpSource::new(*config, random)),
             FlowConfig::Mhip(config) => Self::Mhip(Box::new(MhipSender::new(config, random))),
+            FlowConfig::Sctp(config) => Self::Sctp(Box::new(SctpSender::new(config))),
         }
     }
 
@@ -83,6 +92,7 @@ impl Sender {
             Self::Tcp(sender) => sender.start(now),
             Self::Udp(source) => source.start(now),
             Self::Mhip(sender) => sender.start(now),
+            Self::Sctp(sender) => sender.start(now),
         }
     }
 
@@ -92,7 +102,20 @@ impl Sender {
             Self::Tcp(sender) => sender.stop(),
             Self::Udp(source) => source.stop(),
             Self::Mhip(sender) => sender.stop(),
+            Self::Sctp(sender) => sender.stop(),
         }
+    }
+
+    /// An acknowledgment arrived, whose blocks or report are in `pool`.
+    #[inline]
+    pub fn handle_answer(&mut self, now: Instant, packet: &Packet, pool: &mut BlockPool) {
+        if let Self::Sctp(sender) = self
+            && let Some(report) = pool.get_report(packet.blocks)
+        {
+            sender.handle_input(now, packet, report);
+        }
+        let blocks = pool.take(packet.blocks);
+        self.handle_input(now, packet, &blocks);
     }
 
     /// An acknowledgment arrived.
@@ -102,6 +125,7 @@ impl Sender {
             Self::Tcp(sender) => sender.handle_input(now, packet, blocks.as_slice()),
             Self::Udp(_) => {}
             Self::Mhip(sender) => sender.handle_input(now, packet, blocks),
+            Self::Sctp(_) => {} // Its acknowledgments are reports.
         }
     }
 
@@ -111,6 +135,7 @@ impl Sender {
             Self::Tcp(sender) => sender.handle_timeout(now),
             Self::Udp(source) => source.handle_timeout(now),
             Self::Mhip(sender) => sender.handle_timeout(now),
+            Self::Sctp(sender) => sender.handle_timeout(now),
         }
     }
 
@@ -121,6 +146,7 @@ impl Sender {
             Self::Tcp(sender) => sender.poll_transmit(now),
             Self::Udp(source) => source.poll_transmit(now),
             Self::Mhip(sender) => sender.poll_transmit(now),
+            Self::Sctp(sender) => sender.poll_transmit(now),
         }
     }
 
@@ -131,6 +157,7 @@ impl Sender {
             Self::Tcp(sender) => [sender.retransmission_deadline(), sender.send_deadline()],
             Self::Udp(source) => [Instant::FAR_FUTURE, source.send_deadline()],
             Self::Mhip(sender) => sender.deadlines(),
+            Self::Sctp(sender) => sender.deadlines(),
         }
     }
 
@@ -141,6 +168,7 @@ impl Sender {
             Self::Tcp(sender) => sender.is_complete(),
             Self::Udp(source) => source.is_complete(),
             Self::Mhip(sender) => sender.is_complete(),
+            Self::Sctp(sender) => sender.is_complete(),
         }
     }
 
@@ -150,6 +178,7 @@ impl Sender {
             Self::Tcp(sender) => *sender.counters(),
             Self::Udp(source) => SenderCounters { sent: source.sent(), ..SenderCounters::default() },
             Self::Mhip(sender) => *sender.counters(),
+            Self::Sctp(sender) => *sender.counters(),
         }
     }
 
@@ -159,6 +188,7 @@ impl Sender {
             Self::Tcp(sender) => Some(sender.rtt()),
             Self::Udp(_) => None,
             Self::Mhip(sender) => Some(sender.rtt()),
+            Self::Sctp(sender) => Some(sender.rtt()),
         }
     }
 
@@ -168,6 +198,7 @@ impl Sender {
             Self::Tcp(sender) => sender.mean_cwnd(now),
             Self::Udp(_) => 0.0,
             Self::Mhip(sender) => sender.mean_cwnd(now),
+            Self::Sctp(sender) => sender.mean_cwnd(now),
         }
     }
 
@@ -177,6 +208,7 @@ impl Sender {
             Self::Tcp(sender) => sender.restart_averages(now),
             Self::Udp(_) => {}
             Self::Mhip(sender) => sender.restart_averages(now),
+            Self::Sctp(sender) => sender.restart_averages(now),
         }
     }
 
@@ -186,6 +218,7 @@ impl Sender {
             Self::Tcp(sender) => (sender.cwnd(), sender.ssthresh(), sender.flight(), sender.srtt()),
             Self::Udp(_) => (0.0, 0.0, 0, Duration::ZERO),
             Self::Mhip(sender) => sender.state(),
+            Self::Sctp(sender) => sender.state(),
         }
     }
 
@@ -194,6 +227,7 @@ impl Sender {
         match self {
             Self::Tcp(_) | Self::Udp(_) => Vec::new(),
             Self::Mhip(sender) => sender.paths(),
+            Self::Sctp(sender) => sender.paths(),
         }
     }
 }
@@ -207,6 +241,8 @@ pub enum Receiver {
     Udp(UdpSink),
     /// Multipath HIP.
     Mhip(Box<MhipReceiver>),
+    /// SCTP.
+    Sctp(Box<SctpReceiver>),
 }
 
 impl Receiver {
@@ -216,6 +252,7 @@ impl Receiver {
             FlowConfig::Tcp(config) => Self::Tcp(TcpReceiver::new(config)),
             FlowConfig::Udp(_) => Self::Udp(UdpSink::default()),
             FlowConfig::Mhip(config) => Self::Mhip(Box::new(MhipReceiver::new(config))),
+            FlowConfig::Sctp(config) => Self::Sctp(Box::new(SctpReceiver::new(config))),
         }
     }
 
@@ -226,13 +263,16 @@ impl Receiver {
             Self::Tcp(receiver) => receiver.handle_input(now, packet),
             Self::Udp(sink) => sink.handle_input(packet),
             Self::Mhip(receiver) => receiver.handle_input(now, packet),
+            Self::Sctp(receiver) => receiver.handle_input(now, packet),
         }
     }
 
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if let Self::Tcp(receiver) = self {
-            receiver.handle_timeout(now);
+        match self {
+            Self::Tcp(receiver) => receiver.handle_timeout(now),
+            Self::Sctp(receiver) => receiver.handle_timeout(now),
+            Self::Udp(_) | Self::Mhip(_) => {}
         }
     }
 
@@ -243,6 +283,7 @@ impl Receiver {
             Self::Tcp(receiver) => receiver.poll_transmit(pool),
             Self::Udp(_) => None,
             Self::Mhip(receiver) => receiver.poll_transmit(pool),
+            Self::Sctp(receiver) => receiver.poll_transmit(pool),
         }
     }
 
@@ -251,6 +292,7 @@ impl Receiver {
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self {
             Self::Tcp(receiver) => receiver.poll_timeout(),
+            Self::Sctp(receiver) => receiver.poll_timeout(),
             Self::Udp(_) | Self::Mhip(_) => None,
         }
     }
@@ -261,6 +303,7 @@ impl Receiver {
             Self::Tcp(receiver) => receiver.delivered(),
             Self::Udp(sink) => sink.delivered(),
             Self::Mhip(receiver) => receiver.delivered(),
+            Self::Sctp(receiver) => receiver.delivered(),
         }
     }
 
@@ -270,6 +313,7 @@ impl Receiver {
             Self::Tcp(receiver) => receiver.statistics(),
             Self::Udp(sink) => sink.statistics(),
             Self::Mhip(receiver) => receiver.statistics(),
+            Self::Sctp(receiver) => receiver.statistics(),
         }
     }
 
@@ -278,6 +322,7 @@ impl Receiver {
         match self {
             Self::Tcp(_) | Self::Udp(_) => &[],
             Self::Mhip(receiver) => receiver.paths(),
+            Self::Sctp(receiver) => receiver.paths(),
         }
     }
 
@@ -286,6 +331,7 @@ impl Receiver {
         match self {
             Self::Tcp(_) | Self::Udp(_) => 0,
             Self::Mhip(receiver) => receiver.most_held(),
+            Self::Sctp(receiver) => receiver.most_held(),
         }
     }
 }

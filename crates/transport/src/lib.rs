@@ -10,6 +10,7 @@ mod histogram;
 pub mod mhip;
 mod packet;
 mod receiver;
+pub mod sctp;
 mod selective;
 mod sender;
 mod subflow;

@@ -2,6 +2,8 @@
 
 use clock::Instant;
 
+use crate::sctp::{Report, Reports};
+
 /// No [`Blocks`] belong to a packet.
 pub const NO_BLOCKS: u32 = u32::MAX;
 
@@ -121,9 +123,21 @@ impl Blocks {
 pub struct BlockPool {
     slots: Vec<Blocks>,
     free: Vec<u32>,
+    /// Those of SCTP, which say more.
+    reports: Reports,
 }
 
 impl BlockPool {
+    /// A report of SCTP to fill in, and its number.
+    pub(crate) fn report(&mut self) -> (u32, &mut Report) {
+        self.reports.put()
+    }
+
+    /// The report of a packet under way, if it has one.
+    pub fn get_report(&self, number: u32) -> Option<&Report> {
+        self.reports.get(number)
+    }
+
     /// Keeps `blocks` and returns their number.
     pub fn put(&mut self, blocks: Blocks) -> u32 {
         if let Some(number) = self.free.pop() {
@@ -139,6 +153,9 @@ impl BlockPool {
     /// The blocks of a packet under way; none for [`NO_BLOCKS`].
     #[inline]
     pub fn get(&self, number: u32) -> &[(u32, u32)] {
+        if let Some(report) = self.reports.get(number) {
+            return &report.gaps;
+        }
         self.slots.get(number as usize).map_or(&[], Blocks::as_slice)
     }
 
@@ -146,6 +163,10 @@ impl BlockPool {
     #[inline]
     pub fn take(&mut self, number: u32) -> Blocks {
         if number == NO_BLOCKS {
+            return Blocks::default();
+        }
+        if Reports::owns(number) {
+            self.reports.release(number);
             return Blocks::default();
         }
         self.free.push(number);
