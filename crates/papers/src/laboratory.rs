@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use campaign::{Campaign, Options, Origin, Seeds};
 use scenario::Point;
@@ -83,7 +83,7 @@ impl Laboratory {
         Ok(work / sample.work * seconds / settings.threads.get() as f64)
     }
 
-    /// Runs what is missing. Once `stop` is set, it ends with what is finished.
+    /// Runs what is missing. Once `stop` is set, it ends with what is finished, now or in an earlier start.
     ///
     /// # Errors
     /// When results cannot be stored, or those stored not be used.
@@ -97,9 +97,6 @@ impl Laboratory {
         let total: f64 = self.prepared.iter().map(|prepared| prepared.work).sum();
         let (mut work, mut finished) = (0.0, 0);
         for prepared in &self.prepared {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
             let report = prepared.campaign.run(&options(settings, prepared.case), stop, |tick| {
                 progress(Progress {
                     case: prepared.case.id,
