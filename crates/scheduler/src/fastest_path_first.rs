@@ -55,6 +55,10 @@ impl PathScheduler for FastestPathFirst {
         }
         Decision::Send(path)
     }
+
+    fn wants_forecast(&self) -> bool {
+        true
+    }
 }
 
 fn eta(len: usize, path: &PathView, now: Instant) -> Instant {
@@ -66,13 +70,13 @@ mod tests {
     use super::*;
 
     fn path(id: u16, rate: u64, delay_ms: u64) -> PathView {
-        PathView { id: PathId(id), open: true, delay: Duration::from_millis(delay_ms), rate, free_at: Instant::ZERO }
+        PathView { id: PathId(id), open: true, delay: Duration::from_millis(delay_ms), rate, ..PathView::default() }
     }
 
     #[test]
     fn without_an_open_path_it_is_blocked() {
         let mut fpf = FastestPathFirst::default();
-        let meta = PacketMeta { len: 1500 };
+        let meta = PacketMeta { len: 1500, ..PacketMeta::default() };
         assert_eq!(fpf.select(&meta, &[], Instant::ZERO), Decision::Blocked);
         let closed = PathView { open: false, ..path(0, 1_000_000, 1) };
         assert_eq!(fpf.select(&meta, &[closed, path(1, 0, 1)], Instant::ZERO), Decision::Blocked);
@@ -83,10 +87,8 @@ mod tests {
     fn history_of_paths_that_are_gone_is_forgotten() {
         let mut fpf = FastestPathFirst::default();
         for id in 0..1000 {
-            assert_eq!(
-                fpf.select(&PacketMeta { len: 1 }, &[path(id, 1000, 0)], Instant::ZERO),
-                Decision::Send(PathId(id))
-            );
+            let meta = PacketMeta { len: 1, ..PacketMeta::default() };
+            assert_eq!(fpf.select(&meta, &[path(id, 1000, 0)], Instant::ZERO), Decision::Send(PathId(id)));
         }
         assert_eq!(fpf.last.len(), 1);
     }

@@ -1,8 +1,32 @@
 //! Which path a packet takes. A scheduler sees a snapshot of the paths and decides; it changes nothing.
+//!
+//! [`Scheduler`] is any of them, by the name that scenario files write. A new one is a file, and a line in `registry.rs`.
 
+mod blest;
+mod cheapest;
+mod daps;
+mod ecf;
 mod fastest_path_first;
+mod lowest_rtt;
+mod otias;
+mod redundant;
+mod registry;
+mod round_robin;
+mod sttf;
+mod weighted;
 
+pub use blest::Blest;
+pub use cheapest::CheapestPathFirst;
+pub use daps::Daps;
+pub use ecf::Ecf;
 pub use fastest_path_first::FastestPathFirst;
+pub use lowest_rtt::LowestRtt;
+pub use otias::Otias;
+pub use redundant::Redundant;
+pub use registry::{Scheduler, UnknownScheduler};
+pub use round_robin::RoundRobin;
+pub use sttf::Sttf;
+pub use weighted::Weighted;
 
 use clock::{Duration, Instant};
 use std::fmt;
@@ -17,15 +41,26 @@ impl fmt::Display for PathId {
     }
 }
 
-/// What a scheduler knows about a packet.
+/// What a scheduler knows about a packet, and about what waits behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketMeta {
     /// Bytes on the wire, with all headers around it.
     pub len: usize,
+    /// Packets in the sender's buffer that no path has been given, with this one.
+    pub unscheduled: u64,
+    /// Bytes that the receiver's window still allows beyond what was sent, in packets of `len` bytes; [`u64::MAX`] where
+    /// there is no such window.
+    pub window: u64,
 }
 
-/// What a scheduler knows about a path at the moment of a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl Default for PacketMeta {
+    fn default() -> Self {
+        Self { len: 0, unscheduled: 1, window: u64::MAX }
+    }
+}
+
+/// What a scheduler knows about a path at the moment of a decision. Paths that are down are not among those it is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathView {
     /// Which path this is.
     pub id: PathId,
@@ -33,10 +68,22 @@ pub struct PathView {
     pub open: bool,
     /// One-way propagation delay.
     pub delay: Duration,
-    /// Rate in bit/s of the path's bottleneck. A path of rate 0 is never chosen.
+    /// Rate in bit/s of the path's bottleneck; 0 if it is not known. [`FastestPathFirst`] never chooses a path of rate 0.
     pub rate: u64,
     /// When the last bit of what the path has been given so far will have been sent; in the past for an idle path.
     pub free_at: Instant,
+    /// Smoothed round-trip time; zero without a sample.
+    pub srtt: Duration,
+    /// Variation of the round-trip time (RFC 6298).
+    pub rttvar: Duration,
+    /// Congestion window in packets.
+    pub cwnd: u64,
+    /// Slow-start threshold in packets; [`u64::MAX`] before the first loss.
+    pub ssthresh: u64,
+    /// Packets outstanding.
+    pub in_flight: u64,
+    /// Packets that wait for the path alone ([`Decision::Enqueue`]).
+    pub queued: u64,
 }
 
 /// What to do with a packet.
@@ -45,6 +92,10 @@ pub struct PathView {
 pub enum Decision {
     /// Send it on this path. The owner of the paths counts it: `free_at = max(free_at, now) + 8·len/rate`.
     Send(PathId),
+    /// It is for this path, which is not open: it waits there until it is.
+    Enqueue(PathId),
+    /// Keep it, though a path is open: a better one will be. Asked again at the next acknowledgment or timer.
+    Wait,
     /// No path is open.
     Blocked,
 }
@@ -53,4 +104,22 @@ pub enum Decision {
 pub trait PathScheduler {
     /// Chooses for one packet. A scheduler may count on a packet being sent where it said.
     fn select(&mut self, packet: &PacketMeta, paths: &[PathView], now: Instant) -> Decision;
+
+    /// The receiver's window, and no path, was what kept a packet back.
+    fn on_window_limited(&mut self, _now: Instant) {}
+
+    /// Whether each path is to carry every packet, at its own pace; `select` then only chooses the first.
+    fn is_redundant(&self) -> bool {
+        false
+    }
+
+    /// Whether it decides by `delay`, `rate` and `free_at`, which cost their owner some arithmetic for each packet.
+    fn wants_forecast(&self) -> bool {
+        false
+    }
+}
+
+/// The path of the least round-trip time; of those with the same one, the first.
+fn fastest<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<&'a PathView> {
+    paths.min_by_key(|path| (path.srtt, path.id))
 }

@@ -203,10 +203,10 @@ impl PeerState {
                 };
                 let delay = srtt.map_or(path.way.delay, |srtt| srtt / 2);
                 let free_at = path.pacer.clear_at();
-                self.views.push(PathView { id: path.id, open: true, delay, rate, free_at });
+                self.views.push(PathView { id: path.id, open: true, delay, rate, free_at, ..PathView::default() });
             }
             let len = braid.repairs.front().map_or(1500, |packet| packet.wire);
-            let meta = PacketMeta { len };
+            let meta = PacketMeta { len, ..PacketMeta::default() };
             let Decision::Send(mut id) = self.scheduler.select(&meta, &self.views, now) else { break };
             let late = |view: &PathView| view.free_at > now;
             if self.views.iter().any(|view| view.id == id && late(view)) {

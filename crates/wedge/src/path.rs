@@ -60,7 +60,7 @@ impl Path {
     /// The path as a scheduler sees it. What does not wait in the queue (`past_queue`) leaves earlier.
     pub(crate) fn view(&self, open: bool, past_queue: bool, now: Instant) -> PathView {
         let free_at = if past_queue { self.pacer.clear_at() } else { self.pacer.free_at(now) };
-        PathView { id: self.id, open, delay: self.way.delay, rate: self.pacer.rate(), free_at }
+        PathView { id: self.id, open, delay: self.way.delay, rate: self.pacer.rate(), free_at, ..PathView::default() }
     }
 
     /// Seals and hands out what may leave now.

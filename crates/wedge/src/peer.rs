@@ -147,7 +147,7 @@ impl PeerState {
                 .map(|path| path.view(if any_alive { path.is_usable() } else { path.verified }, urgent, now)),
         );
         let overhead = self.paths.first().map_or(0, |path| path.wire_len(payload.len()));
-        let Decision::Send(id) = self.scheduler.select(&PacketMeta { len: overhead }, &self.views, now) else {
+        let Decision::Send(id) = self.scheduler.select(&PacketMeta { len: overhead, ..PacketMeta::default() }, &self.views, now) else {
             counters.no_association += 1;
             return;
         };

@@ -33,7 +33,7 @@ impl Forecast {
             open: true,
             delay: path.delay,
             rate: path.rate.max(1),
-            free_at: Instant::ZERO,
+            ..PathView::default()
         };
         let known = |path: &PathConfig| Known {
             base: path.delay,
@@ -53,7 +53,7 @@ impl Forecast {
         for (index, view) in self.views.iter_mut().enumerate() {
             view.open = eligible(index);
         }
-        match self.fpf.select(&PacketMeta { len: bytes as usize }, &self.views, now) {
+        match self.fpf.select(&PacketMeta { len: bytes as usize, ..PacketMeta::default() }, &self.views, now) {
             Decision::Send(path) => Some(usize::from(path.0)),
             _ => None,
         }
