@@ -4,12 +4,13 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: demo test build lint docs deny unit fuzz bench need-demo need-test
+.PHONY: demo test build lint docs deny unit fuzz bench bench-lab need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
+## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
 demo: need-demo
 	$(CARGO) build --release --locked -p sinnet
-	target/release/sinnet demo --out target/demo
+	target/release/sinnet demo --out target/demo $(if $(VIRTUAL),--virtual)
 
 ## Everything that must be green: lints, docs, licences, unit, property, simulation and namespace tests, short fuzzing.
 test: need-test lint docs deny unit fuzz
@@ -40,6 +41,12 @@ fuzz: $(TOOLS)/bin/cargo-fuzz
 bench:
 	$(CARGO) bench --workspace
 
+## Sinnet, Linux MPTCP and plain TCP in the same scenarios, in real time: about 8 minutes a run, RUNS of them. VIRTUAL=1 for virtual time.
+RUNS ?= 1
+bench-lab: need-demo
+	$(CARGO) build --release --locked -p sinnet
+	tools/bench-lab target/release/sinnet --runs $(RUNS) --out target/bench-lab.json $(if $(VIRTUAL),--virtual)
+
 $(TOOLS)/bin/cargo-deny:
 	@if command -v cargo-deny >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-deny)" $@; \
 	else $(CARGO) install --locked --debug --root $(TOOLS) --version 0.20.2 cargo-deny; fi
@@ -48,8 +55,11 @@ $(TOOLS)/bin/cargo-fuzz:
 	@if command -v cargo-fuzz >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-fuzz)" $@; \
 	else $(CARGO) install --locked --debug --root $(TOOLS) --version 0.13.2 cargo-fuzz; fi
 
+# The programs of the demonstration in real time; without namespaces it needs none.
+LAB_PROGRAMS := ip:iproute2 curl:curl python3:python3 setpriv:util-linux
+
 need-demo:
-	@tools/need cargo:rustup cc:gcc ip:iproute2 curl:curl python3:python3 setpriv:util-linux
+	@tools/need cargo:rustup cc:gcc $$([ -n "$(VIRTUAL)" ] || ! tools/namespaces || echo $(LAB_PROGRAMS))
 
 need-test: need-demo
-	@tools/need tshark:tshark ping:iputils-ping c++:g++
+	@tools/need $(LAB_PROGRAMS) tshark:tshark ping:iputils-ping c++:g++

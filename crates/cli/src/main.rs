@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Failure, demo, down, keygen, lab, papers, sim, status, up};
+use commands::{Failure, compare, demo, down, keygen, lab, papers, sim, status, up};
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
 #[derive(Debug, Parser)]
@@ -25,6 +25,7 @@ enum Command {
     Down(down::Arguments),
     Lab(lab::Arguments),
     Demo(demo::Arguments),
+    Compare(compare::Arguments),
     Sim(sim::Arguments),
     Papers(papers::Arguments),
 }
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Down(arguments) => down::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Papers(arguments) => papers::run(&arguments),
     };

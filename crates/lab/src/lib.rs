@@ -1,5 +1,6 @@
 //! The laboratory in real time: a scenario file becomes network namespaces, emulated links, real daemons and real programs.
 
+mod compare;
 mod demo;
 mod error;
 mod interrupt;
@@ -21,6 +22,7 @@ mod watch;
 mod wireshark;
 mod wiring;
 
+pub use compare::{Comparison, Row, compare};
 pub use demo::{Demo, demo, table};
 pub use error::LabError;
 pub use namespace::{Namespace, Program, Running};

@@ -18,7 +18,7 @@ const NEEDED: u64 = 1 << 12 | 1 << 21;
 /// [`LabError::Forbidden`] where unprivileged user namespaces are switched off, with the setting that allows them.
 pub fn become_root() -> Result<(), LabError> {
     if effective_capabilities() & NEEDED == NEEDED {
-        return Ok(());
+        return open_tun();
     }
     let (user, group) = (geteuid(), getegid());
     forbidden("making a user namespace", unshare(CloneFlags::CLONE_NEWUSER))?;
@@ -27,8 +27,11 @@ pub fn become_root() -> Result<(), LabError> {
     forbidden("mapping the group", fs::write("/proc/self/gid_map", format!("0 {group} 1")))?;
     forbidden("mapping the user", fs::write("/proc/self/uid_map", format!("0 {user} 1")))?;
     forbidden("making a network namespace", unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS))?;
-    forbidden("opening /dev/net/tun", fs::File::options().read(true).write(true).open("/dev/net/tun"))?;
-    Ok(())
+    open_tun()
+}
+
+fn open_tun() -> Result<(), LabError> {
+    forbidden("opening /dev/net/tun", fs::File::options().read(true).write(true).open("/dev/net/tun")).map(drop)
 }
 
 /// The programs that a laboratory runs, and the Debian packages they are in.
