@@ -272,6 +272,11 @@ impl<R: WindowRule> Controller<R> {
         &self.rule
     }
 
+    /// The rule, for what its owner tells it besides.
+    pub fn rule_mut(&mut self) -> &mut R {
+        &mut self.rule
+    }
+
     /// The congestion window of `path` in bytes.
     pub fn cwnd(&self, path: usize) -> f64 {
         self.paths[path].cwnd

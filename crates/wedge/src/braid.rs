@@ -25,10 +25,10 @@ use scheduler::{Decision, PacketMeta, PathScheduler, PathView};
 use std::collections::VecDeque;
 use wire::Spi;
 
-/// The least that the holding buffer takes, in bytes.
+/// The holding buffer is content with as much as the windows, and this, in bytes.
 const LEAST_BUFFER: usize = 32_000;
 /// What the holding buffer takes at most, in times of the windows.
-const BUFFER_WINDOWS: f64 = 1.5;
+const BUFFER_WINDOWS: f64 = 3.0;
 /// CoDel's target is at least this (RFC 8289 §4.3) ...
 const LEAST_TARGET: Duration = Duration::from_millis(5);
 /// ... and its interval this.
@@ -372,6 +372,7 @@ impl PeerState {
             cwnd: braid.windows.window(control.slot) as u64,
             ssthresh: ssthresh.is_finite().then_some(ssthresh as u64),
             in_flight: control.sent.in_flight(),
+            sharers: braid.windows.sharers(control.slot),
             rttvar_ms: control.sent.rtt().rttvar().map(|rttvar| rttvar.as_secs_f64() * 1e3),
             delivered: counts.delivered,
             lost: counts.lost,
@@ -383,13 +384,14 @@ impl PeerState {
 
     fn limits(&self) -> Limits {
         let Some(braid) = &self.braid else {
-            return Limits { bytes: 0, target: LEAST_TARGET, interval: INTERVAL };
+            return Limits { bytes: 0, most: 0, target: LEAST_TARGET, interval: INTERVAL };
         };
         let controls = || self.paths.iter().filter(|path| path.is_usable()).filter_map(|path| path.control.as_ref());
         let windows: f64 = controls().map(|control| braid.windows.window(control.slot)).sum();
         let rtt = controls().filter_map(|control| control.sent.rtt().srtt()).max().unwrap_or_default();
         Limits {
-            bytes: ((windows * BUFFER_WINDOWS) as usize).max(LEAST_BUFFER),
+            bytes: (windows as usize).max(LEAST_BUFFER),
+            most: ((windows * BUFFER_WINDOWS) as usize).max(LEAST_BUFFER * 4),
             target: LEAST_TARGET.max(rtt / 2),
             interval: INTERVAL.max(rtt * 2),
         }

@@ -87,7 +87,7 @@ pub(crate) struct Way {
 impl WedgeConfig {
     /// The rule for windows where none is chosen.
     pub fn default_congestion() -> congestion::Rule {
-        congestion::Rule::Lia(congestion::Lia)
+        congestion::Rule::Mhip(congestion::Mhip::default())
     }
 
     /// What the configuration says of a route to a peer.

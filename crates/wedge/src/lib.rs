@@ -7,6 +7,7 @@
 //! association and path; the header is put back; packets of a TCP connection are put in order; the packet is delivered
 //! in the family that the local program speaks.
 
+mod bottleneck;
 mod braid;
 mod config;
 mod event;

@@ -104,6 +104,8 @@ pub struct Measured {
     pub ssthresh: Option<u64>,
     /// Bytes under way.
     pub in_flight: usize,
+    /// How many paths, this one included, share its bottleneck.
+    pub sharers: u32,
     /// The variation of the round-trip time in milliseconds.
     pub rttvar_ms: Option<f64>,
     /// Packets that arrived.

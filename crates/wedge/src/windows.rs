@@ -3,6 +3,7 @@
 //! Added to the rule is the end of slow start by delay (HyStart++, RFC 9406 §4.2), because what the first overshoot
 //! loses, the resequencer of the peer has to wait for.
 
+use crate::bottleneck::Bottlenecks;
 use crate::sent::News;
 use clock::{Duration, Instant};
 use congestion::{
@@ -23,6 +24,7 @@ pub(crate) struct Slot(usize);
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
     controller: Controller<Gentle>,
+    bottlenecks: Bottlenecks,
     /// Slots of paths that are gone.
     free: Vec<Slot>,
 }
@@ -32,7 +34,11 @@ impl Windows {
     pub(crate) fn new(rule: Rule) -> Self {
         // Packets are paced, so one report may open the window for as many as it acknowledges.
         let config = EngineConfig { byte_counting_limit: f64::INFINITY, ..EngineConfig::default() };
-        Self { controller: Controller::new(Gentle(rule), config), free: Vec::new() }
+        Self {
+            controller: Controller::new(Gentle { rule, shares: Vec::new() }, config),
+            bottlenecks: Bottlenecks::default(),
+            free: Vec::new(),
+        }
     }
 
     /// A window for a path whose packets have at most so many bytes.
@@ -40,6 +46,7 @@ impl Windows {
         match self.free.pop() {
             Some(slot) => {
                 self.controller.path_changed(slot.0);
+                self.bottlenecks.forget(slot.0);
                 self.controller.set_open(slot.0, true);
                 self.restart(slot);
                 slot
@@ -64,7 +71,7 @@ impl Windows {
 
     /// The rule's name.
     pub(crate) fn rule(&self) -> &'static str {
-        self.controller.rule().0.name()
+        self.controller.rule().rule.name()
     }
 
     /// The window in bytes.
@@ -104,6 +111,13 @@ impl Windows {
             let event = Congestion { cause, flight: news.flight as f64, next: next.into() };
             self.controller.on_congestion(path, &event, now);
         }
+        let base = self.controller.paths().get(path).map_or(Duration::MAX, |path| path.base_rtt);
+        if let Some(rtt) = news.rtt
+            && base != Duration::MAX
+            && self.bottlenecks.sample(now, path, rtt.saturating_sub(base))
+        {
+            self.share();
+        }
         if news.acked > 0 {
             // Reports tell of many packets at once, and pacing spaces what fills the window again: whether the window
             // was the limit is known from what waited.
@@ -126,6 +140,23 @@ impl Windows {
         self.controller.on_idle(slot.0, now);
     }
 
+    /// Rules that treat each path as a TCP of its own leave it to us that paths through one bottleneck are one TCP
+    /// together: of n, each grows by 1/n² of a Reno's packet in a round trip and so gets an n-th of a Reno's rate, which
+    /// goes with the square root (M. Honda and others, *Multipath congestion control for shared bottleneck*, 2009).
+    fn share(&mut self) {
+        let shares = (0..self.controller.paths().len()).map(|path| f64::from(self.bottlenecks.sharers(path)));
+        let shares: Vec<f64> = shares.map(|sharers| 1.0 / (sharers * sharers)).collect();
+        let rule = self.controller.rule_mut();
+        if matches!(rule.rule, Rule::Mhip(_) | Rule::NewReno(_)) {
+            rule.shares = shares;
+        }
+    }
+
+    /// How many paths share this one's bottleneck, this one included.
+    pub(crate) fn sharers(&self, slot: Slot) -> u32 {
+        self.bottlenecks.sharers(slot.0)
+    }
+
     fn restart(&mut self, slot: Slot) {
         let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
         self.controller.end_recovery(slot.0);
@@ -135,38 +166,43 @@ impl Windows {
 
 /// A rule whose slow start ends when the delay rises.
 #[derive(Clone, Debug)]
-struct Gentle(Rule);
+struct Gentle {
+    rule: Rule,
+    /// By path, what part of a TCP its growth is.
+    shares: Vec<f64>,
+}
 
 /// RFC 9406 §4.3: MIN_RTT_THRESH, MAX_RTT_THRESH, MIN_RTT_DIVISOR, N_RTT_SAMPLE.
 const HYSTART: (Duration, Duration, u64, u32) = (Duration::from_millis(4), Duration::from_millis(16), 8, 4);
 
 impl WindowRule for Gentle {
     fn path_added(&mut self, path: usize) {
-        self.0.path_added(path);
+        self.rule.path_added(path);
+        self.shares.resize(path + 1, 1.0);
     }
     fn path_changed(&mut self, path: usize) {
-        self.0.path_changed(path);
+        self.rule.path_changed(path);
     }
     fn seed(&mut self, rng: clock::Rng) {
-        self.0.seed(rng);
+        self.rule.seed(rng);
     }
     fn tune(&mut self, name: &str, value: &str) -> Result<(), BadTunable> {
-        self.0.tune(name, value)
+        self.rule.tune(name, value)
     }
     fn acknowledged(&mut self, path: usize, group: Group<'_>, acked: &Acked) -> bool {
-        self.0.acknowledged(path, group, acked)
+        self.rule.acknowledged(path, group, acked)
     }
     fn slow_start(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
-        self.0.slow_start(path, group, acked)
+        self.rule.slow_start(path, group, acked)
     }
     fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
-        self.0.increase(path, group, acked)
+        self.rule.increase(path, group, acked) * self.shares.get(path).copied().unwrap_or(1.0)
     }
     fn decrease(&mut self, path: usize, group: Group<'_>, cause: Cause) -> Backoff {
-        self.0.decrease(path, group, cause)
+        self.rule.decrease(path, group, cause)
     }
     fn on_round(&mut self, path: usize, group: Group<'_>, round: &Round) -> RoundDecision {
-        let decision = self.0.on_round(path, group, round);
+        let decision = self.rule.on_round(path, group, round);
         let state = group.path(path);
         let (least, most, divisor, samples) = HYSTART;
         if !round.slow_start || decision.ssthresh.is_some() || round.samples < samples {
@@ -177,9 +213,9 @@ impl WindowRule for Gentle {
         RoundDecision { ssthresh: rose.then_some(state.cwnd), ..decision }
     }
     fn limited(&mut self, path: usize, group: Group<'_>, acked: f64) {
-        self.0.limited(path, group, acked);
+        self.rule.limited(path, group, acked);
     }
     fn undone(&mut self, path: usize, group: Group<'_>) {
-        self.0.undone(path, group);
+        self.rule.undone(path, group);
     }
 }

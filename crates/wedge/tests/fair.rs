@@ -69,8 +69,8 @@ fn beside_reno(rule: &str, specs: &[Spec], via: &[usize], shared: Option<usize>,
 fn table() {
     let eight_four = [Spec::new(8_000_000, ms(30)), Spec::new(4_000_000, ms(30))];
     let one = [Spec::new(10_000_000, ms(20)), Spec::new(10_000_000, ms(20))];
-    for rule in ["lia", "olia", "balia", "mhip", "newreno", "cubic", "semicoupled", "coupled", "daimd"] {
-        println!("---- {rule}");
+    let rules = std::env::var("RULES").unwrap_or("lia,olia,balia,mhip,newreno,cubic,semicoupled".into());
+    for rule in rules.split(',') {
         let alone = beside_reno(rule, &eight_four, &[0, 1], None, 60);
         let first = beside_reno(rule, &eight_four[..1], &[0], None, 60);
         let second = beside_reno(rule, &eight_four[1..], &[0], None, 60);

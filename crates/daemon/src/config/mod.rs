@@ -6,7 +6,7 @@
 //! name = "a.hip"                  # this host's own name (optional)
 //! lsi = "1.0.0.1"                 # this host's own LSI (optional; otherwise it follows from the HIT)
 //! control = "/run/sinnet/a.sock"  # the control socket (optional; --control wins)
-//! congestion = "lia"              # how windows grow and shrink (optional): a rule's name as in scenario files
+//! congestion = "mhip"             # how windows grow and shrink (optional): a rule's name as in scenario files
 //!
 //! [[path]]                        # this host's access links, at least one
 //! name = "dsl"
