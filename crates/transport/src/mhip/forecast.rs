@@ -16,6 +16,15 @@ pub(crate) struct Forecast {
     known: Vec<Known>,
 }
 
+/// What is expected of a packet when it departs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// When it has left the bottleneck, if nobody else uses it.
+    pub leaves: Instant,
+    /// When it arrives.
+    pub arrives: Instant,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// The delay of the base exchange; what lies above it in the estimate is other people's queue.
@@ -59,29 +68,44 @@ impl Forecast {
         }
     }
 
-    /// `bytes` depart on `path`: returns when they are expected to arrive.
+    /// As [`Forecast::choose`], with `probed` as if it were as idle as the base exchange had it: so a probe comes in order
+    /// if its path is not congested any more (paper 1, §IV-F).
+    pub(crate) fn choose_or_probe(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        probed: usize,
+        eligible: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let base = self.known.get(probed).map(|known| known.base)?;
+        let estimate = std::mem::replace(&mut self.views.get_mut(probed)?.delay, base);
+        let path = self.choose(now, bytes, |path| path == probed || eligible(path));
+        self.views.get_mut(probed)?.delay = estimate;
+        path
+    }
+
+    /// `bytes` depart on `path`: returns when they are expected to leave its bottleneck, and when to arrive.
     #[inline]
-    pub(crate) fn depart(&mut self, path: usize, now: Instant, bytes: u32) -> Instant {
-        let Some(view) = self.views.get_mut(path) else { return now };
+    pub(crate) fn depart(&mut self, path: usize, now: Instant, bytes: u32) -> Expected {
+        let Some(view) = self.views.get_mut(path) else { return Expected { leaves: now, arrives: now } };
         view.free_at = view.free_at.max(now) + Duration::of_transmission(u64::from(bytes), view.rate);
-        view.free_at + view.delay
+        Expected { leaves: view.free_at, arrives: view.free_at + view.delay }
     }
 
-    /// An acknowledgment of what was expected to arrive at `eta` came at `now`: how much later than expected, in
-    /// seconds. The way back is taken to be as long as the base exchange had it (M2): what delays packets is ahead.
+    /// What was `expected` is answered at `now`: how much later it arrived, in seconds. The way back is taken to be as long
+    /// as the base exchange had it (M2): what delays packets is ahead of them.
     #[inline]
-    pub(crate) fn excess(&self, path: usize, eta: Instant, now: Instant) -> f64 {
+    pub(crate) fn excess(&self, path: usize, expected: Expected, now: Instant) -> f64 {
         let Some(known) = self.known.get(path) else { return 0.0 };
-        (now.as_nanos().cast_signed() - (eta + known.back).as_nanos().cast_signed()) as f64 / 1e9
+        (now.as_nanos().cast_signed() - (expected.arrives + known.back).as_nanos().cast_signed()) as f64 / 1e9
     }
 
-    /// Takes `gain` of an excess into the path's delay (M3).
+    /// Takes `gain` of the delay that an answer at `now` tells of into the path's (M3).
     #[inline]
-    pub(crate) fn correct(&mut self, path: usize, excess: f64, gain: f64) {
+    pub(crate) fn correct(&mut self, path: usize, expected: Expected, now: Instant, gain: f64) {
         let (Some(view), Some(known)) = (self.views.get_mut(path), self.known.get(path)) else { return };
-        let change = Duration::from_secs_f64(excess.abs() * gain);
-        let delay = if excess < 0.0 { view.delay.saturating_sub(change) } else { view.delay + change };
-        view.delay = delay.max(known.base).min(known.base * SLOWEST);
+        let observed = (now - (expected.leaves + known.back)).max(known.base).min(known.base * SLOWEST);
+        view.delay = view.delay.mul_f64(1.0 - gain) + observed.mul_f64(gain);
     }
 
     /// A round-trip sample of a path.
@@ -135,17 +159,21 @@ mod tests {
         let delay = Duration::from_millis(60);
         let path = PathConfig { delay, back: delay, rate: 8_000_000 };
         let mut forecast = Forecast::new(&[path], 1250);
-        let eta = forecast.depart(0, Instant::ZERO, 1250);
-        assert_eq!(eta.as_nanos(), 61_250_000);
+        let first = forecast.depart(0, Instant::ZERO, 1250);
+        let second = forecast.depart(0, Instant::ZERO, 1250);
+        assert_eq!(first.arrives.as_nanos(), 61_250_000);
         // 40 ms of somebody else's queue: answered at 61.25 + 60 + 40 ms.
-        let now = eta + Duration::from_millis(100);
-        assert!((forecast.excess(0, eta, now) - 0.04).abs() < 1e-12);
-        forecast.correct(0, 0.04, 0.25);
-        let later = Instant::ZERO + Duration::from_secs(1);
-        assert_eq!((forecast.depart(0, later, 1250) - later).as_nanos(), 71_250_000);
-        forecast.correct(0, -9.0, 0.25);
-        assert_eq!(forecast.views[0].delay, Duration::from_millis(60));
-        forecast.correct(0, 9.0, 0.25);
-        assert_eq!(forecast.views[0].delay, Duration::from_millis(240));
+        let now = first.arrives + Duration::from_millis(100);
+        assert!((forecast.excess(0, first, now) - 0.04).abs() < 1e-12);
+        forecast.correct(0, first, now, 0.25);
+        assert_eq!(forecast.views[0].delay, Duration::from_millis(70));
+        // The next one has met the same queue: its news is 40 ms again, however much of that is known by now.
+        forecast.correct(0, second, second.arrives + Duration::from_millis(100), 0.25);
+        assert_eq!(forecast.views[0].delay.as_micros(), 77_500);
+        for late in [0, 9_000] {
+            (0..200).for_each(|_| forecast.correct(0, first, first.arrives + Duration::from_millis(60 + late), 0.25));
+            let bound = Duration::from_millis(if late == 0 { 60 } else { 240 });
+            assert!((forecast.views[0].delay.as_secs_f64() - bound.as_secs_f64()).abs() < 1e-6);
+        }
     }
 }

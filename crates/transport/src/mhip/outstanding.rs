@@ -7,13 +7,14 @@ use std::collections::{BTreeSet, VecDeque};
 
 use clock::Instant;
 
+use super::forecast::Expected;
+
 /// One transmission of a packet on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transmission {
     pub(crate) position: u64,
     pub(crate) sent: Instant,
-    /// When it was expected to arrive.
-    pub(crate) eta: Instant,
+    pub(crate) expected: Expected,
     /// Its number among those of its path.
     pub(crate) order: u64,
 }
@@ -112,11 +113,11 @@ impl Outstanding {
     }
 
     /// `position` departs on `path`: the next new packet, or one deemed lost.
-    pub(crate) fn send(&mut self, position: u64, path: usize, now: Instant, eta: Instant) {
+    pub(crate) fn send(&mut self, position: u64, path: usize, now: Instant, expected: Expected) {
         let Some(transit) = self.paths.get_mut(path) else { return };
         let order = transit.next_order;
         transit.next_order += 1;
-        transit.line.push_back(Transmission { position, sent: now, eta, order });
+        transit.line.push_back(Transmission { position, sent: now, expected, order });
         let record = Record { fate: Fate::InFlight, path: path as u8, order };
         match self.records.get_mut((position - self.una) as usize) {
             Some(old) => {

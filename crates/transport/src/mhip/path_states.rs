@@ -16,6 +16,8 @@
 
 use clock::{Duration, Instant};
 
+use super::forecast::Expected;
+
 /// A packet under observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
@@ -23,8 +25,8 @@ pub struct Mark {
     pub position: u64,
     /// When it departed.
     pub sent: Instant,
-    /// When it was expected to arrive.
-    pub eta: Instant,
+    /// What was expected of it.
+    pub expected: Expected,
 }
 
 /// The state of one path.
@@ -179,7 +181,7 @@ mod tests {
     }
 
     fn packet(position: u64) -> Mark {
-        Mark { position, sent: at(0), eta: at(1) }
+        Mark { position, sent: at(0), expected: Expected { leaves: at(0), arrives: at(1) } }
     }
 
     #[test]

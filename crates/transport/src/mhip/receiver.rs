@@ -81,7 +81,8 @@ pub struct PathArrivals {
     pub bytes: u64,
     /// Packets taken that had not arrived before.
     pub new: u64,
-    /// First transmissions that arrived after one sent later, on whatever path (RFC 4737 §3).
+    /// First transmissions that arrived later than one sent after them, on whatever path (RFC 4737 §3). Of packets that
+    /// arrive on two paths at the same instant none is later.
     pub reordered: u64,
     /// Packets refused because the buffer was full.
     pub refused: u64,
@@ -91,8 +92,10 @@ pub struct PathArrivals {
 #[derive(Clone, Debug)]
 pub struct MhipReceiver {
     buffer: ReceiveBuffer,
-    /// One beyond the highest position that arrived.
+    /// One beyond the highest position that arrived, what it was before the present instant, and that instant.
     high: u64,
+    high_before: u64,
+    latest: Instant,
     selective: bool,
     ack_size: u32,
     answer: Option<Packet>,
@@ -108,6 +111,8 @@ impl MhipReceiver {
         Self {
             buffer: ReceiveBuffer::new(config.buffer()),
             high: 0,
+            high_before: 0,
+            latest: Instant::ZERO,
             selective: config.generation == Generation::Final,
             ack_size: config.tcp.header_size,
             answer: None,
@@ -138,14 +143,17 @@ impl MhipReceiver {
     }
 
     /// A data packet arrived: its acknowledgment is due.
-    pub fn handle_input(&mut self, _now: Instant, packet: &Packet) {
+    pub fn handle_input(&mut self, now: Instant, packet: &Packet) {
         let position = expand(packet.position, self.buffer.next());
         self.statistics.packets += 1;
         self.statistics.bytes += u64::from(packet.bytes);
         let mut on_path = PathArrivals { packets: 1, bytes: packet.bytes.into(), ..PathArrivals::default() };
+        if now > self.latest {
+            (self.latest, self.high_before) = (now, self.high);
+        }
         if position >= self.high {
             self.high = position + 1;
-        } else if !packet.flags.has(Flags::RETRANSMISSION) {
+        } else if position < self.high_before && !packet.flags.has(Flags::RETRANSMISSION) {
             self.statistics.reordered += 1;
             on_path.reordered = 1;
         }

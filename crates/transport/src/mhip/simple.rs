@@ -64,6 +64,7 @@ impl SimpleSender {
             path.rtt.sample(now - packet.time);
             self.forecast.sample(packet.path.into(), now - packet.time);
         }
+        self.judge_probe(now, packet.path.into(), packet.time);
         if ack > self.una && ack <= self.una + sent {
             self.judge_marks(now, ack);
             for path in self.assigned.drain(..(ack - self.una) as usize) {
@@ -92,22 +93,35 @@ impl SimpleSender {
         for path in 0..self.paths.len() {
             let Some(mark) = self.states.observed(path).filter(|mark| mark.position < ack) else { continue };
             let probe = matches!(self.states.get(path), Some(PathState::Probing { .. }));
-            let Some(limit) = self.noticeable(path).filter(|_| regular || probe) else {
+            if regular || probe {
+                self.judge(now, path, &mark);
+            } else {
                 self.states.unmark(path); // Which path is congested, a cumulative one does not tell.
-                continue;
-            };
-            let excess = self.forecast.excess(path, mark.eta, now);
-            if excess > limit {
-                if self.congested(path, now) == Closing::Refused {
-                    self.forecast.correct(path, excess, self.config.gain);
-                }
-                continue;
             }
-            self.forecast.correct(path, excess, self.config.gain);
+        }
+    }
+
+    /// Nothing but a probe is sent on a closed path: an answer that comes back on it tells of the probe, whatever is
+    /// missing on other paths.
+    fn judge_probe(&mut self, now: Instant, path: usize, sent: Instant) {
+        if let Some(PathState::Probing { probe }) = self.states.get(path)
+            && probe.sent == sent
+        {
+            self.judge(now, path, &probe);
+        }
+    }
+
+    /// Whether a marked packet was late. Either way its path's delay is known better now (§IV-E).
+    fn judge(&mut self, now: Instant, path: usize, mark: &Mark) {
+        let Some(limit) = self.noticeable(path) else { return };
+        let excess = self.forecast.excess(path, mark.expected, now);
+        self.forecast.correct(path, mark.expected, now, self.config.gain);
+        if excess > limit {
+            self.congested(path, now);
+        } else if !self.states.reopen(path) {
             self.states.unmark(path);
-            if self.states.reopen(path) {
-                self.forecast.restart(path, now);
-            }
+        } else {
+            self.forecast.restart(path, now);
         }
     }
 
@@ -151,14 +165,19 @@ impl SimpleSender {
         let position = expand(packet.position, self.una);
         let index = position.saturating_sub(self.una) as usize;
         // A probe is never a duplicate (§IV-F).
-        let probed = if again || position == 0 { None } else { self.states.due(now) };
+        let due = if again || position == 0 { None } else { self.states.due(now) };
         let open = |path| self.states.is_open(path);
-        let path = probed.or_else(|| self.forecast.choose(now, packet.bytes, open)).unwrap_or(0);
-        let eta = self.forecast.depart(path, now, packet.bytes);
+        let path = match due {
+            Some(due) => self.forecast.choose_or_probe(now, packet.bytes, due, open),
+            None => self.forecast.choose(now, packet.bytes, open),
+        }
+        .unwrap_or(0);
+        let probed = due.filter(|due| *due == path);
+        let expected = self.forecast.depart(path, now, packet.bytes);
         if again {
             self.sent_again(position, now);
         } else {
-            let mark = Mark { position, sent: now, eta };
+            let mark = Mark { position, sent: now, expected };
             if probed.is_some() {
                 self.states.probe(path, mark);
             } else if self.config.marking.is_some() && position > 0 {

@@ -42,6 +42,8 @@ pub(crate) struct TwoLevelSender {
     /// New Reno's recovery is under way until all before this is acknowledged; none begins for what lies before it.
     recover: u64,
     recovering: bool,
+    /// It has seen a partial acknowledgment.
+    partial: bool,
     retransmit_at: Instant,
     send_at: Instant,
     waited: bool,
@@ -93,6 +95,7 @@ impl TwoLevelSender {
             dupacks: 0,
             recover: 0,
             recovering: false,
+            partial: false,
             retransmit_at: Instant::FAR_FUTURE,
             send_at: Instant::FAR_FUTURE,
             waited: false,
@@ -170,7 +173,8 @@ impl TwoLevelSender {
         self.account(now);
         for (index, path) in self.paths.iter_mut().enumerate() {
             // ALGORITHMS §1 rule 1.
-            path.full = self.outstanding.in_flight(index) as f64 + 1.0 > self.windows.cwnd(index);
+            path.full = !self.config.tcp.engine.window_limited_growth
+                || self.outstanding.in_flight(index) as f64 + 1.0 > self.windows.cwnd(index);
         }
         let came_on = usize::from(packet.path);
         if !packet.flags.has(Flags::REFUSED) {
@@ -192,11 +196,14 @@ impl TwoLevelSender {
         if advanced {
             self.rtt.record((now - packet.time).as_nanos());
         }
-        match self.config.attribution {
+        let progress = match self.config.attribution {
             Attribution::AnyPath => self.new_reno(now, before, forgiven),
-            Attribution::SamePath => self.passed(now, came_on),
-        }
-        if advanced {
+            Attribution::SamePath => {
+                self.passed(now, came_on);
+                advanced
+            }
+        };
+        if progress {
             self.restart_timer(now);
         }
     }
@@ -209,8 +216,7 @@ impl TwoLevelSender {
         self.windows.set_srtt(path, state.timer.srtt());
         self.forecast.sample(path, now - sent);
         let Some(transmission) = self.outstanding.answer(path, sent, trigger, self.below(ack)) else { return };
-        let excess = self.forecast.excess(path, transmission.eta, now);
-        self.forecast.correct(path, excess, self.config.gain);
+        self.forecast.correct(path, transmission.expected, now, self.config.gain);
         self.forecast.at_most(path, now, self.outstanding.in_flight(path), self.config.tcp.packet_size);
         if let Some(PathState::Probing { .. }) = self.states.get(path) {
             self.states.reopen(path);
@@ -244,28 +250,35 @@ impl TwoLevelSender {
         forgiven.is_some()
     }
 
-    /// Rule A: duplicate acknowledgments, of whatever path, and recovery as New Reno has it (RFC 6582).
-    fn new_reno(&mut self, now: Instant, before: u64, forgiven: bool) {
+    /// Rule A: duplicate acknowledgments, of whatever path, and recovery as New Reno has it (RFC 6582). Returns whether the
+    /// timer starts anew.
+    fn new_reno(&mut self, now: Instant, before: u64, forgiven: bool) -> bool {
         let (una, max) = (self.outstanding.una(), self.outstanding.max());
         if una > before {
             self.dupacks = 0;
             self.recovering &= una < self.recover && !forgiven;
-            if self.recovering && self.outstanding.lose(una) {
+            if !self.recovering {
+                return true;
+            }
+            if self.outstanding.lose(una) {
                 self.urgent = Some(una); // A partial acknowledgment: the next hole.
             }
-            return;
+            // RFC 6582 §4, the impatient variant: a timeout is better than many losses repaired one a round trip.
+            return !std::mem::replace(&mut self.partial, true);
         }
         if una == max {
-            return;
+            return false;
         }
         self.dupacks += 1;
         if !self.recovering && self.dupacks == self.threshold(max - una) && una >= self.recover {
             self.recovering = true;
+            self.partial = false;
             self.recover = max;
             if let Some((path, order)) = self.outstanding.last_sent(una) {
                 self.missing(now, path, una, order);
             }
         }
+        false
     }
 
     /// Rule B: what was passed on its own path.
@@ -370,7 +383,12 @@ impl TwoLevelSender {
             return None;
         }
         if let Some(hole) = self.urgent.take().filter(|hole| *hole == 0 || self.outstanding.is_lost(*hole)) {
-            let path = self.forecast.choose(now, self.size(hole), |path| self.states.is_open(path));
+            let bytes = self.size(hole);
+            let (states, paths) = (&self.states, &self.paths);
+            // Not where nothing has arrived since a timeout, if there is another path (M16, M19).
+            let suspect = |path: usize| paths.get(path).is_some_and(|path| path.timeouts > 0);
+            let path = self.forecast.choose(now, bytes, |path| states.is_open(path) && !suspect(path));
+            let path = path.or_else(|| self.forecast.choose(now, bytes, |path| states.is_open(path)));
             return Some(self.emit(now, hole, path.unwrap_or(0), false));
         }
         let chosen = self.choose(now);
@@ -413,12 +431,12 @@ impl TwoLevelSender {
     fn emit(&mut self, now: Instant, position: u64, path: usize, probe: bool) -> Packet {
         let again = position < self.outstanding.max();
         let bytes = self.size(position);
-        let eta = self.forecast.depart(path, now, bytes);
-        if probe && self.states.probe(path, Mark { position, sent: now, eta }) {
+        let expected = self.forecast.depart(path, now, bytes);
+        if probe && self.states.probe(path, Mark { position, sent: now, expected }) {
             // What was sent before the path was closed does not count against it.
             self.outstanding.lose_path(path);
         }
-        self.outstanding.send(position, path, now, eta);
+        self.outstanding.send(position, path, now, expected);
         self.next = self.next.max(position + 1);
         self.counters.sent += 1;
         self.counters.retransmissions += u64::from(again);
