@@ -264,6 +264,7 @@ fn ends(scenario: &Scenario, plan: &Plan) -> Vec<FlowEnds> {
         let (mss, window) = match &planned.traffic {
             FlowConfig::Tcp(tcp) => (Some(tcp.mss()), u64::from(tcp.receiver_window) * u64::from(tcp.mss())),
             FlowConfig::Mhip(mhip) => (Some(mhip.tcp.mss()), u64::from(mhip.tcp.receiver_window) * u64::from(mhip.tcp.mss())),
+            FlowConfig::Sctp(sctp) => (Some(sctp.payload()), sctp.receive_buffer),
             FlowConfig::Udp(_) => (None, 0),
         };
         FlowEnds { from: spec.from as u32, to: spec.to as u32, mss, window }

@@ -287,6 +287,7 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
     };
     let tcp = crate::tcp::tcp(&mut table, protocol, amount)?;
     let mhip = crate::mhip::mhip(&mut table, protocol, amount)?;
+    let sctp = crate::sctp::sctp(&mut table, protocol, amount)?;
     let rate = table.optional("rate");
     let on_off_entry = table.optional("on_off");
     if protocol == Protocol::Udp && rate.is_none() {
@@ -319,6 +320,7 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
         on_off,
         tcp,
         mhip,
+        sctp,
     })
 }
 

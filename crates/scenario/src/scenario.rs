@@ -312,10 +312,10 @@ fn check_flows(
         for path in &flow.paths {
             check_way_back(path, entry("paths").unwrap_or(node), flow, ends, nodes)?;
         }
-        let many = matches!(flow.protocol, Protocol::Mhip | Protocol::Mptcp | Protocol::CmtSctp);
+        let many = matches!(flow.protocol, Protocol::Mhip | Protocol::Mptcp | Protocol::CmtSctp | Protocol::Sctp);
         if flow.paths.len() > 1 && !many {
             let place = entry("paths").map_or(&node.place, |paths| &paths.place);
-            let help = "several paths are for \"mhip\", \"mptcp\" and \"cmt-sctp\"".to_owned();
+            let help = "several paths are for \"mhip\", \"mptcp\", \"sctp\" and \"cmt-sctp\"".to_owned();
             return Err(place.error(format!("\"{}\" uses one path", flow.protocol.name()), Some(help)));
         }
     }

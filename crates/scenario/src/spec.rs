@@ -106,16 +106,19 @@ pub enum Protocol {
     Mptcp,
     /// SCTP with concurrent multipath transfer.
     CmtSctp,
+    /// SCTP (RFC 9260): one path at a time, the others are spare.
+    Sctp,
 }
 
 impl Protocol {
     /// All names as the file spells them.
-    pub const NAMES: [(&'static str, Self); 5] = [
+    pub const NAMES: [(&'static str, Self); 6] = [
         ("tcp", Self::Tcp),
         ("udp", Self::Udp),
         ("mhip", Self::Mhip),
         ("mptcp", Self::Mptcp),
         ("cmt-sctp", Self::CmtSctp),
+        ("sctp", Self::Sctp),
     ];
 
     /// The name as the file spells it.
@@ -126,6 +129,7 @@ impl Protocol {
             Self::Mhip => "mhip",
             Self::Mptcp => "mptcp",
             Self::CmtSctp => "cmt-sctp",
+            Self::Sctp => "sctp",
         }
     }
 }
@@ -170,6 +174,8 @@ pub struct FlowSpec {
     pub tcp: TcpSpec,
     /// What it says about mHIP.
     pub mhip: crate::mhip::MhipSpec,
+    /// What it says about SCTP.
+    pub sctp: crate::sctp::SctpSpec,
 }
 
 impl FlowSpec {

@@ -43,6 +43,9 @@ const UNDO: [(&str, UndoSpec); 3] =
 /// The delay where a file says only `delayed_ack = true`: Linux' usual one (RFC 1122 §4.2.3.2: less than 500 ms).
 const DELAY: Duration = Duration::from_millis(40);
 
+/// Of the keys, those that SCTP has too.
+const OF_SCTP: [&str; 3] = ["delayed_ack", "initial_window", "min_rto"];
+
 /// Reads the keys of TCP from a flow.
 pub(crate) fn tcp(
     table: &mut Reader<'_>,
@@ -50,10 +53,13 @@ pub(crate) fn tcp(
     amount: impl Fn(&Node) -> Result<Amount, Diagnostic>,
 ) -> Result<TcpSpec, Diagnostic> {
     let mut spec = TcpSpec::default();
+    let sctp = matches!(protocol, Protocol::Sctp | Protocol::CmtSctp);
     let mut any = None;
     let mut entry = |key| {
         let entry = table.optional(key);
-        any = any.or(entry);
+        if !(sctp && OF_SCTP.contains(&key)) {
+            any = any.or(entry);
+        }
         entry.map(|entry| &entry.node)
     };
     if let Some(node) = entry("delayed_ack") {

@@ -84,6 +84,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
                 mhip.tcp.send_jitter = jitter(mhip.tcp.packet_size).unwrap_or(mhip.tcp.send_jitter);
                 FlowConfig::Mhip(Arc::new(mhip))
             }
+            Protocol::Sctp | Protocol::CmtSctp => FlowConfig::Sctp(Arc::new(crate::sctp::sctp(scenario, index, flow)?)),
             Protocol::Udp => FlowConfig::Udp(udp(scenario, index, flow)?),
             other => {
                 let message = format!("protocol \"{}\" is not simulated yet", other.name());

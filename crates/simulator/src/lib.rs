@@ -10,6 +10,7 @@ mod plan;
 mod queue;
 mod report;
 mod result;
+mod sctp;
 mod simulation;
 
 pub use from_scenario::plan;

@@ -332,10 +332,11 @@ impl Chunks {
     /// Counts the missing reports of the last SACK on `path`; what has enough of them is lost. `recovering`: the path
     /// recovers from a loss. Returns the first one lost.
     pub(crate) fn find_missing(&mut self, path: usize, recovering: bool, detection: &Detection) -> Option<u64> {
-        let all = self.news.iter().filter_map(PathNews::news).reduce(|a, b| News {
-            lowest: a.lowest.min(b.lowest),
-            highest: a.highest.max(b.highest),
-        });
+        let all = self
+            .news
+            .iter()
+            .filter_map(PathNews::news)
+            .reduce(|a, b| News { lowest: a.lowest.min(b.lowest), highest: a.highest.max(b.highest) });
         let only_path = self.news.iter().filter(|news| news.chunks > 0).count() == 1;
         let own = self.news(path);
         let latest = if detection.split { Some(own.latest) } else { self.news.iter().map(|news| news.latest).max() };

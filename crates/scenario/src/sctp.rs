@@ -1,0 +1,111 @@
+//! The options of SCTP and CMT-SCTP.
+
+use clock::Duration;
+use diagnostic::Diagnostic;
+
+use crate::reader::{self, Reader};
+use crate::spec::{Amount, Protocol};
+use crate::tree::Node;
+
+/// What a flow says about SCTP; `None` leaves a setting as the protocol has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SctpSpec {
+    /// `ordered`: messages are delivered in order.
+    pub ordered: Option<bool>,
+    /// `nr_sack`: acknowledgments that the receiver cannot take back.
+    pub nr_sack: Option<bool>,
+    /// `sfr`: split fast retransmit.
+    pub sfr: Option<bool>,
+    /// `cuc`: what lets windows grow.
+    pub cuc: Option<CucSpec>,
+    /// `dac`: delayed acknowledgments for CMT.
+    pub dac: Option<bool>,
+    /// `splitting`: the buffers that are divided among the paths, the sender's and the receiver's.
+    pub splitting: Option<(bool, bool)>,
+    /// `rtx`: where lost chunks are sent again.
+    pub rtx: Option<RtxSpec>,
+    /// `send_buffer`: what the sender keeps at most.
+    pub send_buffer: Option<Amount>,
+    /// `path_max_retrans`: timeouts in a row after which a path is inactive.
+    pub path_max_retrans: Option<u32>,
+    /// `heartbeat`: an inactive path is tried so often.
+    pub heartbeat: Option<Duration>,
+    /// `max_burst`: packets that one acknowledgment lets out on a path.
+    pub max_burst: Option<u32>,
+}
+
+/// Congestion window update for CMT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CucSpec {
+    /// None: the cumulative acknowledgment.
+    Cumulative,
+    /// Version 1.
+    V1,
+    /// Version 2.
+    V2,
+}
+
+/// Policies for retransmissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtxSpec {
+    /// The same path.
+    Same,
+    /// The largest window.
+    Cwnd,
+    /// The largest slow-start threshold.
+    Ssthresh,
+    /// The earliest arrival.
+    Fpf,
+}
+
+const CUC: [(&str, CucSpec); 3] = [("none", CucSpec::Cumulative), ("v1", CucSpec::V1), ("v2", CucSpec::V2)];
+const RTX: [(&str, RtxSpec); 4] = [
+    ("rtx_same", RtxSpec::Same),
+    ("rtx_cwnd", RtxSpec::Cwnd),
+    ("rtx_ssthresh", RtxSpec::Ssthresh),
+    ("rtx_fpf", RtxSpec::Fpf),
+];
+const SPLITTING: [(&str, (bool, bool)); 4] =
+    [("none", (false, false)), ("sender", (true, false)), ("receiver", (false, true)), ("both", (true, true))];
+
+/// Reads the keys of SCTP from a flow.
+pub(crate) fn sctp(
+    table: &mut Reader<'_>,
+    protocol: Protocol,
+    amount: impl Fn(&Node) -> Result<Amount, Diagnostic>,
+) -> Result<SctpSpec, Diagnostic> {
+    let (mut any, mut cmt) = (None, None);
+    let mut entry = |key| {
+        let entry = table.optional(key);
+        any = any.or(entry);
+        if matches!(key, "sfr" | "cuc" | "dac" | "splitting") {
+            cmt = cmt.or(entry);
+        }
+        entry.map(|entry| &entry.node)
+    };
+    let spec = SctpSpec {
+        ordered: entry("ordered").map(reader::boolean).transpose()?,
+        nr_sack: entry("nr_sack").map(reader::boolean).transpose()?,
+        sfr: entry("sfr").map(reader::boolean).transpose()?,
+        cuc: entry("cuc").map(|node| reader::word(node, &CUC)).transpose()?,
+        dac: entry("dac").map(reader::boolean).transpose()?,
+        splitting: entry("splitting").map(|node| reader::word(node, &SPLITTING)).transpose()?,
+        rtx: entry("rtx").map(|node| reader::word(node, &RTX)).transpose()?,
+        send_buffer: entry("send_buffer").map(amount).transpose()?,
+        path_max_retrans: entry("path_max_retrans")
+            .map(|node| reader::whole(node, 0, 1000))
+            .transpose()?
+            .map(|n| n as u32),
+        heartbeat: entry("heartbeat").map(reader::time).transpose()?,
+        max_burst: entry("max_burst").map(|node| reader::whole(node, 1, 1_000_000)).transpose()?.map(|n| n as u32),
+    };
+    match (any, cmt) {
+        (Some(entry), _) if !matches!(protocol, Protocol::Sctp | Protocol::CmtSctp) => {
+            Err(entry.key_place.error(format!("`{}` is for protocol = \"sctp\" and \"cmt-sctp\"", entry.key), None))
+        }
+        (_, Some(entry)) if protocol != Protocol::CmtSctp => {
+            Err(entry.key_place.error(format!("`{}` is for protocol = \"cmt-sctp\"", entry.key), None))
+        }
+        _ => Ok(spec),
+    }
+}

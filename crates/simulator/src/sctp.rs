@@ -1,0 +1,151 @@
+//! From what a scenario file says about SCTP to its options.
+
+use congestion::{InitialWindow, Rule};
+use diagnostic::{Diagnostic, alternatives, nearest};
+use scenario::{Amount, CucSpec, FlowSpec, Protocol, RtxSpec, Scenario};
+use transport::sctp::{CwndUpdate, Retransmission, SctpConfig, Splitting};
+
+/// Rules for windows that SCTP can feed.
+const RULES: [&str; 13] = [
+    "reno-sp",
+    "reno-mp",
+    "rp-mp-v1",
+    "rp-mp-v2",
+    "lia-byte",
+    "newreno",
+    "cubic",
+    "lia",
+    "olia",
+    "balia",
+    "ewtcp",
+    "coupled",
+    "semicoupled",
+];
+/// Of these, the ones that couple paths.
+const COUPLED: [&str; 9] = ["rp1", "rp2", "lia-byte", "lia", "olia", "balia", "ewtcp", "coupled", "semicoupled"];
+/// Rules that watch the round-trip time of every packet.
+const BY_DELAY: [&str; 8] = ["vegas", "wvegas", "daimd", "daimd-olia", "daimd-balia", "cdg", "hd", "compound"];
+/// Rules of the SCTP family: windows in whole bytes, one first window for all paths.
+const POOLED: [&str; 3] = ["rp1", "rp2", "lia-byte"];
+
+/// The options of flow number `index`.
+pub(crate) fn sctp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<SctpConfig, Diagnostic> {
+    let refuse = |key: &str, message: String, help: &str| {
+        Err(scenario.error_in_flow(index, key, message, (!help.is_empty()).then(|| help.to_owned())))
+    };
+    let paths = flow.paths.len();
+    let concurrent = flow.protocol == Protocol::CmtSctp;
+    if paths > 64 {
+        return refuse("paths", "so many paths are not simulated".into(), "at most 64");
+    }
+    if flow.scheduler.as_deref().is_some_and(|name| name != "round-robin") {
+        let message = "SCTP takes the next path that has room".to_owned();
+        return refuse("scheduler", message, "scheduler = \"round-robin\"");
+    }
+    if let Some(profile) = &flow.profile {
+        return refuse("profile", format!("SCTP has no profile \"{profile}\""), "leave it out");
+    }
+    let rule = rule(scenario, index, flow)?;
+    let mut config =
+        if concurrent { SctpConfig::cmt(paths, rule) } else { SctpConfig { rule, ..SctpConfig::plain(paths) } };
+    let name = config.rule.name();
+    config.packet_size = flow.packet_size.unwrap_or(config.packet_size);
+    if config.packet_size <= config.header_size {
+        let (size, headers) = (config.packet_size, config.header_size);
+        let message = format!("a packet of {size} bytes has no room beside its {headers} bytes of headers");
+        return refuse("packet_size", message, "packet_size = 1500");
+    }
+    let payload = u64::from(config.payload());
+    let bytes = |amount: Amount| match amount {
+        Amount::Packets(packets) => packets.saturating_mul(payload),
+        Amount::Bytes(bytes) => bytes,
+        Amount::Unlimited => u64::MAX / 4,
+    };
+    config.receive_buffer = flow.receiver_window.map_or(config.receive_buffer, bytes);
+    let spec = &flow.sctp;
+    config.send_buffer = spec.send_buffer.map_or(config.send_buffer, bytes);
+    if config.receive_buffer < payload {
+        return refuse("receiver_window", "the receiver has no room for one message".into(), "at least one packet");
+    }
+    config.splitting = match spec.splitting {
+        None => config.splitting,
+        Some((false, false)) => Splitting::None,
+        Some((true, false)) => Splitting::Sender,
+        Some((false, true)) => Splitting::Receiver,
+        Some((true, true)) => Splitting::Both,
+    };
+    let share = config.send_buffer / if config.splitting.sender() { paths.max(1) as u64 } else { 1 };
+    if share < payload {
+        let message = "the sender's buffer has no room for one message on each path".to_owned();
+        return refuse("send_buffer", message, "at least one packet for each path");
+    }
+    config.ordered = spec.ordered.unwrap_or(config.ordered);
+    config.nr_sack = spec.nr_sack.unwrap_or(config.nr_sack);
+    config.split_fast_retransmit = spec.sfr.unwrap_or(config.split_fast_retransmit);
+    config.delayed_ack_for_cmt = spec.dac.unwrap_or(config.delayed_ack_for_cmt);
+    config.cwnd_update = match spec.cuc {
+        None => config.cwnd_update,
+        Some(CucSpec::Cumulative) => CwndUpdate::Cumulative,
+        Some(CucSpec::V1) => CwndUpdate::PathV1,
+        Some(CucSpec::V2) => CwndUpdate::PathV2,
+    };
+    config.retransmission = match spec.rtx {
+        None => config.retransmission,
+        Some(RtxSpec::Same) => Retransmission::Same,
+        Some(RtxSpec::Cwnd) => Retransmission::Cwnd,
+        Some(RtxSpec::Ssthresh) => Retransmission::Ssthresh,
+        Some(RtxSpec::Fpf) => Retransmission::FastestPathFirst,
+    };
+    config.path_max_retrans = spec.path_max_retrans.unwrap_or(config.path_max_retrans);
+    config.heartbeat = spec.heartbeat.unwrap_or(config.heartbeat);
+    config.max_burst = spec.max_burst.unwrap_or(config.max_burst);
+    config.delayed_ack = flow.tcp.delayed_ack.unwrap_or(config.delayed_ack);
+    config.timer.min_rto = flow.tcp.min_rto.unwrap_or(config.timer.min_rto);
+    // The association has one first window where its paths are coupled.
+    let first = match flow.tcp.initial_window {
+        Some(window) => InitialWindow::Packets(u32::try_from((bytes(window) / payload).max(1)).unwrap_or(u32::MAX)),
+        None if POOLED.contains(&name) => InitialWindow::Shared(paths as u32),
+        None => InitialWindow::Rfc3390,
+    };
+    config.engine = congestion::EngineConfig::sctp(first, config.receive_buffer);
+    config.data = flow.amount.map(bytes);
+    Ok(config)
+}
+
+/// The rule that a flow asks for, if SCTP can have it.
+fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diagnostic> {
+    let refuse = |message: String, help: String| Err(scenario.error_in_flow(index, "congestion", message, Some(help)));
+    let paths = flow.paths.len();
+    let usual = if flow.protocol == Protocol::CmtSctp && paths > 1 { "rp-mp-v2" } else { "reno-sp" };
+    let written = flow.congestion.as_deref().unwrap_or(usual);
+    let (name, tunables) = written.split_at(written.find(':').unwrap_or(written.len()));
+    let name = match name {
+        "rp-mp-v1" => "rp1",
+        "rp-mp-v2" => "rp2",
+        other => other,
+    };
+    if BY_DELAY.contains(&name) {
+        let message = format!(
+            "\"{name}\" needs the round-trip time of every packet, and SCTP measures one in each round trip (RFC 9260 §6.3.1)"
+        );
+        return refuse(message, format!("one that goes by losses: {}", alternatives(RULES)));
+    }
+    let coupled = COUPLED.contains(&name);
+    if coupled && (paths < 2 || flow.protocol == Protocol::Sctp) {
+        let message = format!("\"{name}\" couples the paths that are in use at once, and here there is one");
+        return refuse(message, "\"reno-sp\", or protocol = \"cmt-sctp\" with several paths".to_owned());
+    }
+    let known = coupled || RULES.contains(&name);
+    let parsed = format!("{name}{tunables}").parse::<Rule>();
+    match parsed {
+        Ok(rule) if known => Ok(rule),
+        Err(error) if known => refuse(error.to_string(), "for example \"rp2:blocking=off\"".to_owned()),
+        _ => {
+            let help = match nearest(name, RULES) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("there is {}", alternatives(RULES)),
+            };
+            refuse(format!("no congestion control of SCTP is called \"{name}\""), help)
+        }
+    }
+}
