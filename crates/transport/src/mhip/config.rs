@@ -49,6 +49,14 @@ pub struct Marking {
     pub transmissions: f64,
 }
 
+impl Marking {
+    /// More than this later than expected, in seconds, is late, on a path of this least round-trip time, where a packet
+    /// takes this long to be sent. What is early tells nothing.
+    pub fn noticeable(&self, round_trip: f64, transmission: f64) -> f64 {
+        (self.part_of_round_trip * round_trip).max(self.transmissions * transmission)
+    }
+}
+
 /// What is known of a path from the base exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathConfig {
@@ -71,7 +79,7 @@ pub struct MhipConfig {
     pub paths: Vec<PathConfig>,
     /// The congestion control of paths by marked packets, in generation 1; none if `None`.
     pub marking: Option<Marking>,
-    /// Paths that are deemed congested are closed, in generation 1.
+    /// Paths that are deemed congested are closed, in generation 1: by marks, by what TCP misses, and by its timeouts.
     pub closing: bool,
     /// A closed path is probed so often (paper 1, §IV-F: 1 s).
     pub probe_interval: Duration,

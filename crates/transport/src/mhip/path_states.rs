@@ -11,7 +11,7 @@
 //! Probing       -- too late, missing, or a timeout -----------> Closed
 //! ```
 //!
-//! The last open path is never closed (M6). A mark on a closed path, two marks on a path, and a bundle without an open
+//! The last open path is never closed (M6); when nothing comes through on it any more, another takes its place. A mark on a closed path, two marks on a path, and a bundle without an open
 //! path cannot be expressed outside of this file.
 
 use clock::{Duration, Instant};
@@ -136,6 +136,26 @@ impl PathStates {
         }
     }
 
+    /// Nothing comes through on `path`: closes it, even if it is the last open one; then the path that has been closed
+    /// for longest, or is being probed, opens in its place. False if it is the only path, or was not open.
+    pub fn give_up(&mut self, path: usize, now: Instant) -> bool {
+        if !self.is_open(path) {
+            return false;
+        }
+        if self.open == 1 {
+            let since = |state: &PathState| match state {
+                PathState::Open { .. } => None,
+                PathState::Closed { probe_at } => Some(*probe_at),
+                PathState::Probing { probe } => Some(probe.sent),
+            };
+            let closed = self.states.iter_mut().filter_map(|state| Some((since(state)?, state)));
+            let Some((_, other)) = closed.min_by_key(|(since, _)| *since) else { return false };
+            *other = PathState::Open { mark: None };
+            self.open += 1;
+        }
+        self.close(path, now) == Closing::Closed
+    }
+
     /// A closed path whose time has come to be probed.
     #[inline]
     pub fn due(&self, now: Instant) -> Option<usize> {
@@ -199,13 +219,16 @@ mod tests {
         assert_eq!(states.due(at(7)), None);
         assert!(states.probe(0, packet(11)) && states.reopen(0) && !states.reopen(0));
         assert!(states.is_open(0));
+        assert_eq!(states.close(0, at(8)), Closing::Closed);
+        assert!(states.give_up(1, at(9)) && states.is_open(0) && !states.is_open(1));
+        assert!(!PathStates::new(1, SECOND).give_up(0, at(9)));
     }
 
     proptest! {
         #[test]
         fn one_path_is_always_open_and_none_closed_is_marked(
             paths in 1usize..5,
-            steps in prop::collection::vec((0u8..6, 0usize..5, 0u64..9), 0..200),
+            steps in prop::collection::vec((0u8..7, 0usize..5, 0u64..9), 0..200),
         ) {
             let mut states = PathStates::new(paths, SECOND);
             for (step, path, time) in steps {
@@ -214,6 +237,7 @@ mod tests {
                     2 => states.mark(path, packet(time)),
                     3 => { states.probe(path, packet(time)); }
                     4 => { states.reopen(path); }
+                    5 => { states.give_up(path, at(time)); }
                     _ => states.unmark(path),
                 }
                 let open = (0..paths).filter(|path| states.is_open(*path)).count();

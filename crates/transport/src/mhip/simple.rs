@@ -127,10 +127,9 @@ impl SimpleSender {
 
     /// The excess that tells of congestion, in seconds (M1).
     fn noticeable(&self, path: usize) -> Option<f64> {
-        let marking = self.config.marking?;
         let round_trip = self.forecast.round_trip(path).as_secs_f64();
         let transmission = self.forecast.transmission(path, self.config.tcp.packet_size);
-        Some(noticeable(marking.part_of_round_trip, marking.transmissions, round_trip, transmission))
+        Some(self.config.marking?.noticeable(round_trip, transmission))
     }
 
     fn congested(&mut self, path: usize, now: Instant) -> Closing {
@@ -150,6 +149,15 @@ impl SimpleSender {
         let before = self.tcp.counters().timeouts;
         self.tcp.handle_timeout(now);
         if self.tcp.counters().timeouts > before {
+            // The oldest packet is missing as surely as after duplicate acknowledgments.
+            if let Some(path) = self.assigned.front().copied().map(usize::from)
+                && let Some(state) = self.paths.get_mut(path)
+            {
+                state.counters.reductions += 1;
+                if self.config.closing && self.states.give_up(path, now) {
+                    state.counters.closings += 1;
+                }
+            }
             for path in 0..self.paths.len() {
                 if let Some(PathState::Probing { .. }) = self.states.get(path) {
                     self.states.close(path, now);
@@ -232,9 +240,4 @@ impl SimpleSender {
             counters: path.counters,
         })
     }
-}
-
-/// What is a noticeable excess, in seconds: a part of the least round-trip time, and some transmissions (M1).
-pub(crate) fn noticeable(part: f64, transmissions: f64, round_trip: f64, transmission: f64) -> f64 {
-    (part * round_trip).max(transmissions * transmission)
 }

@@ -351,9 +351,12 @@ impl TwoLevelSender {
             state.counters.reductions += 1;
             self.windows.on_timeout(path, state.timeouts > 1);
             let probing = matches!(self.states.get(path), Some(PathState::Probing { .. }));
-            if (state.timeouts >= TIMEOUTS || probing) && self.states.close(path, now) == Closing::Closed {
-                state.counters.closings += 1;
-            }
+            let closed = if probing {
+                self.states.close(path, now) == Closing::Closed
+            } else {
+                state.timeouts >= TIMEOUTS && self.states.give_up(path, now)
+            };
+            state.counters.closings += u64::from(closed && !probing);
         }
         self.outstanding.lose_path(path);
         self.outstanding.lose(una);
