@@ -79,7 +79,8 @@ pub struct MhipConfig {
     pub paths: Vec<PathConfig>,
     /// The congestion control of paths by marked packets, in generation 1; none if `None`.
     pub marking: Option<Marking>,
-    /// Paths that are deemed congested are closed, in generation 1: by marks, by what TCP misses, and by its timeouts.
+    /// Paths that are deemed congested are closed, in generation 1: by marks, by what TCP misses, and by two
+    /// timeouts in a row.
     pub closing: bool,
     /// A closed path is probed so often (paper 1, §IV-F: 1 s).
     pub probe_interval: Duration,

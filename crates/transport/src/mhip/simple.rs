@@ -13,6 +13,9 @@ use super::path_states::{Closing, Mark, PathState, PathStates};
 use crate::packet::{Blocks, Flags, Packet, expand};
 use crate::sender::TcpSender;
 
+/// After so many timeouts in a row a path is closed.
+const STALLS: u32 = 2;
+
 /// The sender.
 #[derive(Clone, Debug)]
 pub(crate) struct SimpleSender {
@@ -23,6 +26,8 @@ pub(crate) struct SimpleSender {
     una: u64,
     assigned: VecDeque<u8>,
     paths: Vec<OnPath>,
+    /// Timeouts since something was acknowledged.
+    stalls: u32,
     config: std::sync::Arc<MhipConfig>,
     since: Since,
 }
@@ -44,6 +49,7 @@ impl SimpleSender {
             una: 0,
             assigned: VecDeque::new(),
             paths: vec![path; config.paths.len().max(1)],
+            stalls: 0,
             config: std::sync::Arc::clone(config),
             since: Since(Instant::ZERO),
         }
@@ -67,6 +73,7 @@ impl SimpleSender {
         self.judge_probe(now, packet.path.into(), packet.time);
         if ack > self.una && ack <= self.una + sent {
             self.judge_marks(now, ack);
+            self.stalls = 0;
             for path in self.assigned.drain(..(ack - self.una) as usize) {
                 if let Some(path) = self.paths.get_mut(usize::from(path)) {
                     path.flight = path.flight.saturating_sub(1);
@@ -149,14 +156,16 @@ impl SimpleSender {
         let before = self.tcp.counters().timeouts;
         self.tcp.handle_timeout(now);
         if self.tcp.counters().timeouts > before {
-            // The oldest packet is missing as surely as after duplicate acknowledgments.
-            if let Some(path) = self.assigned.front().copied().map(usize::from)
+            self.stalls += 1;
+            // Once may be the end of a long recovery; twice in a row nothing comes through (as M16).
+            if self.stalls >= STALLS
+                && self.config.closing
+                && let Some(path) = self.assigned.front().copied().map(usize::from)
                 && let Some(state) = self.paths.get_mut(path)
+                && self.states.give_up(path, now)
             {
                 state.counters.reductions += 1;
-                if self.config.closing && self.states.give_up(path, now) {
-                    state.counters.closings += 1;
-                }
+                state.counters.closings += 1;
             }
             for path in 0..self.paths.len() {
                 if let Some(PathState::Probing { .. }) = self.states.get(path) {
