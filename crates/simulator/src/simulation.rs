@@ -312,7 +312,7 @@ impl Simulation {
     #[cold]
     fn lose<O: Observer>(&mut self, link: u32, packet: &Packet, reason: DropReason, observer: &mut O) {
         observer.dropped(self.now, link, packet, reason);
-        self.pool.take(packet.blocks);
+        self.pool.take(packet.pooled());
         let flow = &mut self.flows[packet.flow as usize];
         flow.losses += 1;
         if !packet.flags.has(Flags::ACK)
@@ -325,7 +325,7 @@ impl Simulation {
     /// `packet` has come out of `link`: to the next link of its route, or to its endpoint.
     #[inline]
     fn deliver<O: Observer>(&mut self, link: u32, mut packet: Packet, observer: &mut O) {
-        observer.delivered(self.now, link, &packet, self.pool.get(packet.blocks));
+        observer.delivered(self.now, link, &packet, self.pool.get(packet.pooled()));
         packet.hop += 1;
         if self.hops[packet.hop as usize] != END {
             self.offer(packet, observer);

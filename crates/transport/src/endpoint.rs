@@ -7,6 +7,7 @@ use clock::{Duration, Instant, Rng};
 use crate::config::TcpConfig;
 use crate::histogram::Histogram;
 use crate::mhip::{MhipConfig, MhipReceiver, MhipSender, PathArrivals, PathStatus};
+use crate::mptcp::{MptcpConfig, MptcpReceiver, MptcpSender};
 use crate::packet::{BlockPool, Blocks, Packet};
 use crate::receiver::{ReceiverStatistics, TcpReceiver};
 use crate::sctp::{SctpConfig, SctpReceiver, SctpSender};
@@ -24,6 +25,8 @@ pub enum FlowConfig {
     Mhip(Arc<MhipConfig>),
     /// An association of SCTP, over one or several paths.
     Sctp(Arc<SctpConfig>),
+    /// A connection of Multipath TCP.
+    Mptcp(Arc<MptcpConfig>),
 }
 
 impl FlowConfig {
@@ -34,6 +37,7 @@ impl FlowConfig {
             Self::Udp(config) => config.packet_size,
             Self::Mhip(config) => config.tcp.packet_size,
             Self::Sctp(config) => config.packet_size,
+            Self::Mptcp(config) => config.tcp.packet_size,
         }
     }
 
@@ -44,6 +48,7 @@ impl FlowConfig {
             Self::Udp(config) => config.packet_size.saturating_sub(config.header_size).max(1),
             Self::Mhip(config) => config.tcp.mss(),
             Self::Sctp(config) => config.payload(),
+            Self::Mptcp(config) => config.tcp.mss(),
         }
     }
 
@@ -54,6 +59,7 @@ impl FlowConfig {
             Self::Udp(config) => config.data,
             Self::Mhip(config) => config.tcp.data,
             Self::Sctp(config) => config.data,
+            Self::Mptcp(config) => config.tcp.data,
         }
     }
 }
@@ -73,6 +79,8 @@ pub enum Sender {
     Mhip(Box<MhipSender>),
     /// SCTP.
     Sctp(Box<SctpSender>),
+    /// Multipath TCP.
+    Mptcp(Box<MptcpSender>),
 }
 
 impl Sender {
@@ -83,6 +91,7 @@ impl Sender {
             FlowConfig::Udp(config) => Self::Udp(UdpSource::new(*config, random)),
             FlowConfig::Mhip(config) => Self::Mhip(Box::new(MhipSender::new(config, random))),
             FlowConfig::Sctp(config) => Self::Sctp(Box::new(SctpSender::new(config))),
+            FlowConfig::Mptcp(config) => Self::Mptcp(Box::new(MptcpSender::new(config, random))),
         }
     }
 
@@ -93,6 +102,7 @@ impl Sender {
             Self::Udp(source) => source.start(now),
             Self::Mhip(sender) => sender.start(now),
             Self::Sctp(sender) => sender.start(now),
+            Self::Mptcp(sender) => sender.start(now),
         }
     }
 
@@ -103,6 +113,7 @@ impl Sender {
             Self::Udp(source) => source.stop(),
             Self::Mhip(sender) => sender.stop(),
             Self::Sctp(sender) => sender.stop(),
+            Self::Mptcp(sender) => sender.stop(),
         }
     }
 
@@ -126,6 +137,7 @@ impl Sender {
             Self::Udp(_) => {}
             Self::Mhip(sender) => sender.handle_input(now, packet, blocks),
             Self::Sctp(_) => {} // Its acknowledgments are reports.
+            Self::Mptcp(sender) => sender.handle_input(now, packet, blocks),
         }
     }
 
@@ -136,6 +148,7 @@ impl Sender {
             Self::Udp(source) => source.handle_timeout(now),
             Self::Mhip(sender) => sender.handle_timeout(now),
             Self::Sctp(sender) => sender.handle_timeout(now),
+            Self::Mptcp(sender) => sender.handle_timeout(now),
         }
     }
 
@@ -147,6 +160,7 @@ impl Sender {
             Self::Udp(source) => source.poll_transmit(now),
             Self::Mhip(sender) => sender.poll_transmit(now),
             Self::Sctp(sender) => sender.poll_transmit(now),
+            Self::Mptcp(sender) => sender.poll_transmit(now),
         }
     }
 
@@ -158,6 +172,7 @@ impl Sender {
             Self::Udp(source) => [Instant::FAR_FUTURE, source.send_deadline()],
             Self::Mhip(sender) => sender.deadlines(),
             Self::Sctp(sender) => sender.deadlines(),
+            Self::Mptcp(sender) => sender.deadlines(),
         }
     }
 
@@ -169,6 +184,7 @@ impl Sender {
             Self::Udp(source) => source.is_complete(),
             Self::Mhip(sender) => sender.is_complete(),
             Self::Sctp(sender) => sender.is_complete(),
+            Self::Mptcp(sender) => sender.is_complete(),
         }
     }
 
@@ -179,6 +195,7 @@ impl Sender {
             Self::Udp(source) => SenderCounters { sent: source.sent(), ..SenderCounters::default() },
             Self::Mhip(sender) => *sender.counters(),
             Self::Sctp(sender) => *sender.counters(),
+            Self::Mptcp(sender) => sender.counters(),
         }
     }
 
@@ -189,6 +206,7 @@ impl Sender {
             Self::Udp(_) => None,
             Self::Mhip(sender) => Some(sender.rtt()),
             Self::Sctp(sender) => Some(sender.rtt()),
+            Self::Mptcp(sender) => Some(sender.rtt()),
         }
     }
 
@@ -199,6 +217,7 @@ impl Sender {
             Self::Udp(_) => 0.0,
             Self::Mhip(sender) => sender.mean_cwnd(now),
             Self::Sctp(sender) => sender.mean_cwnd(now),
+            Self::Mptcp(sender) => sender.mean_cwnd(now),
         }
     }
 
@@ -209,6 +228,7 @@ impl Sender {
             Self::Udp(_) => {}
             Self::Mhip(sender) => sender.restart_averages(now),
             Self::Sctp(sender) => sender.restart_averages(now),
+            Self::Mptcp(sender) => sender.restart_averages(now),
         }
     }
 
@@ -219,6 +239,7 @@ impl Sender {
             Self::Udp(_) => (0.0, 0.0, 0, Duration::ZERO),
             Self::Mhip(sender) => sender.state(),
             Self::Sctp(sender) => sender.state(),
+            Self::Mptcp(sender) => sender.state(),
         }
     }
 
@@ -228,6 +249,7 @@ impl Sender {
             Self::Tcp(_) | Self::Udp(_) => Vec::new(),
             Self::Mhip(sender) => sender.paths(),
             Self::Sctp(sender) => sender.paths(),
+            Self::Mptcp(sender) => sender.paths(),
         }
     }
 }
@@ -243,6 +265,8 @@ pub enum Receiver {
     Mhip(Box<MhipReceiver>),
     /// SCTP.
     Sctp(Box<SctpReceiver>),
+    /// Multipath TCP.
+    Mptcp(Box<MptcpReceiver>),
 }
 
 impl Receiver {
@@ -253,6 +277,7 @@ impl Receiver {
             FlowConfig::Udp(_) => Self::Udp(UdpSink::default()),
             FlowConfig::Mhip(config) => Self::Mhip(Box::new(MhipReceiver::new(config))),
             FlowConfig::Sctp(config) => Self::Sctp(Box::new(SctpReceiver::new(config))),
+            FlowConfig::Mptcp(config) => Self::Mptcp(Box::new(MptcpReceiver::new(config))),
         }
     }
 
@@ -264,6 +289,7 @@ impl Receiver {
             Self::Udp(sink) => sink.handle_input(packet),
             Self::Mhip(receiver) => receiver.handle_input(now, packet),
             Self::Sctp(receiver) => receiver.handle_input(now, packet),
+            Self::Mptcp(receiver) => receiver.handle_input(now, packet),
         }
     }
 
@@ -272,6 +298,7 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) => receiver.handle_timeout(now),
             Self::Sctp(receiver) => receiver.handle_timeout(now),
+            Self::Mptcp(receiver) => receiver.handle_timeout(now),
             Self::Udp(_) | Self::Mhip(_) => {}
         }
     }
@@ -284,6 +311,7 @@ impl Receiver {
             Self::Udp(_) => None,
             Self::Mhip(receiver) => receiver.poll_transmit(pool),
             Self::Sctp(receiver) => receiver.poll_transmit(pool),
+            Self::Mptcp(receiver) => receiver.poll_transmit(pool),
         }
     }
 
@@ -293,6 +321,7 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) => receiver.poll_timeout(),
             Self::Sctp(receiver) => receiver.poll_timeout(),
+            Self::Mptcp(receiver) => receiver.poll_timeout(),
             Self::Udp(_) | Self::Mhip(_) => None,
         }
     }
@@ -304,6 +333,7 @@ impl Receiver {
             Self::Udp(sink) => sink.delivered(),
             Self::Mhip(receiver) => receiver.delivered(),
             Self::Sctp(receiver) => receiver.delivered(),
+            Self::Mptcp(receiver) => receiver.delivered(),
         }
     }
 
@@ -314,6 +344,7 @@ impl Receiver {
             Self::Udp(sink) => sink.statistics(),
             Self::Mhip(receiver) => receiver.statistics(),
             Self::Sctp(receiver) => receiver.statistics(),
+            Self::Mptcp(receiver) => receiver.statistics(),
         }
     }
 
@@ -323,6 +354,7 @@ impl Receiver {
             Self::Tcp(_) | Self::Udp(_) => &[],
             Self::Mhip(receiver) => receiver.paths(),
             Self::Sctp(receiver) => receiver.paths(),
+            Self::Mptcp(receiver) => receiver.paths(),
         }
     }
 
@@ -332,6 +364,7 @@ impl Receiver {
             Self::Tcp(_) | Self::Udp(_) => 0,
             Self::Mhip(receiver) => receiver.most_held(),
             Self::Sctp(receiver) => receiver.most_held(),
+            Self::Mptcp(receiver) => receiver.most_held(),
         }
     }
 }

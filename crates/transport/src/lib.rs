@@ -8,6 +8,7 @@ mod config;
 mod endpoint;
 mod histogram;
 pub mod mhip;
+pub mod mptcp;
 mod packet;
 mod receiver;
 pub mod sctp;

@@ -21,7 +21,8 @@ pub struct Packet {
     pub hop: u32,
     /// The packet's position; on an acknowledgment, that of the first one missing.
     pub position: u32,
-    /// The number of its [`Blocks`], or [`NO_BLOCKS`].
+    /// On an acknowledgment, the number of its [`Blocks`], or [`NO_BLOCKS`]. On data of a connection with several sequences
+    /// of packets, their place among all its data: the low 32 bits.
     pub blocks: u32,
     /// Size on the wire in bytes, with all headers.
     pub bytes: u32,
@@ -29,6 +30,14 @@ pub struct Packet {
     pub flags: Flags,
     /// Which of its flow's paths it travels on; an acknowledgment returns on that of the packet that it answers.
     pub path: u8,
+}
+
+impl Packet {
+    /// The number of the blocks that it has in the pool, or [`NO_BLOCKS`]: data have none.
+    #[inline]
+    pub fn pooled(&self) -> u32 {
+        if self.flags.has(Flags::ACK) { self.blocks } else { NO_BLOCKS }
+    }
 }
 
 /// The bits of a packet.
@@ -89,6 +98,8 @@ pub struct Blocks {
     /// Whether `trigger` says anything.
     smart: bool,
     trigger: u32,
+    /// The first place missing among the data of the whole connection, the low 32 bits (RFC 8684 §3.3.2).
+    data: u32,
     /// The blocks, the most recent first.
     blocks: [(u32, u32); recovery::MAX_BLOCKS],
 }
@@ -109,6 +120,12 @@ impl Blocks {
     /// The packet that triggered the acknowledgment, if it says so.
     pub fn trigger(&self) -> Option<u32> {
         self.smart.then_some(self.trigger)
+    }
+
+    /// The data acknowledgment of a connection with several sequences of packets, the low 32 bits.
+    #[inline]
+    pub fn data(&self) -> u32 {
+        self.data
     }
 
     /// Those there are.
@@ -148,6 +165,18 @@ impl BlockPool {
         }
         self.slots.push(blocks);
         u32::try_from(self.slots.len() - 1).unwrap_or(NO_BLOCKS)
+    }
+
+    /// Keeps a data acknowledgment with the blocks of `number`, or alone if that is [`NO_BLOCKS`], and returns the number.
+    #[inline]
+    pub(crate) fn put_data(&mut self, number: u32, data: u32) -> u32 {
+        match self.slots.get_mut(number as usize) {
+            Some(slot) => {
+                slot.data = data;
+                number
+            }
+            None => self.put(Blocks { data, ..Blocks::default() }),
+        }
     }
 
     /// The blocks of a packet under way; none for [`NO_BLOCKS`].

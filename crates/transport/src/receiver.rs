@@ -69,6 +69,12 @@ impl TcpReceiver {
         self.reassembly.next().saturating_sub(1)
     }
 
+    /// Whether `packet` is the SYN.
+    #[inline]
+    pub(crate) fn is_syn(&self, packet: &Packet) -> bool {
+        packet.position == 0 && expand(0, self.reassembly.next()) == 0
+    }
+
     /// Counters.
     pub fn statistics(&self) -> &ReceiverStatistics {
         &self.statistics

@@ -178,10 +178,20 @@ impl Subflow {
         self.timer.srtt()
     }
 
+    /// The variation of the round-trip time; zero without a sample.
+    pub(crate) fn rttvar(&self) -> Duration {
+        self.timer.rttvar()
+    }
+
     /// Counters.
     #[inline]
     pub(crate) fn counters(&self) -> &SenderCounters {
         &self.counters
+    }
+
+    /// The same until the last event.
+    pub(crate) fn accounted_cwnd_seconds(&self) -> f64 {
+        self.cwnd_seconds / self.mss
     }
 
     /// The integral of the window over time in packet-seconds, since the start.
@@ -538,7 +548,7 @@ impl Subflow {
     /// An event elsewhere in the connection may allow more to be sent here.
     #[inline]
     pub(crate) fn wake(&mut self) {
-        if self.started && self.config.details == Details::Rfc {
+        if self.started {
             self.budget = ANY;
         }
     }
@@ -613,11 +623,7 @@ impl Subflow {
             self.arm_timer(now);
         }
         let config = &*self.config;
-        let bytes = if position == 0 {
-            config.header_size
-        } else {
-            config.packet_size
-        };
+        let bytes = if position == 0 { config.header_size } else { config.packet_size };
         let flags = Flags::default()
             .with_if(Flags::RETRANSMISSION, again)
             .with_if(Flags::ECN_CAPABLE, config.ecn)

@@ -66,6 +66,14 @@ impl Timer {
         }
     }
 
+    /// The variation of the round-trip time; zero without a sample.
+    pub(crate) fn rttvar(&self) -> Duration {
+        match self {
+            Self::Fine(estimator) => estimator.rttvar().unwrap_or(Duration::ZERO),
+            Self::Coarse(estimator) => estimator.config.granularity * u64::from(estimator.rttvar) / 4,
+        }
+    }
+
     /// The smoothed round-trip time; zero without a sample.
     #[inline]
     pub(crate) fn srtt(&self) -> Duration {
