@@ -8,6 +8,7 @@
 use crate::flows::FlowKey;
 use crate::heartbeat::Heartbeat;
 use crate::holding::{Holding, Limits};
+use crate::numbers::Numbers;
 use crate::pacing::{Pacer, Waiting};
 use crate::path::Path;
 use crate::peer::PeerState;
@@ -20,10 +21,12 @@ use crate::windows::{Slot, Windows};
 use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
 use congestion::Rule;
+use hip::feedback::NEXT_HEADER;
 use rand_core::CryptoRng;
 use scheduler::{Decision, PacketMeta, PathScheduler, PathView};
 use std::collections::VecDeque;
 use wire::Spi;
+use wire::ip::protocol;
 
 /// The holding buffer is content with as much as the windows, and this, in bytes.
 const LEAST_BUFFER: usize = 32_000;
@@ -39,6 +42,8 @@ const REPAIRS: u8 = 1;
 const PATIENT_BYTES: usize = 3_100;
 /// ... nor longer than this.
 const PATIENT_TIME: Duration = Duration::from_millis(2);
+/// Packets other than TCP's that waited no longer than this are delivered as they come: a call's.
+const UNORDERED: Duration = Duration::from_millis(5);
 /// What reports may be late by: their own pace, and timers.
 const REPORT_SLACK: Duration = Duration::from_millis(30);
 /// With so many packets under way, silence needs no second question.
@@ -52,6 +57,7 @@ pub(crate) struct Braid {
     pub holding: Holding,
     /// What a path has lost, the first first.
     pub repairs: VecDeque<Waiting>,
+    numbers: Numbers,
     /// When a path that is waited for may send.
     wake_at: Option<Instant>,
     /// Bytes dropped by the holding buffer that are counted already.
@@ -78,6 +84,8 @@ pub(crate) struct Control {
     pub received: Received,
     /// Packets waited while the window or the pace was the limit.
     busy: bool,
+    /// The most that was under way since the last report, in bytes.
+    top_flight: usize,
     /// A question is out to a path that is silent.
     asked: Option<Instant>,
     last_sent: Instant,
@@ -89,6 +97,7 @@ impl Braid {
             windows: Windows::new(rule),
             holding: Holding::default(),
             repairs: VecDeque::new(),
+            numbers: Numbers::default(),
             wake_at: None,
             dropped: 0,
             binding: Binding::default(),
@@ -106,6 +115,22 @@ impl Braid {
             dropped: self.holding.dropped(),
             paths_bind: if all > 0.0 { paths.as_secs_f64() / all } else { 0.0 },
         }
+    }
+
+    /// The next packet to be sent: what was lost before what waits. What has waited gets its number.
+    fn next(&mut self, now: Instant, limits: &Limits) -> Option<Waiting> {
+        if let Some(packet) = self.repairs.pop_front() {
+            return Some(packet);
+        }
+        let (flow, mut packet) = self.holding.pop(now, limits)?;
+        let waited = packet.next_header == protocol::TCP || self.holding.sojourn() > UNORDERED;
+        if let Some(flow) = flow.filter(|_| waited) {
+            let header = self.numbers.header(flow, packet.next_header);
+            packet.payload.splice(0..0, header);
+            packet.next_header = NEXT_HEADER;
+            packet.wire += header.len();
+        }
+        Some(packet)
     }
 
     fn waits(&self) -> bool {
@@ -147,6 +172,7 @@ impl PeerState {
             sent: SentLog::new(now),
             received: Received::new(spi),
             busy: false,
+            top_flight: 0,
             asked: None,
             last_sent: now,
         })
@@ -227,9 +253,8 @@ impl PeerState {
                     }
                 }
             }
-            let packet = braid.repairs.pop_front().or_else(|| braid.holding.pop(now, &limits));
+            let Some(packet) = braid.next(now, &limits) else { break };
             let Some(path) = self.paths.iter_mut().find(|path| path.id == id) else { break };
-            let Some(packet) = packet else { break };
             if path.send_held(now, packet, rng, out).is_err() {
                 counters.exhausted += 1;
             }
@@ -263,7 +288,8 @@ impl PeerState {
             control.asked = None;
         }
         let (next, srtt) = (control.sent.next(), control.sent.rtt().srtt());
-        braid.windows.report(now, control.slot, &news, next, srtt, std::mem::take(&mut control.busy));
+        let busy = std::mem::take(&mut control.busy).then_some(std::mem::take(&mut control.top_flight));
+        braid.windows.report(now, control.slot, &news, next, srtt, busy);
         repair(braid, news.repair, counters);
         self.refresh();
         Ok(())
@@ -295,7 +321,7 @@ impl PeerState {
             let news = control.sent.handle_timeout(now);
             if news.lost > 0 {
                 let (next, srtt) = (control.sent.next(), control.sent.rtt().srtt());
-                braid.windows.report(now, control.slot, &news, next, srtt, false);
+                braid.windows.report(now, control.slot, &news, next, srtt, None);
                 repair(braid, news.repair, counters);
             }
             let Some(since) = control.sent.silent_since() else { continue };
@@ -410,6 +436,7 @@ impl Control {
             self.last_sent = now;
         }
         self.sent.sent(now, sequence, wire, content);
+        self.top_flight = self.top_flight.max(self.sent.in_flight());
     }
 }
 

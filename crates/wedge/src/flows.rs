@@ -5,6 +5,7 @@
 //! an ICMP 'unreachable', the refusal is swallowed and the packet offered again as IPv4 from the peer's LSI. The first
 //! packet of the local program settles the question. A flow that was forgotten is settled again in the same way.
 
+use crate::numbers::Number;
 use clock::{Duration, Instant};
 use recovery::{Position, Resequencer, ResequencerStatistics, Role};
 use scheduler::PathId;
@@ -99,9 +100,22 @@ pub(crate) enum Refusal {
     OfferAgain(Vec<u8>),
 }
 
+/// What a packet's place is known by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    /// The number that the peer gave it.
+    Numbered(Number),
+    /// The sequence numbers of TCP; there is nothing else.
+    OfTcp,
+    /// It has none: the peer would have numbered it.
+    AsTheyCome,
+}
+
 /// What is known of the paths when a packet arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reordering<'a> {
+    /// What the packet's place is known by.
+    pub order: Order,
     /// How long a packet may wait for those before it.
     pub hold: Duration,
     /// How long what is lost for certain may take to come again; zero where it does not.
@@ -176,7 +190,12 @@ impl Flows {
             flow.offered.get_or_insert_with(|| packet.clone());
         }
         let family = flow.family;
-        let Some(position) = position(key, &packet, path) else {
+        let position = match reordering.order {
+            Order::Numbered(number) => Some(number.position(path)),
+            Order::OfTcp => position(key, &packet, path),
+            Order::AsTheyCome => None,
+        };
+        let Some(position) = position else {
             out.push((family, packet));
             return;
         };
@@ -300,8 +319,13 @@ mod tests {
     use std::net::Ipv6Addr;
     use wire::ip::V6Header;
 
-    const NONE: Reordering<'_> =
-        Reordering { hold: Duration::from_millis(30), repair: Duration::ZERO, alive: &[0, 1], capacity: 100_000 };
+    const NONE: Reordering<'_> = Reordering {
+        order: Order::OfTcp,
+        hold: Duration::from_millis(30),
+        repair: Duration::ZERO,
+        alive: &[0, 1],
+        capacity: 100_000,
+    };
 
     fn ms(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)

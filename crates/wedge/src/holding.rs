@@ -133,7 +133,7 @@ impl Holding {
     }
 
     /// The next packet.
-    pub(crate) fn pop(&mut self, now: Instant, limits: &Limits) -> Option<Waiting> {
+    pub(crate) fn pop(&mut self, now: Instant, limits: &Limits) -> Option<(Option<FlowKey>, Waiting)> {
         // Each turn ends with a packet, a flow that has none any more, or a quantum.
         for _ in 0..4 * (self.queues.len() + 1) {
             let is_new = !self.new.is_empty();
@@ -163,7 +163,7 @@ impl Holding {
                     if let Some(queue) = self.queues.get_mut(&flow) {
                         queue.deficit -= held.packet.wire as i64;
                     }
-                    return Some(held.packet);
+                    return Some((flow, held.packet));
                 }
                 None => {
                     debug_assert!(before >= self.packets, "packets appeared");
@@ -312,7 +312,7 @@ mod tests {
             assert!(holding.pop(at(0), &LIMITS).is_some());
         }
         holding.push(at(1), flow(2), packet(1000, 200), &LIMITS);
-        assert_eq!(holding.pop(at(1), &LIMITS).unwrap().payload, 1000u32.to_be_bytes());
+        assert_eq!(holding.pop(at(1), &LIMITS).unwrap().1.payload, 1000u32.to_be_bytes());
     }
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
             }
         }
         let popped: Vec<u32> = (0..100)
-            .map(|_| u32::from_be_bytes(*holding.pop(at(0), &LIMITS).unwrap().payload.first_chunk().unwrap()))
+            .map(|_| u32::from_be_bytes(*holding.pop(at(0), &LIMITS).unwrap().1.payload.first_chunk().unwrap()))
             .collect();
         let second = popped.iter().filter(|number| **number >= 1000).count();
         assert!((48..=52).contains(&second), "{second}");
@@ -362,11 +362,11 @@ mod tests {
                     packet.next_header = port as u8;
                     holding.push(now, flow(port), packet, &limits);
                     prop_assert!(holding.bytes() <= limits.most);
-                } else if let Some(packet) = holding.pop(now, &limits) {
+                } else if let Some((_, packet)) = holding.pop(now, &limits) {
                     out.push((packet.next_header.into(), u32::from_be_bytes(*packet.payload.first_chunk().unwrap())));
                 }
             }
-            while let Some(packet) = holding.pop(now, &limits) {
+            while let Some((_, packet)) = holding.pop(now, &limits) {
                 out.push((packet.next_header.into(), u32::from_be_bytes(*packet.payload.first_chunk().unwrap())));
             }
             prop_assert_eq!((holding.packets(), holding.bytes()), (0, 0));

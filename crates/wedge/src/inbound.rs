@@ -2,7 +2,9 @@
 
 use crate::flows::{Family, FlowKey};
 use crate::heartbeat::Beat;
+use crate::numbers::{self, Number};
 use crate::outbound::HOP_LIMIT;
+use crate::report;
 use crate::sent::Content;
 use crate::wedge::Wedge;
 use clock::Instant;
@@ -42,7 +44,8 @@ impl Wedge {
         // The payload lands behind the space for its header.
         let mut inner = Vec::with_capacity(V6_HEADER + packet.len());
         inner.resize(V6_HEADER, 0);
-        let next_header = match path.inbound.open(packet, &mut inner) {
+        let mut number = None;
+        let mut next_header = match path.inbound.open(packet, &mut inner) {
             Ok(next_header) => next_header,
             Err(error) => {
                 *match error {
@@ -59,7 +62,9 @@ impl Wedge {
         let (wire, srtt) = (path.header_len() + packet.len(), path.srtt());
         if let Some(control) = &mut path.control {
             let gap = control.received.packet(now, header.seq, wire, false);
-            if next_header != NEXT_HEADER {
+            // A report of a report would be followed by another.
+            let is_report = next_header == NEXT_HEADER && inner.get(V6_HEADER) == Some(&report::KIND);
+            if !is_report {
                 control.received.ask(now, gap, srtt);
             }
         }
@@ -77,7 +82,13 @@ impl Wedge {
             return;
         }
         if next_header == NEXT_HEADER {
-            return self.inbound_feedback(now, index, id, inner.get(V6_HEADER..).unwrap_or_default());
+            let message = inner.get(V6_HEADER..).unwrap_or_default();
+            let Some((protocol, numbered)) = Number::parse(message) else {
+                return self.inbound_feedback(now, index, id, message);
+            };
+            next_header = protocol;
+            number = Some(numbered);
+            inner.drain(..numbers::HEADER);
         }
         // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
         let header = V6Header {
@@ -97,7 +108,7 @@ impl Wedge {
                 return;
             }
         }
-        self.inbound_packet(now, rng, index, id, inner);
+        self.inbound_packet(now, rng, index, (id, number), inner);
     }
 
     /// Appends what has waited long enough to what is to be delivered.
@@ -110,7 +121,14 @@ impl Wedge {
         }
     }
 
-    fn inbound_packet(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, id: PathId, packet: Vec<u8>) {
+    fn inbound_packet(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        index: usize,
+        (id, number): (PathId, Option<Number>),
+        packet: Vec<u8>,
+    ) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let Ok(view) = V6::parse(&packet) else {
             self.counters.bad_payload += 1;
@@ -136,7 +154,7 @@ impl Wedge {
             return self.deliver(index, Family::Six, packet);
         };
         let mut ready = Vec::new();
-        peer.inbound(now, key, id, packet, &mut ready);
+        peer.inbound(now, key, (id, number), packet, &mut ready);
         for (family, packet) in ready {
             self.deliver(index, family, packet);
         }

@@ -2,8 +2,9 @@
 
 use crate::braid::Braid;
 use crate::config::PeerConfig;
-use crate::flows::{Family, FlowKey, Flows, Reordering};
+use crate::flows::{Family, FlowKey, Flows, Order, Reordering};
 use crate::heartbeat::Change;
+use crate::numbers::Number;
 use crate::pacing::Waiting;
 use crate::path::Path;
 use crate::sent::Content;
@@ -92,11 +93,17 @@ impl PeerState {
         &mut self,
         now: Instant,
         key: FlowKey,
-        path: PathId,
+        (path, number): (PathId, Option<Number>),
         packet: Vec<u8>,
         out: &mut Vec<(Family, Vec<u8>)>,
     ) {
-        let reordering = Reordering { hold: self.hold, repair: self.repair, alive: &self.alive, capacity: HELD_BYTES };
+        let order = match (number, &self.braid) {
+            (Some(number), _) => Order::Numbered(number),
+            (None, Some(_)) => Order::AsTheyCome,
+            (None, None) => Order::OfTcp,
+        };
+        let reordering =
+            Reordering { order, hold: self.hold, repair: self.repair, alive: &self.alive, capacity: HELD_BYTES };
         self.flows.inbound(now, key, path, packet, reordering, out);
     }
 
@@ -147,7 +154,9 @@ impl PeerState {
                 .map(|path| path.view(if any_alive { path.is_usable() } else { path.verified }, urgent, now)),
         );
         let overhead = self.paths.first().map_or(0, |path| path.wire_len(payload.len()));
-        let Decision::Send(id) = self.scheduler.select(&PacketMeta { len: overhead, ..PacketMeta::default() }, &self.views, now) else {
+        let Decision::Send(id) =
+            self.scheduler.select(&PacketMeta { len: overhead, ..PacketMeta::default() }, &self.views, now)
+        else {
             counters.no_association += 1;
             return;
         };

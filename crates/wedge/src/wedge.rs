@@ -3,6 +3,7 @@
 use crate::config::{PeerConfig, UNKNOWN_RATE, WedgeConfig};
 use crate::event::WedgeEvent;
 use crate::heartbeat::Heartbeat;
+use crate::numbers;
 use crate::pacing::Pacer;
 use crate::path::{Path, Traffic, outer_header};
 use crate::peer::PeerState;
@@ -353,6 +354,7 @@ fn check(config: &WedgeConfig) -> Result<usize, WedgeError> {
         let header = outer_header(path.locator.is_ipv4(), path.locator.port() != 0);
         let space = usize::from(path.mtu).saturating_sub(header);
         let payload = config.hip.esp_suites.iter().map(|suite| suite.max_payload(space)).min().unwrap_or(0);
+        let payload = payload.saturating_sub(if config.hip.feedback { numbers::HEADER } else { 0 });
         // Below this not even a TCP header with its options and some data fits.
         if payload < 100 {
             return Err(WedgeError::NoRoom(path.name.clone()));

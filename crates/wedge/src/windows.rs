@@ -92,7 +92,7 @@ impl Windows {
         (gain * window * 8.0 / srtt) as u64
     }
 
-    /// What a report brought. `busy` if more would have been sent had the window been larger.
+    /// What a report brought. `busy` is the most that was under way since the last one, if packets waited.
     pub(crate) fn report(
         &mut self,
         now: Instant,
@@ -100,7 +100,7 @@ impl Windows {
         news: &News,
         next: u32,
         srtt: Option<Duration>,
-        busy: bool,
+        busy: Option<usize>,
     ) {
         let Slot(path) = slot;
         if news.spurious > 0 && news.lost == 0 {
@@ -120,8 +120,12 @@ impl Windows {
         }
         if news.acked > 0 {
             // Reports tell of many packets at once, and pacing spaces what fills the window again: whether the window
-            // was the limit is known from what waited.
-            let flight = if busy { news.flight.max(self.window(slot) as u64) } else { news.flight };
+            // was the limit is known from what waited, and from how much was under way at most: in slow start half of
+            // it, as in Linux, since the window may have doubled within a round trip; else what the pace fills.
+            let window = self.window(slot);
+            let filled = if window < self.threshold(slot) { 2.0 } else { GAIN.1 };
+            let is_limit = busy.is_some_and(|top| top as f64 * filled >= window);
+            let flight = if is_limit { news.flight.max(window as u64) } else { news.flight };
             let srtt = srtt.unwrap_or_default();
             let acked =
                 Acked { bytes: news.acked, flight, upto: news.upto.into(), next: next.into(), rtt: news.rtt, srtt };

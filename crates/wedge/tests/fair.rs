@@ -6,7 +6,7 @@ use clock::Instant;
 use common::stream::{Receiver, Sender};
 use common::{Rival, Spec, World, ms};
 
-const SEGMENT: usize = 1400;
+const SEGMENT: usize = 1390;
 
 fn at(seconds: u64) -> Instant {
     Instant::ZERO + ms(seconds * 1000)
@@ -30,9 +30,9 @@ fn beside_reno(rule: &str, specs: &[Spec], via: &[usize], shared: Option<usize>,
     world.via = via.to_vec();
     let (a, b) = (world.hit(0), world.hit(1));
     if let Some(link) = shared {
-        let mut sender = Sender::new(a, b, SEGMENT + 48);
+        let mut sender = Sender::new(a, b, SEGMENT + 54);
         sender.beta = 0.5;
-        world.rivals.push(Rival { link, begins: at(1), sender, receiver: Receiver::new(b, a, SEGMENT + 48) });
+        world.rivals.push(Rival { link, begins: at(1), sender, receiver: Receiver::new(b, a, SEGMENT + 54) });
     }
     let mut sender = Sender::new(a, b, SEGMENT);
     let mut receiver = Receiver::new(b, a, SEGMENT);
@@ -50,6 +50,19 @@ fn beside_reno(rule: &str, specs: &[Spec], via: &[usize], shared: Option<usize>,
         paths: paths.collect(),
     };
     if std::env::var_os("SHOW").is_some() {
+        let there = &world.hosts[1].status(world.now).peers[0];
+        println!(
+            "repaired {} given up {} timeouts {} full {} rescheduled {}; there held {} proven {} expired {}",
+            status.counters.repaired,
+            status.counters.given_up,
+            status.counters.timeouts,
+            status.counters.queue_full,
+            status.counters.rescheduled,
+            there.resequenced,
+            there.proven_losses,
+            there.expired_holes,
+        );
+        world.events.iter().flatten().for_each(|event| println!("  {event}"));
         println!(
             "{rule:16} {specs:?} bundle {:.2} rival {:.2} paths {:?} rtx {} to {}\n {:?}\n {:?}",
             outcome.bundle / 1e6,
@@ -83,9 +96,9 @@ fn table() {
             alone.bundle / (first.bundle + second.bundle),
             first.bundle / 1e6,
             second.bundle / 1e6,
-            shared.paths[1] * 1400.0 / 1490.0 / shared.rival,
+            shared.paths[1] * 1390.0 / 1484.0 / shared.rival,
             (shared.bundle + shared.rival) / 1e6,
-            shared8.paths[0] * 1400.0 / 1490.0 / shared8.rival,
+            shared8.paths[0] * 1390.0 / 1484.0 / shared8.rival,
             (shared8.bundle + shared8.rival) / 1e6,
             bottleneck.bundle / bottleneck.rival,
             (bottleneck.bundle + bottleneck.rival) / 1e6,

@@ -6,7 +6,7 @@ use clock::Instant;
 use common::stream::{Receiver, Sender};
 use common::{Spec, World, ms};
 
-const SEGMENT: usize = 1400;
+const SEGMENT: usize = 1380;
 
 fn at(seconds: u64) -> Instant {
     Instant::ZERO + ms(seconds * 1000)

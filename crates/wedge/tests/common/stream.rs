@@ -79,6 +79,12 @@ impl Sender {
         (base as i64 + i64::from(offset)).max(0) as u64 / self.segment as u64
     }
 
+    /// As Linux has it: the least that the variation adds is 200 ms, not the least of the whole.
+    fn rto(&self) -> clock::Duration {
+        let srtt = self.rtt.srtt().unwrap_or_default();
+        self.rtt.rto().max(srtt + clock::Duration::from_millis(200))
+    }
+
     fn reduce(&mut self) {
         self.ssthresh = (self.cwnd * self.beta).max(2.0);
     }
@@ -112,7 +118,7 @@ impl Program for Sender {
                 let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
                 self.cwnd += growth * newly as f64;
             }
-            self.timer = Some(now + self.rtt.rto());
+            self.timer = Some(now + self.rto());
         }
         let sacked: Vec<u64> = self.sacked.iter().rev().copied().collect();
         if let Some(limit) = sacked.get(DUPTHRESH as usize - 1) {
@@ -143,7 +149,7 @@ impl Program for Sender {
             self.timed = None;
             self.again.clear();
             self.lost = (self.una..self.next).filter(|n| !self.sacked.contains(n)).collect();
-            self.timer = Some(now + self.rtt.rto());
+            self.timer = Some(now + self.rto());
         }
         let mut out = Vec::new();
         while (self.pipe() as f64) < self.cwnd.floor() {
@@ -164,7 +170,8 @@ impl Program for Sender {
             out.push(self.packet(number));
         }
         if !out.is_empty() {
-            self.timer.get_or_insert(now + self.rtt.rto());
+            let rto = self.rto();
+            self.timer.get_or_insert(now + rto);
         }
         out
     }

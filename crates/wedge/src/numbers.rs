@@ -1,0 +1,97 @@
+//! The numbers by which a peer that gives feedback puts packets in order: of each inner flow, not of the association.
+//!
+//! One number for the whole association would make every flow wait for the losses of all others, and a packet that the
+//! holding buffer drops, or that never waited, a hole for everybody. A flow's own number costs the same four bytes, is
+//! given when the packet leaves the holding buffer, so that what is dropped there leaves no hole, and works for what has
+//! no sequence numbers of its own, or hides them. Packets that did not wait (a call, a name look-up, an
+//! acknowledgment) have none, and are delivered as they come.
+//!
+//! ```text
+//! kind (1): 2, or 3 for the first of a flow | next header (1) | number (2) | payload
+//! ```
+
+use crate::flows::FlowKey;
+use recovery::{Position, Role};
+use scheduler::PathId;
+use std::collections::BTreeMap;
+
+/// Bytes before the payload.
+pub(crate) const HEADER: usize = 4;
+/// The kinds.
+const NUMBERED: u8 = 2;
+const FIRST: u8 = 3;
+/// Flows whose numbers are remembered; if there are more, all begin anew.
+const FLOWS: usize = 4096;
+
+/// The sender's side.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Numbers {
+    next: BTreeMap<FlowKey, u16>,
+}
+
+/// The number of a packet that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number {
+    number: u16,
+    is_first: bool,
+}
+
+impl Numbers {
+    /// The header of the flow's next packet.
+    pub(crate) fn header(&mut self, flow: FlowKey, next_header: u8) -> [u8; HEADER] {
+        if self.next.len() >= FLOWS && !self.next.contains_key(&flow) {
+            self.next.clear();
+        }
+        let kind = if self.next.contains_key(&flow) { NUMBERED } else { FIRST };
+        let next = self.next.entry(flow).or_default();
+        let [a, b] = next.to_be_bytes();
+        *next = next.wrapping_add(1);
+        [kind, next_header, a, b]
+    }
+}
+
+impl Number {
+    /// Reads the header: the payload's protocol, and its number. `None` where it is something else.
+    pub(crate) fn parse(message: &[u8]) -> Option<(u8, Self)> {
+        let [kind, next_header, a, b] = *message.first_chunk::<HEADER>()?;
+        let number = u16::from_be_bytes([a, b]);
+        matches!(kind, NUMBERED | FIRST).then_some((next_header, Self { number, is_first: kind == FIRST }))
+    }
+
+    /// The place for a resequencer, whose numbers have 32 bits: ours are the upper ones, and wrap around with them.
+    pub(crate) fn position(self, path: PathId) -> Position {
+        let role = if self.is_first { Role::Start } else { Role::InSequence };
+        Position { path: path.0, sequence: u32::from(self.number) << 16, length: 1 << 16, role }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clock::{Duration, Instant};
+    use recovery::Resequencer;
+
+    #[test]
+    fn a_flow_is_numbered_alone_and_its_numbers_go_round() {
+        let key = |port: u8| FlowKey::of(17, &[0, port, 0, 1], true).unwrap();
+        let mut numbers = Numbers::default();
+        let mut resequencer = Resequencer::new(1 << 20);
+        let hold = Duration::from_secs(1);
+        let mut out = Vec::new();
+        for count in 0..200_000u32 {
+            // The other flow's numbers are no concern of this one's, and every two packets change places.
+            numbers.header(key(9), 17);
+            let pair = [2 * count, 2 * count + 1].map(|n| (n, Number::parse(&numbers.header(key(1), 6)).unwrap()));
+            let order = if count == 0 { [0, 1] } else { [1, 0] };
+            for at in order {
+                let (n, (next_header, number)) = pair[at];
+                assert_eq!(next_header, 6);
+                let position = number.position(PathId(at as u16));
+                assert_eq!(position.role == Role::Start, n == 0);
+                resequencer.offer(Instant::ZERO, position, n, 1, hold, &[0, 1], &mut out);
+            }
+        }
+        assert!(out.into_iter().eq(0..400_000));
+        assert_eq!(Number::parse(&[1, 0, 0, 0]), None);
+    }
+}
