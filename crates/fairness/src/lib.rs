@@ -3,14 +3,25 @@
 //! - [`statistics`]: mean, standard deviation, Student's confidence interval, percentiles, the warm-up of a series.
 //! - [`jain`]: Jain's index of a set of shares.
 //! - [`Network`]: links and routes, with the allocations that max-min and proportional fairness expect on them.
+//! - [`Topology`]: locators, nodes, links and paths, from which networks come.
+//! - [`Notion`]: what a fair share is, with the [`Allocation`] it expects; [`planes`] and [`line`] of fair allocations.
+//! - [`metrics`]: how fair a run was.
 //!
 //! Definitions follow `ALGORITHMS.md` §10 (fairness) and §11 (statistics), and `vectors/algorithms/vectors.json` checks them.
 
 mod index;
+mod lexicographic;
 mod max_min;
+pub mod metrics;
 mod network;
+mod notion;
+mod plane;
 mod proportional;
 pub mod statistics;
+mod topology;
 
 pub use index::jain;
 pub use network::{Network, NetworkError};
+pub use notion::{Allocation, Notion};
+pub use plane::{Plane, line, planes, scenario_1, scenario_2, scenario_3};
+pub use topology::{MOST_PATHS, Path, Topology, TopologyError};

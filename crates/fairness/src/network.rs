@@ -1,6 +1,6 @@
 //! Links with capacities, routes over them, and who owns which route.
 
-use crate::{max_min, proportional};
+use crate::{lexicographic, max_min, proportional};
 
 /// Links with capacities and users with one or more routes over them: what an allocation is computed on.
 ///
@@ -56,6 +56,22 @@ pub enum NetworkError {
         index: usize,
         /// The weight given.
         weight: f64,
+    },
+    /// More is demanded of a link than it has.
+    #[error("{demanded} is demanded of link {link}, which has {capacity}")]
+    Infeasible {
+        /// Index of the link.
+        link: usize,
+        /// What the routes with a fixed rate take together.
+        demanded: f64,
+        /// What there is.
+        capacity: f64,
+    },
+    /// The linear program found no solution, though there is one: a failure of its arithmetic.
+    #[error("the linear program of an allocation was not solved: {reason}")]
+    Solver {
+        /// What the solver says.
+        reason: String,
     },
 }
 
@@ -114,6 +130,64 @@ impl Network {
             return Err(NetworkError::Mismatch { what: "owner", found: owner, expected: weights.len() });
         }
         Ok(proportional::solve(self, owners, weights))
+    }
+}
+
+impl Network {
+    /// Network-centric flow fairness for any network: the rates whose totals by flow are lexicographically max-min over
+    /// all ways to use the routes. `owners[k]` is the flow of route k. Where totals leave a choice between the routes of a
+    /// flow, links that several flows share carry as little as possible, and then routes are as equal as possible.
+    ///
+    /// # Errors
+    /// Owners of the wrong number; a failure of the solver's arithmetic.
+    pub fn max_min_totals(&self, owners: &[usize]) -> Result<Vec<f64>, NetworkError> {
+        self.check_owners(owners)?;
+        let flows = owners.iter().max().map_or(0, |most| most + 1);
+        lexicographic::solve(self, owners, flows)
+    }
+
+    /// What is left to the others when route k takes `fixed[k]`, whatever the others do.
+    ///
+    /// # Errors
+    /// A list of the wrong length; a rate that is negative or not finite; a link of which more is demanded than it has.
+    pub fn without(&self, fixed: &[Option<f64>]) -> Result<Self, NetworkError> {
+        let (found, expected) = (fixed.len(), self.routes.len());
+        if found != expected {
+            return Err(NetworkError::Mismatch { what: "fixed rates", found, expected });
+        }
+        let mut demanded = vec![0.0; self.capacities.len()];
+        for (index, (route, rate)) in self.routes.iter().zip(fixed).enumerate() {
+            let Some(rate) = *rate else { continue };
+            if !(rate >= 0.0 && rate.is_finite()) {
+                return Err(NetworkError::Weight { index, weight: rate });
+            }
+            for &link in route {
+                demanded[link] += rate;
+            }
+        }
+        let mut left = Vec::with_capacity(demanded.len());
+        for (link, (&capacity, demanded)) in self.capacities.iter().zip(demanded).enumerate() {
+            if demanded > capacity * (1.0 + 1e-9) {
+                return Err(NetworkError::Infeasible { link, demanded, capacity });
+            }
+            left.push((capacity - demanded).max(0.0));
+        }
+        Ok(Self { capacities: left, routes: self.routes.clone() })
+    }
+
+    /// The capacities of the links.
+    pub fn capacities(&self) -> &[f64] {
+        &self.capacities
+    }
+
+    /// The links of each route, ascending.
+    pub fn routes(&self) -> &[Vec<usize>] {
+        &self.routes
+    }
+
+    pub(crate) fn check_owners(&self, owners: &[usize]) -> Result<(), NetworkError> {
+        let (found, expected) = (owners.len(), self.routes.len());
+        if found == expected { Ok(()) } else { Err(NetworkError::Mismatch { what: "owners", found, expected }) }
     }
 }
 
