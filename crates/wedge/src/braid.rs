@@ -45,7 +45,7 @@ const PATIENT_TIME: Duration = Duration::from_millis(2);
 /// Packets other than TCP's that waited no longer than this are delivered as they come: a call's.
 const UNORDERED: Duration = Duration::from_millis(5);
 /// What reports may be late by: their own pace, and timers.
-const REPORT_SLACK: Duration = Duration::from_millis(30);
+const REPORT_SLACK: Duration = Duration::from_millis(35);
 /// With so many packets under way, silence needs no second question.
 const UNDER_LOAD: usize = 6_000;
 /// A path that was idle for so long begins anew.
@@ -425,9 +425,17 @@ impl PeerState {
 }
 
 impl Control {
+    /// Reports follow each other by less than [`REPORT_SLACK`] while packets arrive. So a path is silent when nothing was
+    /// acknowledged for longer, although the oldest packet under way is a round trip older than that.
     fn life_deadline(&self, heartbeat: &Heartbeat) -> Instant {
-        let since = self.asked.or(self.sent.silent_since()).unwrap_or(Instant::FAR_FUTURE);
-        since + self.patience(heartbeat)
+        let patience = self.patience(heartbeat);
+        if let Some(asked) = self.asked {
+            return asked + patience;
+        }
+        let (Some(oldest), Some(progress)) = (self.sent.oldest_at(), self.sent.silent_since()) else {
+            return Instant::FAR_FUTURE;
+        };
+        (oldest + patience).max(progress + REPORT_SLACK.max(self.sent.gap() * 3))
     }
 
     /// Notes a packet that was sealed.

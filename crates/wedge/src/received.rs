@@ -8,7 +8,7 @@ use wire::Spi;
 /// and not a second stream of packets.
 const SOONEST: Duration = Duration::from_millis(2);
 /// See [`SOONEST`].
-const LATEST: Duration = Duration::from_millis(15);
+const LATEST: Duration = Duration::from_millis(10);
 /// After a gap the report follows at once, but for this: gaps come in bursts.
 const AFTER_GAP: Duration = Duration::from_millis(1);
 /// So often what a path receives is also told on other paths: its own way back may be broken.

@@ -16,7 +16,7 @@ const THRESHOLD: (u32, u32) = (3, 300);
 /// The least time before a gap is a loss by age alone: timers, and the granularity of reports.
 const AGE: Duration = Duration::from_millis(10);
 /// Delivery rates are the greatest of so many round-trip times.
-const RATE_ROUNDS: u64 = 8;
+const RATE_ROUNDS: u64 = 5;
 /// Records of packets whose fate is known are kept for so many more, to notice when a loss was none.
 const KEPT: usize = 1024;
 /// Most records; a peer that does not report cannot make it more.
@@ -74,6 +74,8 @@ pub(crate) struct SentLog {
     ce: u32,
     /// When something was acknowledged last, or sent after all was.
     progress_at: Instant,
+    /// How long it was between acknowledgments lately, the longest counting for some time.
+    gap: Duration,
     /// The receiver's own round-trip time.
     remote_rtt: Duration,
     loss_at: Option<Instant>,
@@ -137,6 +139,7 @@ impl SentLog {
             counts: Counts::default(),
             ce: 0,
             progress_at: now,
+            gap: Duration::ZERO,
             remote_rtt: Duration::ZERO,
             loss_at: None,
         }
@@ -195,6 +198,18 @@ impl SentLog {
     /// How long packets have been under way without anything being acknowledged.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
         (self.in_flight > 0).then_some(self.progress_at)
+    }
+
+    /// How long it was between acknowledgments lately.
+    pub(crate) fn gap(&self) -> Duration {
+        self.gap
+    }
+
+    /// When the oldest of the packets under way was sent.
+    pub(crate) fn oldest_at(&self) -> Option<Instant> {
+        let open = self.packets.iter().skip((self.open - self.base) as usize);
+        let mut waiting = open.filter(|packet| packet.fate == Fate::UnderWay);
+        waiting.find(|packet| !matches!(packet.content, Content::Report)).map(|packet| packet.at)
     }
 
     /// When something was acknowledged last.
@@ -273,6 +288,7 @@ impl SentLog {
             }
         }
         if let Some((at, (delivered, delivered_at), first_at)) = newest {
+            self.gap = (now - self.progress_at).max(self.gap - self.gap / 8);
             self.progress_at = now;
             self.delivered_at = now;
             self.first_at = at;
@@ -313,6 +329,8 @@ impl SentLog {
         }
         self.in_flight = 0;
         self.loss_at = None;
+        self.rate = (0, 0, now);
+        self.gap = Duration::ZERO;
         self.progress_at = now;
         self.prune();
         stranded

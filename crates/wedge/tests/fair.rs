@@ -77,31 +77,31 @@ fn beside_reno(rule: &str, specs: &[Spec], via: &[usize], shared: Option<usize>,
     outcome
 }
 
+/// What the rule in use makes of 8 + 4 Mbit/s whose rates nobody has told, and of a Reno beside it. The bounds are wider
+/// than the aim, since this TCP inside is a small one; kernels are measured in the laboratory.
 #[test]
-#[ignore = "prints a table"]
-fn table() {
-    let eight_four = [Spec::new(8_000_000, ms(30)), Spec::new(4_000_000, ms(30))];
-    let one = [Spec::new(10_000_000, ms(20)), Spec::new(10_000_000, ms(20))];
-    let rules = std::env::var("RULES").unwrap_or("lia,olia,balia,mhip,newreno,cubic,semicoupled".into());
-    for rule in rules.split(',') {
-        let alone = beside_reno(rule, &eight_four, &[0, 1], None, 60);
-        let first = beside_reno(rule, &eight_four[..1], &[0], None, 60);
-        let second = beside_reno(rule, &eight_four[1..], &[0], None, 60);
-        let shared = beside_reno(rule, &eight_four, &[0, 1], Some(1), 100);
-        let shared8 = beside_reno(rule, &eight_four, &[0, 1], Some(0), 100);
-        let bottleneck = beside_reno(rule, &one, &[0, 0], Some(0), 100);
-        println!(
-            "==== {rule:12} alone {:.2} ({:.3} of singles {:.2}+{:.2})  FF shared4 {:.2} (sum {:.2}) shared8 {:.2} (sum {:.2}) one {:.2} (sum {:.2})",
-            alone.bundle / 1e6,
-            alone.bundle / (first.bundle + second.bundle),
-            first.bundle / 1e6,
-            second.bundle / 1e6,
-            shared.paths[1] * 1390.0 / 1484.0 / shared.rival,
-            (shared.bundle + shared.rival) / 1e6,
-            shared8.paths[0] * 1390.0 / 1484.0 / shared8.rival,
-            (shared8.bundle + shared8.rival) / 1e6,
-            bottleneck.bundle / bottleneck.rival,
-            (bottleneck.bundle + bottleneck.rival) / 1e6,
-        );
-    }
+fn the_sum_of_the_paths_is_reached_and_a_reno_beside_them_is_left_its_share() {
+    let rule = std::env::var("RULE").unwrap_or("mhip".into());
+    let specs = [Spec::new(8_000_000, ms(30)), Spec::new(4_000_000, ms(30))];
+    let alone = beside_reno(&rule, &specs, &[0, 1], None, 60);
+    let singles: f64 = specs.iter().map(|spec| beside_reno(&rule, &[*spec], &[0], None, 60).bundle).sum();
+    assert!(alone.bundle >= 0.97 * singles, "{} of {singles}", alone.bundle);
+    let friendliness = |outcome: &Outcome, path: usize| outcome.paths[path] * 1390.0 / 1484.0 / outcome.rival;
+    let second = beside_reno(&rule, &specs, &[0, 1], Some(1), 100);
+    let first = beside_reno(&rule, &specs, &[0, 1], Some(0), 100);
+    let of = [friendliness(&first, 0), friendliness(&second, 1)];
+    println!("on the shared path: {of:?}");
+    assert!(of.iter().all(|ff| (0.6..=1.4).contains(ff)), "{of:?}");
+    // The other path is not given up for it, and nothing stays unused.
+    assert!(second.bundle + second.rival > 0.93 * 11.2e6 && first.bundle + first.rival > 0.93 * 11.2e6);
+}
+
+#[test]
+fn two_paths_through_one_bottleneck_are_one_tcp() {
+    let rule = std::env::var("RULE").unwrap_or("mhip".into());
+    let specs = [Spec::new(10_000_000, ms(20)); 2];
+    let outcome = beside_reno(&rule, &specs, &[0, 0], Some(0), 100);
+    let ff = outcome.bundle / outcome.rival;
+    println!("through one bottleneck: {ff}");
+    assert!((0.7..=1.4).contains(&ff), "{ff}");
 }

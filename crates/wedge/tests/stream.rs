@@ -22,10 +22,6 @@ struct Outcome {
     dropped: u64,
 }
 
-fn run(specs: &[Spec], seconds: u64) -> Outcome {
-    run_in(World::new(specs), seconds)
-}
-
 fn run_in(mut world: World, seconds: u64) -> Outcome {
     let (a, b) = (world.hit(0), world.hit(1));
     let mut sender = Sender::new(a, b, SEGMENT);

@@ -1,0 +1,198 @@
+//! Two hosts that give each other feedback: what is measured, and what happens when paths fail or lose.
+
+mod common;
+
+use clock::Instant;
+use common::stream::{Receiver, Sender};
+use common::{Mailbox, Program, Spec, World, ms, udp_v6};
+use wedge::{PathStatus, WedgeEvent};
+use wire::ip::IpPacket;
+
+const SEGMENT: usize = 1380;
+
+fn at(milliseconds: u64) -> Instant {
+    Instant::ZERO + ms(milliseconds)
+}
+
+/// Nobody has told the rates.
+fn unconfigured(specs: &[Spec]) -> World {
+    World::configured(specs, 10500, |config| config.paths.iter_mut().for_each(|path| path.rate = None))
+}
+
+fn download(world: &World) -> (Sender, Receiver) {
+    let (a, b) = (world.hit(0), world.hit(1));
+    (Sender::new(a, b, SEGMENT), Receiver::new(b, a, SEGMENT))
+}
+
+fn paths(world: &World) -> Vec<PathStatus> {
+    world.hosts[0].status(world.now).peers[0].paths.clone()
+}
+
+/// The longest time without anything in order, from the first second on.
+fn longest_stall(receiver: &Receiver) -> f64 {
+    let late = receiver.progress.iter().filter(|(time, _)| *time > at(1_000));
+    let times: Vec<f64> = late.map(|(time, _)| time.as_secs_f64()).collect();
+    times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max)
+}
+
+#[test]
+fn rates_and_round_trips_are_measured() {
+    let mut world = unconfigured(&[Spec::new(8_000_000, ms(30)), Spec::new(2_000_000, ms(10))]);
+    let (mut sender, mut receiver) = download(&world);
+    world.run(at(8_000), &mut [&mut sender, &mut receiver]);
+    for (path, (rate, rtt)) in paths(&world).iter().zip([(8e6, 60.0), (2e6, 20.0)]) {
+        let measured = path.measured.unwrap();
+        assert!((measured.delivery_rate as f64 / rate - 1.0).abs() < 0.1, "{path:?}");
+        // The queue of the link is one and a half times what fits into a round trip.
+        let srtt = path.srtt_ms.unwrap();
+        assert!(srtt >= rtt && srtt <= 2.6 * rtt + 20.0, "{path:?}");
+        assert_eq!((measured.spurious, measured.reordered), (0, 0));
+    }
+    assert!(world.hosts[0].counters().bad_feedback == 0 && world.hosts[0].counters().feedback_in > 500);
+    // Small: less than a twentieth of what they report of.
+    let back: u64 = world.hosts[1].status(world.now).peers[0].paths.iter().map(|path| path.bytes_out).sum();
+    let there: u64 = paths(&world).iter().map(|path| path.bytes_out).sum();
+    assert!(back < there / 5, "{back} for {there}, with TCP's acknowledgments");
+}
+
+#[test]
+fn a_rate_that_changes_tenfold_is_followed() {
+    let mut world = unconfigured(&[Spec::new(10_000_000, ms(20)), Spec::new(1_000_000, ms(20))]);
+    let (mut sender, mut receiver) = download(&world);
+    world.run(at(6_000), &mut [&mut sender, &mut receiver]);
+    for side in 0..2 {
+        world.links[0][side].set_rate(at(6_000), Some(1_000_000));
+    }
+    world.run(at(9_000), &mut [&mut sender, &mut receiver]);
+    let rate = paths(&world)[0].measured.unwrap().delivery_rate;
+    assert!((800_000..1_300_000).contains(&rate), "{rate}");
+    for side in 0..2 {
+        world.links[0][side].set_rate(at(9_000), Some(10_000_000));
+    }
+    world.run(at(20_000), &mut [&mut sender, &mut receiver]);
+    let goodput = receiver.goodput(at(12_000), at(20_000));
+    assert!(goodput > 0.7 * 11e6 * 0.93, "{goodput}");
+}
+
+#[test]
+fn a_path_that_dies_under_load_stops_the_download_for_a_fifth_of_a_second_at_most() {
+    for victim in 0..2 {
+        let mut world = unconfigured(&[Spec::new(8_000_000, ms(30)), Spec::new(4_000_000, ms(30))]);
+        let (mut sender, mut receiver) = download(&world);
+        world.run(at(5_000), &mut [&mut sender, &mut receiver]);
+        world.events.iter_mut().for_each(Vec::clear);
+        for side in 0..2 {
+            world.links[victim][side].set_up(at(5_000), false);
+        }
+        world.run(at(5_250), &mut [&mut sender, &mut receiver]);
+        let dead = |event: &WedgeEvent| matches!(event, WedgeEvent::PathDead { .. });
+        assert!(world.events[0].iter().any(dead), "{:?}", paths(&world));
+        world.run(at(9_000), &mut [&mut sender, &mut receiver]);
+        let stall = longest_stall(&receiver);
+        println!("stall {stall}");
+        assert!(stall <= 0.3, "{stall}");
+        let left = [4e6, 8e6][victim];
+        let goodput = receiver.goodput(at(6_000), at(9_000));
+        assert!(goodput > 0.8 * left * 0.93, "{goodput}");
+        for side in 0..2 {
+            world.links[victim][side].set_up(at(9_000), true);
+        }
+        world.run(at(16_000), &mut [&mut sender, &mut receiver]);
+        assert!(paths(&world).iter().all(|path| path.alive));
+        let goodput = receiver.goodput(at(12_000), at(16_000));
+        assert!(goodput > 0.85 * 12e6 * 0.93, "{goodput}");
+        assert_eq!(sender.timeouts, 0, "the TCP inside has noticed");
+    }
+}
+
+/// Never slower than the best path alone, also with one that loses or is far away.
+#[test]
+fn a_bad_second_path_does_no_harm() {
+    let good = Spec::new(8_000_000, ms(20));
+    let run = |specs: &[Spec]| {
+        let mut world = unconfigured(specs);
+        let (mut sender, mut receiver) = download(&world);
+        world.run(at(40_000), &mut [&mut sender, &mut receiver]);
+        receiver.goodput(at(5_000), at(40_000))
+    };
+    let alone = run(&[good]);
+    for bad in [Spec { loss: 0.05, ..Spec::new(4_000_000, ms(20)) }, Spec::new(4_000_000, ms(200))] {
+        let both = run(&[good, bad]);
+        println!("{bad:?}: {both} with it, {alone} without");
+        assert!(both >= 0.95 * alone, "{bad:?}: {both} with it, {alone} without");
+    }
+}
+
+/// Two programs of a host at once: a download and a call that sends a packet of 250 bytes every 2 ms, 1 Mbit/s.
+struct Both<'a> {
+    download: &'a mut dyn Program,
+    call: Vec<Vec<u8>>,
+    next: Instant,
+    /// When calls' packets arrived, and which.
+    heard: Vec<(Instant, u16)>,
+}
+
+impl Program for Both<'_> {
+    fn receive(&mut self, now: Instant, packet: &[u8]) {
+        let view = IpPacket::parse(packet).unwrap();
+        match wire::udp::Datagram::parse(view.payload()) {
+            Ok(datagram) if view.protocol() == wire::ip::protocol::UDP => {
+                self.heard.push((now, datagram.dst_port()));
+            }
+            _ => self.download.receive(now, packet),
+        }
+    }
+    fn send(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        let mut packets = self.download.send(now);
+        if now >= self.next && !self.call.is_empty() {
+            packets.push(self.call.remove(0));
+            self.next = now + ms(2);
+        }
+        packets
+    }
+    fn deadline(&self) -> Option<Instant> {
+        let call = (!self.call.is_empty()).then_some(self.next);
+        call.into_iter().chain(self.download.deadline()).min()
+    }
+}
+
+#[test]
+fn a_call_beside_a_download_feels_nothing() {
+    let mut world = unconfigured(&[Spec::new(8_000_000, ms(30)), Spec::new(4_000_000, ms(30))]);
+    let (mut sender, mut receiver) = download(&world);
+    let (a, b) = (world.hit(0), world.hit(1));
+    let call: Vec<_> = (0..5_000u16).map(|n| udp_v6(a, b, (7, n), &[0; 250])).collect();
+    let begins = at(5_000);
+    let mut left = Both { download: &mut sender, call, next: begins, heard: Vec::new() };
+    let mut right = Both { download: &mut receiver, call: Vec::new(), next: begins, heard: Vec::new() };
+    world.run(at(18_000), &mut [&mut left, &mut right]);
+    let heard = std::mem::take(&mut right.heard);
+    let numbers: std::collections::BTreeSet<u16> = heard.iter().map(|(_, n)| *n).collect();
+    assert!(5_000 - numbers.len() <= 5, "{} lost", 5_000 - numbers.len());
+    // RFC 3550 §6.4.1: the mean deviation of the spacing.
+    let mut jitter = 0.0f64;
+    for pair in heard.windows(2) {
+        let sent = (f64::from(pair[1].1) - f64::from(pair[0].1)) * 0.002;
+        let spacing = (pair[1].0 - pair[0].0).as_secs_f64() - sent;
+        jitter += (spacing.abs() - jitter) / 16.0;
+    }
+    println!("jitter {jitter}");
+    assert!(jitter < 0.010, "{jitter}");
+    assert!(receiver.goodput(at(6_000), at(15_000)) > 0.85 * 11e6 * 0.93);
+}
+
+#[test]
+fn a_peer_that_is_no_sinnet_host_hears_nothing_of_it() {
+    let specs = [Spec::new(8_000_000, ms(30))];
+    let hosts = [true, false].map(|feedback| World::configured(&specs, 10500, |c| c.hip.feedback = feedback).hosts);
+    let [[a, _], [_, b]] = hosts;
+    let mut world = World::new(&specs);
+    world.hosts = [a, b];
+    let mut boxes = [Mailbox::default(), Mailbox::default()];
+    boxes[0].to_send.push(udp_v6(world.hit(0), world.hit(1), (9, 9), b"hello"));
+    let [left, right] = &mut boxes;
+    world.run(at(3_000), &mut [left, right]);
+    assert_eq!(boxes[1].received.len(), 1);
+    assert!(world.hosts.iter().all(|host| !host.status(world.now).peers[0].feedback));
+    assert!(world.hosts.iter().all(|host| host.counters().feedback_out == 0));
+}
