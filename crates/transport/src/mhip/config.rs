@@ -1,6 +1,7 @@
 //! The options of an mHIP flow: one set for each generation, and what the papers leave open as named settings.
 
 use clock::{Duration, Instant};
+use congestion::Growth;
 use recovery::RttConfig;
 
 use crate::config::{Recovery, TcpConfig};
@@ -16,18 +17,6 @@ pub enum Generation {
     /// The last: two levels, more duplicates before a loss is believed, needless reductions taken back, selective
     /// acknowledgments that tell what triggered them, a bounded receive buffer.
     Final,
-}
-
-/// How the windows of paths grow in congestion avoidance, in packets for each packet acknowledged on the path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Growth {
-    /// `1/w_i`: each path as a TCP of its own.
-    #[default]
-    PerPath,
-    /// `1/W` with `W` the sum of all windows: the bundle as one TCP.
-    Coupled,
-    /// `min(alpha/W, 1/w_i)`, RFC 6356 §3.
-    Lia,
 }
 
 /// Which acknowledgments count against a hole.

@@ -20,7 +20,8 @@ use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
 
-pub use config::{Attribution, Generation, Growth, Marking, MhipConfig, PathConfig, PathCounters, PathStatus};
+pub use config::{Attribution, Generation, Marking, MhipConfig, PathConfig, PathCounters, PathStatus};
+pub use congestion::Growth;
 pub use forecast::Expected;
 pub use path_states::{Closing, Mark, PathState, PathStates};
 pub use receiver::{MhipReceiver, PathArrivals, ReceiveBuffer, Stored};

@@ -213,7 +213,6 @@ impl TwoLevelSender {
         let Some(state) = self.paths.get_mut(path) else { return };
         state.timer.sample(sent, now);
         state.timeouts = 0;
-        self.windows.set_srtt(path, state.timer.srtt());
         self.forecast.sample(path, now - sent);
         let Some(transmission) = self.outstanding.answer(path, sent, trigger, self.below(ack)) else { return };
         self.forecast.correct(path, transmission.expected, now, self.config.gain);
@@ -245,7 +244,7 @@ impl TwoLevelSender {
             && packet.order >= path.cut
             && packet.position > 0
         {
-            self.windows.on_acknowledged(packet.path);
+            self.windows.on_acknowledged(packet.path, path.timer.srtt(), now);
         }
         forgiven.is_some()
     }
@@ -322,7 +321,7 @@ impl TwoLevelSender {
             Some(part) => now + self.forecast.least_round_trip().mul_f64(part),
             None => Instant::ZERO,
         };
-        self.windows.on_missing(path, hole, until);
+        self.windows.on_missing(path, hole, until, now);
         self.urgent.get_or_insert(hole);
     }
 
@@ -349,7 +348,7 @@ impl TwoLevelSender {
             state.timeouts += 1;
             state.cut = next_order;
             state.counters.reductions += 1;
-            self.windows.on_timeout(path, state.timeouts > 1);
+            self.windows.on_timeout(path, state.timeouts > 1, now);
             let probing = matches!(self.states.get(path), Some(PathState::Probing { .. }));
             let closed = if probing {
                 self.states.close(path, now) == Closing::Closed

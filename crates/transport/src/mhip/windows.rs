@@ -1,120 +1,94 @@
 //! The two levels of windows (papers 2 and 3, §IV-B; ALGORITHMS §6.3, §6.4): one for each path, and for the whole their
-//! sum, which is computed and never stored, so that it cannot be anything else (M9).
+//! sum, which is computed and never stored, so that it cannot be anything else (M9). The arithmetic is that of
+//! [`congestion::Mhip`]; this knows which packets a reduction was for.
 
 use clock::{Duration, Instant};
+use congestion::{
+    Acked, Cause, Congestion, Controller, EngineConfig, Growth, InitialWindow, Mhip, SlowStartTest, Undo,
+    WindowRounding,
+};
 
-use super::config::Growth;
-
-/// The windows of a flow's paths, in packets.
+/// The windows of a flow's paths, in packets: to the controller a packet is a byte.
 #[derive(Clone, Debug)]
 pub struct Windows {
-    paths: Vec<Window>,
-    growth: Growth,
-}
-
-#[derive(Clone, Debug)]
-struct Window {
-    cwnd: f64,
-    ssthresh: f64,
-    srtt: Duration,
-    /// The last reduction, while it may still be taken back.
-    token: Option<Token>,
+    control: Controller<Mhip>,
+    /// Of each path the last reduction, while it may still be taken back.
+    tokens: Vec<Option<Token>>,
 }
 
 /// A reduction that may turn out needless.
 #[derive(Clone, Debug)]
 struct Token {
-    cwnd: f64,
-    ssthresh: f64,
     until: Instant,
     /// What was missing: all of it must turn out to have been late only.
     holes: Vec<u64>,
 }
 
-/// The least threshold, in packets (M10).
-const LEAST: f64 = 2.0;
-
 impl Windows {
     /// Windows and thresholds, a pair for each path.
     pub fn new(paths: &[(f64, f64)], growth: Growth) -> Self {
-        let window = |(cwnd, ssthresh): &(f64, f64)| Window {
-            cwnd: cwnd.max(1.0),
-            ssthresh: *ssthresh,
-            srtt: Duration::ZERO,
-            token: None,
+        // Which packets count, and which losses belong to one reduction, the owner knows.
+        let config = EngineConfig {
+            initial_window: InitialWindow::Packets(1),
+            initial_ssthresh: f64::INFINITY,
+            byte_counting_limit: f64::INFINITY,
+            window_limited_growth: false,
+            slow_start_test: SlowStartTest::Below,
+            rounding: WindowRounding::Exact,
         };
-        Self { paths: paths.iter().map(window).collect(), growth }
+        let mut control = Controller::new(Mhip { growth }, config);
+        for (cwnd, ssthresh) in paths {
+            let path = control.add_path(1);
+            control.set_cwnd(path, *cwnd);
+            control.set_ssthresh(path, *ssthresh);
+        }
+        Self { control, tokens: vec![None; paths.len()] }
     }
 
-    /// The window of a path; 0 for one that there is not.
+    /// The window of a path; there is no path beyond the last.
     #[inline]
     pub fn cwnd(&self, path: usize) -> f64 {
-        self.paths.get(path).map_or(0.0, |window| window.cwnd)
+        self.control.paths().get(path).map_or(0.0, |path| path.cwnd)
     }
 
     /// The slow-start threshold of a path.
     #[inline]
     pub fn ssthresh(&self, path: usize) -> f64 {
-        self.paths.get(path).map_or(0.0, |window| window.ssthresh)
+        self.control.paths().get(path).map_or(0.0, |path| path.ssthresh)
     }
 
     /// The global window.
     pub fn total(&self) -> f64 {
-        self.paths.iter().map(|window| window.cwnd).sum()
+        self.control.association_window()
     }
 
     /// The global threshold.
     pub fn total_ssthresh(&self) -> f64 {
-        self.paths.iter().map(|window| window.ssthresh).sum()
+        self.control.association_ssthresh()
     }
 
-    /// The smoothed round-trip time of a path, for [`Growth::Lia`].
-    pub fn set_srtt(&mut self, path: usize, srtt: Duration) {
-        if let Some(window) = self.paths.get_mut(path) {
-            window.srtt = srtt;
-        }
-    }
-
-    /// A packet that was sent on `path` is acknowledged.
+    /// A packet that was sent on `path` is acknowledged: its window grows. `srtt` is the path's smoothed round-trip time;
+    /// zero without a sample.
     #[inline]
-    pub fn on_acknowledged(&mut self, path: usize) {
-        let total = self.total();
-        let alpha = if self.growth == Growth::Lia { self.alpha(total) } else { 0.0 };
-        let Some(window) = self.paths.get_mut(path) else { return };
-        window.cwnd += if window.cwnd < window.ssthresh {
-            1.0
-        } else {
-            match self.growth {
-                Growth::PerPath => 1.0 / window.cwnd,
-                Growth::Coupled => 1.0 / total,
-                Growth::Lia => (alpha / total).min(1.0 / window.cwnd),
-            }
-        };
-    }
-
-    /// RFC 6356 §3, equation (2), over the paths with a round-trip time; 1 while there is none.
-    fn alpha(&self, total: f64) -> f64 {
-        let (mut best, mut sum) = (0.0f64, 0.0);
-        for window in self.paths.iter().filter(|window| !window.srtt.is_zero()) {
-            let rtt = window.srtt.as_secs_f64();
-            best = best.max(window.cwnd / (rtt * rtt));
-            sum += window.cwnd / rtt;
+    pub fn on_acknowledged(&mut self, path: usize, srtt: Duration, now: Instant) {
+        if path < self.tokens.len() {
+            let rtt = (!srtt.is_zero()).then_some(srtt);
+            self.control.on_ack(path, &Acked { bytes: 1, flight: 0, upto: 0, next: 0, rtt, srtt }, now);
         }
-        if sum > 0.0 { total * best / (sum * sum) } else { 1.0 }
     }
 
     /// The packet at `hole`, sent on `path`, is missing: half the window of that path, and of no other. Until `until` it
     /// may turn out to have been late only.
-    pub fn on_missing(&mut self, path: usize, hole: u64, until: Instant) {
-        let Some(window) = self.paths.get_mut(path) else { return };
-        window.token = Some(Token { cwnd: window.cwnd, ssthresh: window.ssthresh, until, holes: vec![hole] });
-        window.ssthresh = (window.cwnd / 2.0).max(LEAST);
-        window.cwnd = window.ssthresh;
+    pub fn on_missing(&mut self, path: usize, hole: u64, until: Instant, now: Instant) {
+        if let Some(token) = self.tokens.get_mut(path) {
+            *token = Some(Token { until, holes: vec![hole] });
+            self.reduce(path, Cause::Loss, now);
+        }
     }
 
     /// Another packet of the same window of `path` is missing: no further reduction, but a reason for the last.
     pub fn on_also_missing(&mut self, path: usize, hole: u64) {
-        if let Some(token) = self.paths.get_mut(path).and_then(|window| window.token.as_mut()) {
+        if let Some(token) = self.tokens.get_mut(path).and_then(Option::as_mut) {
             token.holes.push(hole);
         }
     }
@@ -123,31 +97,37 @@ impl Windows {
     /// if nothing else was missing, the reduction is taken back, without loss of what has grown since. Returns the path
     /// whose reduction that was.
     pub fn on_arrived(&mut self, hole: u64, now: Instant) -> Option<usize> {
-        let with_token = |window: &&mut Window| window.token.as_ref().is_some_and(|token| token.holes.contains(&hole));
-        let (path, window) = self.paths.iter_mut().enumerate().find(|(_, window)| with_token(&window))?;
-        let token = window.token.as_mut()?;
+        let is_for_it = |slot: &Option<Token>| slot.as_ref().is_some_and(|token| token.holes.contains(&hole));
+        let path = self.tokens.iter().position(is_for_it)?;
+        let slot = self.tokens.get_mut(path)?;
+        let token = slot.as_mut()?;
         if now > token.until {
-            window.token = None;
+            *slot = None;
             return None;
         }
         token.holes.retain(|missing| *missing != hole);
         if !token.holes.is_empty() {
             return None;
         }
-        window.cwnd = window.cwnd.max(token.cwnd);
-        window.ssthresh = window.ssthresh.max(token.ssthresh);
-        window.token = None;
-        Some(path)
+        *slot = None;
+        self.control.on_spurious(path, Undo::Restore, now).then_some(path)
     }
 
     /// Nothing sent on `path` was acknowledged for too long (M16); `again` if that is so since the last time, which
     /// leaves the threshold (RFC 5681 §3.1).
-    pub fn on_timeout(&mut self, path: usize, again: bool) {
-        let Some(window) = self.paths.get_mut(path) else { return };
-        if !again {
-            window.ssthresh = (window.cwnd / 2.0).max(LEAST);
+    pub fn on_timeout(&mut self, path: usize, again: bool, now: Instant) {
+        let Some(token) = self.tokens.get_mut(path) else { return };
+        *token = None;
+        let ssthresh = self.control.ssthresh(path);
+        self.reduce(path, Cause::Timeout, now);
+        if again {
+            self.control.set_ssthresh(path, ssthresh);
         }
-        window.cwnd = 1.0;
-        window.token = None;
+    }
+
+    fn reduce(&mut self, path: usize, cause: Cause, now: Instant) {
+        let flight = self.control.cwnd(path);
+        self.control.on_congestion(path, &Congestion { cause, flight, next: 0 }, now);
+        self.control.end_recovery(path);
     }
 }
