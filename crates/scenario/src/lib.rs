@@ -39,7 +39,7 @@
 //! one); for TCP itself `delayed_ack` (false, true or a time), `initial_window`, `ecn`, `timestamps`, `undo` ("never",
 //! "eifel", "dsack"), `min_rto`, `send_jitter`; for mHIP in the simulator
 //! `generation` (1, 2, 3), `growth` ("per_path", "coupled", "lia"), `dupthresh`, `addr` (false, true or a part of the
-//! least round-trip time), `receive_buffer` ("453p"), `marking`, `probe_interval`; for SCTP `ordered`, `nr_sack`, `send_buffer`,
+//! least round-trip time), `receive_buffer` ("453p"), `marking`, `probe_interval`; for MPTCP `opportunistic`; for SCTP `ordered`, `nr_sack`, `send_buffer`,
 //! `rtx` ("rtx_same", "rtx_cwnd", "rtx_ssthresh", "rtx_fpf"), `path_max_retrans`, `heartbeat`, `max_burst`, and for CMT-SCTP
 //! `sfr`, `cuc` ("none", "v1", "v2"), `dac`, `splitting` ("none", "sender", "receiver", "both"); for UDP `rate` and `on_off = { on, off, times = "fixed" or "exponential" }`.
 //!
@@ -48,6 +48,7 @@
 mod canonical;
 mod document;
 mod mhip;
+mod mptcp;
 mod read;
 mod reader;
 mod scenario;
@@ -61,6 +62,7 @@ use diagnostic::Diagnostic;
 
 pub use document::{Document, Point, ReadBase};
 pub use mhip::{GrowthSpec, MhipSpec};
+pub use mptcp::MptcpSpec;
 pub use scenario::{Directed, Scenario};
 pub use sctp::{CucSpec, RtxSpec, SctpSpec};
 pub use spec::{Amount, CoDelSpec, FlowSpec, Limit, LinkSpec, Moment, NodeIndex, OnOff, Protocol, QueueSpec, RedSpec};

@@ -287,6 +287,7 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
     };
     let tcp = crate::tcp::tcp(&mut table, protocol, amount)?;
     let mhip = crate::mhip::mhip(&mut table, protocol, amount)?;
+    let mptcp = crate::mptcp::mptcp(&mut table, protocol)?;
     let sctp = crate::sctp::sctp(&mut table, protocol, amount)?;
     let rate = table.optional("rate");
     let on_off_entry = table.optional("on_off");
@@ -320,6 +321,7 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
         on_off,
         tcp,
         mhip,
+        mptcp,
         sctp,
     })
 }

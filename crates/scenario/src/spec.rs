@@ -174,6 +174,8 @@ pub struct FlowSpec {
     pub tcp: TcpSpec,
     /// What it says about mHIP.
     pub mhip: crate::mhip::MhipSpec,
+    /// What it says about MPTCP.
+    pub mptcp: crate::mptcp::MptcpSpec,
     /// What it says about SCTP.
     pub sctp: crate::sctp::SctpSpec,
 }

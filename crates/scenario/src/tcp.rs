@@ -82,7 +82,7 @@ pub(crate) fn tcp(
     spec.min_rto = entry("min_rto").map(reader::time).transpose()?;
     spec.send_jitter = entry("send_jitter").map(reader::time).transpose()?;
     match any {
-        Some(entry) if !matches!(protocol, Protocol::Tcp | Protocol::Mhip) => {
+        Some(entry) if !matches!(protocol, Protocol::Tcp | Protocol::Mhip | Protocol::Mptcp) => {
             Err(entry.key_place.error(format!("`{}` is for protocol = \"tcp\"", entry.key), None))
         }
         _ => Ok(spec),

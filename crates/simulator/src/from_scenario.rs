@@ -85,6 +85,13 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
                 FlowConfig::Mhip(Arc::new(mhip))
             }
             Protocol::Sctp | Protocol::CmtSctp => FlowConfig::Sctp(Arc::new(crate::sctp::sctp(scenario, index, flow)?)),
+            Protocol::Mptcp => {
+                let mut mptcp = crate::mptcp::mptcp(scenario, index, flow, &paths, &plan)?;
+                if let Some(jitter) = jitter(mptcp.tcp.packet_size) {
+                    Arc::make_mut(&mut mptcp.tcp).send_jitter = jitter;
+                }
+                FlowConfig::Mptcp(Arc::new(mptcp))
+            }
             Protocol::Udp => FlowConfig::Udp(udp(scenario, index, flow)?),
             other => {
                 let message = format!("protocol \"{}\" is not simulated yet", other.name());
@@ -114,7 +121,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
 }
 
 /// The options of flow number `index`.
-fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, Diagnostic> {
+pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, Diagnostic> {
     let refuse = |key: &str, message: String, help| Err(scenario.error_in_flow(index, key, message, help));
     let names = CONGESTION.map(|(name, ..)| name);
     let profile = profile(flow);
@@ -238,7 +245,7 @@ fn mhip(
 
 /// What the base exchange would tell of a path: its slowest link, and the delay of a full packet without its
 /// transmission there.
-fn path_config(path: &PlannedPath, plan: &Plan, tcp: &TcpConfig) -> PathConfig {
+pub(crate) fn path_config(path: &PlannedPath, plan: &Plan, tcp: &TcpConfig) -> PathConfig {
     let along = |links: &[u32], bytes: u32| {
         let links = links.iter().filter_map(|link| plan.links.get(*link as usize));
         let mut rate = UNLIMITED;

@@ -1,0 +1,98 @@
+//! From what a scenario file says about MPTCP to its options.
+
+use congestion::{Rule, SlowStartTest, UnknownRule};
+use diagnostic::{Diagnostic, alternatives, nearest};
+use scenario::{FlowSpec, Scenario};
+use scheduler::Scheduler;
+use transport::mptcp::MptcpConfig;
+
+use crate::from_scenario::{path_config, tcp};
+use crate::plan::{Plan, PlannedPath};
+
+/// Rules that couple paths.
+const COUPLED: [&str; 13] = [
+    "rp1",
+    "rp2",
+    "lia-byte",
+    "lia",
+    "olia",
+    "balia",
+    "wvegas",
+    "daimd",
+    "daimd-olia",
+    "daimd-balia",
+    "ewtcp",
+    "coupled",
+    "semicoupled",
+];
+/// Rules of the SCTP family: slow start includes the threshold.
+const OF_SCTP: [&str; 5] = ["reno-sp", "reno-mp", "rp1", "rp2", "lia-byte"];
+/// The rule that is no transport's.
+const MHIP: &str = "mhip";
+
+/// The options of flow number `index`.
+pub(crate) fn mptcp(
+    scenario: &Scenario,
+    index: usize,
+    flow: &FlowSpec,
+    paths: &[PlannedPath],
+    plan: &Plan,
+) -> Result<MptcpConfig, Diagnostic> {
+    let refuse =
+        |key: &str, message: String, help: String| Err(scenario.error_in_flow(index, key, message, Some(help)));
+    if paths.len() > MptcpConfig::MOST_PATHS {
+        let help = format!("at most {}", MptcpConfig::MOST_PATHS);
+        return refuse("paths", "so many subflows are not simulated".into(), help);
+    }
+    let mut tcp = tcp(scenario, index, &FlowSpec { congestion: None, ..flow.clone() })?;
+    tcp.rule = rule(scenario, index, flow)?;
+    if OF_SCTP.contains(&tcp.rule.name()) {
+        tcp.engine.slow_start_test = SlowStartTest::BelowOrEqual; // ALGORITHMS §13 A5.
+    }
+    let paths = paths.iter().map(|path| path_config(path, plan, &tcp)).collect();
+    let mut config = MptcpConfig::new(tcp, paths);
+    if let Some(name) = &flow.scheduler {
+        config.scheduler = match name.parse::<Scheduler>() {
+            Ok(scheduler) => scheduler,
+            Err(_) => {
+                let known = Scheduler::NAMES.iter().copied();
+                let help = nearest(name, known.clone()).map_or_else(
+                    || format!("there is {}", alternatives(known)),
+                    |near| format!("did you mean \"{near}\"?"),
+                );
+                return refuse("scheduler", format!("no scheduler is called \"{name}\""), help);
+            }
+        };
+    }
+    config.opportunistic = flow.mptcp.opportunistic.unwrap_or(config.opportunistic);
+    Ok(config)
+}
+
+/// The rule that a flow asks for, if MPTCP can have it.
+fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diagnostic> {
+    let refuse = |message: String, help: String| Err(scenario.error_in_flow(index, "congestion", message, Some(help)));
+    let several = flow.paths.len() > 1;
+    let written = flow.congestion.as_deref().unwrap_or(if several { "lia" } else { "newreno" });
+    let (name, tunables) = written.split_at(written.find(':').unwrap_or(written.len()));
+    let name = match name {
+        "rp-mp-v1" => "rp1",
+        "rp-mp-v2" => "rp2",
+        other => other,
+    };
+    if COUPLED.contains(&name) && !several {
+        let message = format!("\"{name}\" couples the paths of a flow, and here there is one");
+        return refuse(message, "\"newreno\", or several `paths`".to_owned());
+    }
+    let names = || Rule::NAMES.iter().copied().filter(|name| *name != MHIP);
+    match format!("{name}{tunables}").parse::<Rule>() {
+        Ok(rule) if name != MHIP => Ok(rule),
+        Err(error @ UnknownRule::Tunable { .. }) => refuse(error.to_string(), format!("congestion = \"{name}\"")),
+        _ => {
+            let help = nearest(name, names()).map_or_else(
+                || format!("there is {}", alternatives(names())),
+                |near| format!("did you mean \"{near}\"?"),
+            );
+            refuse(format!("no congestion control of MPTCP is called \"{name}\""), help)
+        }
+    }
+}
