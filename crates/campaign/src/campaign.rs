@@ -14,6 +14,7 @@ use simulator::{Observer, Plan, RunOptions, RunResult, Simulation};
 use transport::{FlowConfig, Packet};
 
 use crate::execute::{self, Job, Options, Point, Progress, Watch};
+use crate::fair::Expectation;
 use crate::files::StoreError;
 use crate::report::{FlowGroup, Report};
 use crate::trace::{FlowEnds, TracedLink};
@@ -145,6 +146,14 @@ impl Campaign {
             campaign.scenarios.push(scenario);
         }
         Ok(campaign)
+    }
+
+    /// What each notion of fairness expects of each point.
+    ///
+    /// # Errors
+    /// Sources that send more than a link has; a path that nothing limits.
+    pub fn expectations(&self) -> Result<Vec<Expectation>, CampaignError> {
+        self.scenarios.iter().map(|scenario| Expectation::of(scenario).map_err(CampaignError::from)).collect()
     }
 
     /// How many runs it has.

@@ -3,6 +3,7 @@
 
 mod campaign;
 mod execute;
+mod fair;
 mod files;
 mod metrics;
 mod pcap;
@@ -16,6 +17,7 @@ mod workers;
 
 pub use campaign::{Campaign, CampaignError, Seeds};
 pub use execute::{Options, Progress};
+pub use fair::{Expectation, FairnessReport};
 pub use files::StoreError;
 pub use pcap::{Capture, CapturedPacket, Segment, Transport};
 pub use report::{FlowGroup, PointReport, Report};

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Failure, compare, demo, down, keygen, lab, papers, sim, status, up};
+use commands::{Failure, compare, demo, down, fairness, keygen, lab, papers, sim, status, up};
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
 #[derive(Debug, Parser)]
@@ -27,6 +27,7 @@ enum Command {
     Demo(demo::Arguments),
     Compare(compare::Arguments),
     Sim(sim::Arguments),
+    Fairness(fairness::Arguments),
     Papers(papers::Arguments),
 }
 
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Fairness(arguments) => fairness::run(&arguments),
         Command::Papers(arguments) => papers::run(&arguments),
     };
     match result {

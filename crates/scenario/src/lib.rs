@@ -43,10 +43,14 @@
 //! `rtx` ("rtx_same", "rtx_cwnd", "rtx_ssthresh", "rtx_fpf"), `path_max_retrans`, `heartbeat`, `max_burst`, and for CMT-SCTP
 //! `sfr`, `cuc` ("none", "v1", "v2"), `dac`, `splitting` ("none", "sender", "receiver", "both"); for UDP `rate` and `on_off = { on, off, times = "fixed" or "exponential" }`.
 //!
+//! `[[node]]`: `name` and `locators`, one for all links of the node or one for each: for `sinnet fairness`, which gives nodes
+//! locators of its own where a file does not.
+//!
 //! `[sweep]`: keys like `"link.a-r1.rate"`, `"flow.*.congestion"` or `seed`, each with a list of values.
 
 mod canonical;
 mod document;
+mod host;
 mod mhip;
 mod mptcp;
 mod read;
@@ -61,6 +65,7 @@ mod units;
 use diagnostic::Diagnostic;
 
 pub use document::{Document, Point, ReadBase};
+pub use host::HostSpec;
 pub use mhip::{GrowthSpec, MhipSpec};
 pub use mptcp::MptcpSpec;
 pub use scenario::{Directed, Scenario};

@@ -6,6 +6,7 @@ use clock::Duration;
 use diagnostic::Diagnostic;
 use link::{CoDelConfig, LinkConfig, QueueConfig, RedConfig};
 
+use crate::host::{self, HostSpec};
 use crate::read::{self, MOST_FLOWS, Nodes};
 use crate::reader::{self, Reader};
 use crate::spec::*;
@@ -28,6 +29,8 @@ pub struct Scenario {
     pub links: Vec<LinkSpec>,
     /// The flows in the order of the file.
     pub flows: Vec<FlowSpec>,
+    /// Locators, of the nodes for which the file gives them.
+    pub hosts: Vec<HostSpec>,
     tree: Node,
 }
 
@@ -64,6 +67,7 @@ impl Scenario {
         };
         let seed = table.optional("seed").map(|entry| reader::whole(&entry.node, 0, i64::MAX as u64)).transpose()?;
         let (link_nodes, flow_nodes) = (table.tables("link")?, table.tables("flow")?);
+        let host_nodes = table.tables("node")?;
         let place = table.place();
         for key in ["sweep", "extends"] {
             table.optional(key); // the document has dealt with these
@@ -76,6 +80,7 @@ impl Scenario {
         let mut nodes = Nodes::default();
         let links = link_nodes.iter().map(|node| read::link(node, &mut nodes)).collect::<Result<Vec<_>, _>>()?;
         let ends = check_links(&links, link_nodes, &nodes)?;
+        let hosts = host::hosts(host_nodes, &nodes, &links)?;
         let mut flows = Vec::new();
         for (index, node) in flow_nodes.iter().enumerate() {
             flows.push(read::flow(node, index + 1, &nodes)?);
@@ -89,6 +94,7 @@ impl Scenario {
             nodes: nodes.names,
             links,
             flows,
+            hosts,
             tree: tree.clone(),
         })
     }

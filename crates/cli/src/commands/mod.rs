@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod down;
+pub(crate) mod fairness;
 pub(crate) mod keygen;
 pub(crate) mod lab;
 pub(crate) mod papers;
