@@ -42,7 +42,7 @@ struct FlowShape {
     paths: Vec<(String, f64)>,
     /// What a flow of one path would get on each.
     single: Vec<f64>,
-    /// All loop-free paths between its ends, and the sum of the bandwidths of those that use a link each on their own.
+    /// All loop-free paths between its ends, and the bandwidth of each.
     all_paths: Vec<(String, f64)>,
     /// Flows of one path that it competes with.
     rivals: Vec<usize>,
@@ -127,7 +127,9 @@ impl Expectation {
         let allocations = Notion::ALL.into_iter().map(allocate).collect::<Result<Vec<_>, _>>()?;
         for flow in 0..flows.len() {
             flows[flow].rivals = rivals(&network, &owners, flow, &flows);
-            flows[flow].single = single(&network, &owners, &fixed, flow).map_err(demand)?;
+            if flows[flow].paths.len() > 1 {
+                flows[flow].single = single(&network, &owners, &fixed, flow).map_err(demand)?;
+            }
         }
         let used = |link: usize| network.routes().iter().any(|route| route.contains(&link));
         let capacity =
@@ -357,9 +359,9 @@ impl PointFairness {
         };
         let flows = self.expected.flows.iter().enumerate().map(|(index, shape)| {
             let routes = (0..self.expected.owners.len()).filter(|route| self.expected.owners[*route] == index);
-            let subflows = routes.zip(&shape.paths).zip(&shape.single).map(|((route, (path, bandwidth)), single)| {
+            let subflows = routes.zip(&shape.paths).enumerate().map(|(number, (route, (path, bandwidth)))| {
                 json!({
-                    "path": path, "bandwidth": bandwidth, "single_path_share": single,
+                    "path": path, "bandwidth": bandwidth, "single_path_share": shape.single.get(number),
                     "expected": notions(&|fair| fair.subflows[route]), "measured": estimate(&self.subflows[route]),
                 })
             });

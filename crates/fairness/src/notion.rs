@@ -77,6 +77,8 @@ impl Notion {
         let shares = match self {
             Self::LinkSubflow => network.max_min(&vec![1.0; routes.len()])?,
             Self::LinkFlow => network.max_min(&weights(&routes, &own))?,
+            // With one route each there is nothing to split, and progressive filling gives the same at once.
+            Self::NetworkFlow if flows.len() == own.len() => network.max_min(&vec![1.0; routes.len()])?,
             Self::NetworkFlow => network.max_min_totals(&own)?,
             Self::Proportional => network.proportional(&own, &vec![1.0; flows.len()])?,
         };
