@@ -94,7 +94,7 @@ fn two_paths_carry_the_sum_and_wireshark_reads_all_of_it() {
         let wrong = "hip && (_ws.malformed || hip.checksum.status == 0)";
         let wrong = tshark(kept.path(), capture, wrong, &["frame.number"]);
         assert_eq!(wrong, Some(Vec::new()), "malformed or with a wrong checksum");
-        let dark = tshark(kept.path(), capture, "esp && !tcp && !icmpv6", &["frame.number"]);
+        let dark = tshark(kept.path(), capture, "esp && !(esp.icv_good == 1)", &["frame.number"]);
         assert_eq!(dark, Some(Vec::new()), "ESP that the key log does not open");
         let data = tshark(kept.path(), capture, "esp && tcp.srcport == 8080 && tcp.len > 1000", &["frame.number"]);
         assert!(data.is_some_and(|data| data.len() > 100), "the file travels over both paths");
@@ -120,12 +120,89 @@ fn tcp_alone_takes_one_path() {
     assert!((5.0..8.0).contains(&single), "{report}");
 }
 
+/// A TCP of another host over the slower access link of the two paths.
+const COMPETITOR: &str = r#"
+[[link]]
+between = ["c", "r2"]
+[[flow]]
+name = "other"
+from = "c"
+to = "a"
+protocol = "tcp"
+congestion = "reno"
+paths = [["c", "r2", "a"]]
+"#;
+
+#[test]
+fn flows_compete_with_the_congestion_control_that_they_ask_for() {
+    let scenario = TWO_PATHS.replace("duration = \"3s\"", "duration = \"5s\"\nwarm_up = \"2s\"") + COMPETITOR;
+    let scenario = scenario.replace("protocol = \"mhip\"", "protocol = \"mhip\"\ncongestion = \"cubic\"");
+    for arguments in [&["--json", "--virtual"][..], &["--json"]] {
+        let Some(output) = lab(&scenario, arguments) else { return };
+        let report = report(&output);
+        let flows = report["flows"].as_array().expect("flows");
+        let told: Vec<_> = flows.iter().map(|flow| (&flow["protocol"], &flow["congestion"])).collect();
+        let wanted = [("mhip", "cubic"), ("tcp", "reno")].map(|(protocol, name)| (protocol.into(), name.into()));
+        assert_eq!(told, wanted.iter().map(|(protocol, name): &(Value, Value)| (protocol, name)).collect::<Vec<_>>());
+        assert_eq!(report["sha256_equal"], true, "{report}");
+        // All of it goes over two links.
+        let sum: f64 = flows.iter().filter_map(|flow| flow["mbps"].as_f64()).sum();
+        assert!((8.0..12.0).contains(&sum), "{report}");
+        assert!(report["ff_shared"].as_f64().is_some_and(|ff| ff > 0.0), "{report}");
+    }
+}
+
+#[test]
+fn multipath_tcp_of_the_kernel_uses_both_paths() {
+    if !Path::new("/proc/sys/net/mptcp/enabled").exists() {
+        return;
+    }
+    let Some(output) = lab(&TWO_PATHS.replace("\"mhip\"", "\"mptcp\""), &["--json"]) else { return };
+    let report = report(&output);
+    assert_eq!(report["sha256_equal"], true);
+    let together = report["together_mbps"].as_f64().expect("a number");
+    assert!((8.0..12.0).contains(&together), "{report}");
+}
+
+#[test]
+fn the_demonstration_needs_no_rights_in_virtual_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let output = Command::new(env!("CARGO_BIN_EXE_sinnet"))
+        .args(["demo", "--virtual", "--out"])
+        .arg(directory.path())
+        .env("PATH", "")
+        .output()
+        .expect("sinnet runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary = std::fs::read(directory.path().join("summary.json")).expect("a summary");
+    let summary: Value = serde_json::from_slice(&summary).expect("JSON");
+    assert_eq!(summary["virtual"], true);
+    let scenarios = summary["scenarios"].as_array().expect("scenarios");
+    assert_eq!(scenarios.len(), 3);
+    assert!(scenarios.iter().all(|scenario| scenario["sha256_equal"] == true && scenario["virtual"] == true));
+    let path = directory.path().join("two-paths");
+    let Some(types) = tshark(&path, "path1.pcap", "hip", &["hip.packet_type"]) else { return };
+    assert_eq!(types.get(..4), Some(["1", "2", "3", "4"].map(str::to_owned).as_slice()));
+    for capture in ["path1.pcap", "path2.pcap"] {
+        // Every HIP checksum is right, the key log opens every ESP packet, and the TCP inside is right too.
+        for wrong in [
+            "hip && (_ws.malformed || hip.checksum.status == 0)",
+            "esp && !(esp.icv_good == 1)",
+            "tcp.checksum.status == 0",
+        ] {
+            assert_eq!(tshark(&path, capture, wrong, &["frame.number"]), Some(Vec::new()), "{wrong}");
+        }
+        let data = tshark(&path, capture, "tcp.srcport == 8080 && tcp.len > 1000", &["frame.number"]);
+        assert!(data.is_some_and(|data| data.len() > 1000), "the file travels over both paths");
+    }
+}
+
 #[test]
 fn what_a_laboratory_cannot_do_is_told_with_its_place() {
     for (change, line) in [
-        (("protocol = \"mhip\"", "protocol = \"mptcp\""), "no programs for this protocol"),
+        (("protocol = \"mhip\"", "protocol = \"cmt-sctp\""), "no programs for this protocol"),
         (("protocol = \"mhip\"", "protocol = \"mhip\"\nscheduler = \"redundant\""), "one scheduler"),
-        (("protocol = \"mhip\"", "protocol = \"mhip\"\ncount = 2"), "one flow at a time"),
+        (("protocol = \"mhip\"", "protocol = \"tcp\""), "TCP takes one path"),
     ] {
         let Some(output) = lab(&TWO_PATHS.replace(change.0, change.1), &[]) else { return };
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

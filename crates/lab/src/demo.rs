@@ -123,22 +123,57 @@ impl fmt::Display for Demo {
     }
 }
 
-/// The results as a table for people.
+/// The results as tables for people: of flows that competed, what each got; of the others, what the paths together gave.
 pub fn table(reports: &[Report]) -> String {
-    let mut rows = vec![["scenario", "each path alone", "sum", "together", "ratio", "SHA-256", ""].map(str::to_owned)];
-    for report in reports {
-        let singles: Vec<String> = report.single_mbps.iter().map(|rate| format!("{rate:.2}")).collect();
-        rows.push([
-            report.name.clone(),
-            singles.join(" + "),
-            format!("{:.2}", report.sum_mbps),
-            format!("{:.2} Mbit/s", report.together_mbps),
-            report.ratio.map_or_else(String::new, |ratio| format!("{:.1} %", ratio * 100.0)),
-            if report.sha256_equal { "equal" } else { "DIFFERENT" }.to_owned(),
-            if passed(report) { "" } else { "!" }.to_owned(),
-        ]);
+    let (competitions, transfers): (Vec<&Report>, Vec<&Report>) =
+        reports.iter().partition(|report| report.flows.len() > 1);
+    let mut text = String::new();
+    if !transfers.is_empty() {
+        let mut rows =
+            vec![["scenario", "each path alone", "sum", "together", "ratio", "SHA-256", ""].map(str::to_owned)];
+        rows.extend(transfers.into_iter().map(transfer_row));
+        text.push_str(&aligned(&rows));
     }
-    let widths: Vec<usize> = (0..7)
+    for report in competitions {
+        let mut rows = vec![[report.name.as_str(), "protocol", "TCP", "goodput", "longest stall"].map(str::to_owned)];
+        rows.extend(report.flows.iter().map(|flow| {
+            [
+                flow.name.clone(),
+                flow.protocol.to_owned(),
+                flow.congestion.clone(),
+                format!("{:.2} Mbit/s", flow.mbps),
+                format!("{:.0} ms", flow.longest_stall_ms),
+            ]
+        }));
+        text.push_str(&aligned(&rows));
+        let factor = |name: &str, factor: Option<f64>| factor.map(|factor| format!("{name} {factor:.3}"));
+        let factors = [factor("FF", report.ff), factor("FF on the shared paths", report.ff_shared)];
+        let factors: Vec<String> = factors.into_iter().flatten().collect();
+        text.push_str(&format!(
+            "{}{}what arrived {}\n",
+            factors.join(", "),
+            if factors.is_empty() { "" } else { "; " },
+            if report.sha256_equal { "is as it was sent" } else { "is DIFFERENT from what was sent" }
+        ));
+    }
+    text
+}
+
+fn transfer_row(report: &Report) -> [String; 7] {
+    let singles: Vec<String> = report.single_mbps.iter().map(|rate| format!("{rate:.2}")).collect();
+    [
+        report.name.clone(),
+        singles.join(" + "),
+        format!("{:.2}", report.sum_mbps),
+        format!("{:.2} Mbit/s", report.together_mbps),
+        report.ratio.map_or_else(String::new, |ratio| format!("{:.1} %", ratio * 100.0)),
+        if report.sha256_equal { "equal" } else { "DIFFERENT" }.to_owned(),
+        if passed(report) { "" } else { "!" }.to_owned(),
+    ]
+}
+
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: Vec<usize> = (0..N)
         .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0))
         .collect();
     let mut text = String::new();

@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::LabError;
 use crate::error::Step;
 use crate::plan::{Plan, Protocol};
 use crate::site::Site;
+use crate::{LabError, Namespace, Program};
 
 const CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -15,30 +15,43 @@ const MPTCP: &str = "/proc/sys/net/mptcp/enabled";
 /// More subflows than any scenario has paths.
 const MOST_SUBFLOWS: u32 = 8;
 
-/// Makes the kernels of the hosts as the plan's flows want them. By flow, the congestion control that its server's host has then.
-pub(crate) fn prepare(plan: &Plan, site: &Site, paths: &[usize]) -> Result<Vec<String>, LabError> {
-    let mut used = Vec::new();
+/// Makes the kernels of the hosts as the plan's flows want them.
+pub(crate) fn prepare(plan: &Plan, site: &Site, paths: &[usize]) -> Result<(), LabError> {
     for flow in &plan.flows {
-        let wanted = flow.congestion.clone();
-        used.push(site.host(flow.from)?.run(move || choose(&wanted))?.step("choosing the congestion control")?);
+        let (wanted, host) = (flow.congestion.clone(), site.host(flow.from)?);
+        host.run(move || choose(&wanted))?.step("choosing the congestion control")?;
+        for route in site.routes_from(flow.from) {
+            // What a namespace may not choose for itself, as the kernel sees it, a route of it may have.
+            host.ip(&[format!("{} congctl {}", route.replace(" append ", " replace "), flow.congestion)])?;
+        }
         if flow.protocol == Protocol::Mptcp {
             several_paths(plan, site, paths)?;
         }
     }
-    Ok(used)
+    Ok(())
 }
 
-/// Chooses the congestion control of the network namespace of the calling thread, and reads back which it is. A system that
-/// forbids the choice keeps its own, and the result says which.
-fn choose(wanted: &str) -> io::Result<String> {
+/// Chooses the congestion control of the network namespace of the calling thread, where that is allowed.
+fn choose(wanted: &str) -> io::Result<()> {
     let available = fs::read_to_string(AVAILABLE)?;
     if !available.split_whitespace().any(|name| name == wanted) {
         let message = format!("the kernel has no '{wanted}', only {}", available.trim());
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
-    // Where /proc/sys is closed the kernel's own remains.
     let _ = fs::write(CONTROL, wanted);
-    Ok(fs::read_to_string(CONTROL)?.trim().to_owned())
+    Ok(())
+}
+
+/// The congestion control of the connections that a host serves from `port` now, as the kernel tells it of each; "unknown" without any.
+pub(crate) fn used(host: &Namespace, port: u16) -> Result<String, LabError> {
+    let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
+    let told =
+        host.output(&Program::new("ss").args(["-tinH", "state", "established"]).args([format!("sport = :{port}")]))?;
+    let mut names: Vec<&str> =
+        told.split_whitespace().filter(|word| available.split_whitespace().any(|name| name == *word)).collect();
+    names.sort_unstable();
+    names.dedup();
+    Ok(if names.is_empty() { "unknown".to_owned() } else { names.join(" and ") })
 }
 
 /// Multipath TCP over the paths with these numbers: the server tells of its other addresses, and the client's kernel opens a

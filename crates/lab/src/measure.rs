@@ -107,7 +107,8 @@ pub(crate) fn run_all(
 
     let main = |measured: &Measured| measured.flows.first().map_or(0.0, |flow| flow.mbps);
     let single_mbps: Vec<f64> = singles.iter().map(main).collect();
-    let sum_mbps: f64 = single_mbps.iter().sum();
+    // The sum of nothing is -0.
+    let sum_mbps = single_mbps.iter().sum::<f64>() + 0.0;
     let kept = |file: std::path::PathBuf| Some(file).filter(|file| file.exists());
     let captures = directory.iter().flat_map(|directory| all.iter().map(|path| capture_file(directory, *path)));
     let (ff, ff_shared) = friendliness(plan, &together).map_or((None, None), |(ff, shared)| (Some(ff), shared));

@@ -47,6 +47,8 @@ pub(crate) struct Files<'a> {
     pub(crate) keylog: Option<&'a Path>,
 }
 
+/// The daemons' TUN device, as they call it themselves.
+const DEVICE: &str = "sinnet0";
 /// How long the daemons may take to be there, in seconds.
 const PATIENCE: u64 = 15;
 
@@ -90,6 +92,11 @@ impl Daemons {
         };
         let mut daemons = Self { ends: [start(0)?, start(1)?] };
         daemons.wait("the Sinnet daemons were not ready", |status| status["ready"].as_bool() == Some(true))?;
+        if let Some(client) = identities.ends.get(1) {
+            // The server's kernel takes the congestion control from the route to the client.
+            let route = format!("-6 route replace {}/128 dev {DEVICE} congctl {}", client.hit, plan.flow().congestion);
+            site.host(plan.flow().from)?.ip(&[route])?;
+        }
         Ok(daemons)
     }
 
@@ -171,8 +178,8 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
         let [from, to] = path.ends;
         let [local, remote] = if end == 0 { [from, to] } else { [to, from] };
         let out = if end == 0 { &path.there } else { &path.back };
-        let (rate, delay) = (plan.rate(out).unwrap_or(UNLIMITED), plan.delay(out).as_micros());
-        let capacity = format!("rate = \"{rate}bit/s\", delay = \"{delay}us\"");
+        // Rates are for the hosts to find out.
+        let delay = format!("delay = \"{}us\"", plan.delay(out).as_micros());
         let name = match named.iter().find(|(attachment, _)| *attachment == local) {
             Some((_, name)) => name.clone(),
             None => {
@@ -181,7 +188,7 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
                 let address = plan.topology.address(local);
                 let _ =
                     write!(text, "\n[[path]]\nname = \"{name}\"\naddress = \"{address}\"\ninterface = \"{device}\"\n");
-                let _ = writeln!(text, "{}", capacity.replace(", ", "\n"));
+                let _ = writeln!(text, "{delay}");
                 named.push((local, name.clone()));
                 name
             }
@@ -190,7 +197,7 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
         if !locators.contains(&format!("\"{remote}\"")) {
             locators.push(format!("\"{remote}\""));
         }
-        routes.push(format!("{{ from = \"{name}\", to = \"{remote}\", {capacity} }}"));
+        routes.push(format!("{{ from = \"{name}\", to = \"{remote}\", {delay} }}"));
     }
     let hit = identity(peer).map_or("", |peer| peer.hit.as_str());
     let _ = write!(
@@ -202,9 +209,6 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
     let _ = write!(text, "locators = [{}]\nroutes = [{}]\n", locators.join(", "), routes.join(", "));
     text
 }
-
-/// What a path without any limit is said to carry, in bit/s.
-pub(crate) const UNLIMITED: u64 = 1_000_000_000;
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()

@@ -84,7 +84,7 @@ impl Laboratory for Real<'_> {
         let scratch = self.scratch.join(run.name.replace(' ', "-"));
         fs::create_dir_all(&scratch).step("making a directory")?;
         let site = Site::build(&plan.topology, plan.links.clone(), plan.seed, kept)?;
-        let congestion = kernel::prepare(plan, &site, &run.paths)?;
+        kernel::prepare(plan, &site, &run.paths)?;
         let (servers, used) = self.serve(&site, run, &scratch)?;
 
         let mut daemons = None;
@@ -111,9 +111,8 @@ impl Laboratory for Real<'_> {
             site.schedule(&plan.changes);
         }
         let mut downloads = Vec::new();
-        for (server, congestion) in used.iter().filter_map(|server| servers.get(*server)).zip(&congestion) {
-            let congestion = congestion.clone();
-            downloads.push(Download { fetch: None, server, watch: None, begun_with: 0, congestion });
+        for server in used.iter().filter_map(|server| servers.get(*server)) {
+            downloads.push(Download { fetch: None, server, watch: None, begun_with: 0, congestion: String::new() });
         }
         let copies = |flow: usize| scratch.join(format!("fetched{flow}"));
         let result = match plan.competes() {
@@ -165,6 +164,9 @@ impl Real<'_> {
         while !fetch.has_ended()? {
             let arrived = fetch.arrived();
             progress.at(arrived);
+            if arrived > 0 && download.congestion.is_empty() {
+                download.congestion = kernel::used(site.host(self.plan.flow().from)?, download.server.port())?;
+            }
             if arrived < size {
                 end = clock.elapsed();
             }
@@ -218,6 +220,8 @@ impl Real<'_> {
                     None if before.is_some() => {
                         download.watch = Some(Watch::new(now, arrived));
                         download.begun_with = arrived;
+                        let host = plan.flows.get(index).map_or(0, |flow| flow.from);
+                        download.congestion = kernel::used(site.host(host)?, download.server.port())?;
                     }
                     None => {}
                 }

@@ -23,6 +23,7 @@ pub(crate) struct Site {
     // The emulator first: it is stopped before the hosts go.
     emulator: Emulator,
     hosts: Vec<Namespace>,
+    host_routes: Vec<Vec<String>>,
     links: Vec<LinkId>,
     routes: Vec<[RouteId; 2]>,
 }
@@ -49,15 +50,21 @@ impl Site {
             ports.push(host.run(move || Port::open(&device, address, MTU))?.step("opening a TUN device")?);
         }
         for (index, host) in hosts.iter().enumerate() {
-            host.ip(&host_routes(topology, index))?;
+            host.ip(&host_setup(topology, index))?;
         }
         let emulator = Emulator::start(network, ports, &recordings).step("starting the emulator")?;
-        Ok(Self { emulator, hosts, links, routes })
+        let host_routes = (0..topology.hosts.len()).map(|host| host_routes(topology, host)).collect();
+        Ok(Self { emulator, hosts, host_routes, links, routes })
     }
 
     /// The host at a place of [`Topology::hosts`].
     pub(crate) fn host(&self, index: usize) -> Result<&Namespace, LabError> {
         at(&self.hosts, index)
+    }
+
+    /// The routes of a host, as `ip` was told.
+    pub(crate) fn routes_from(&self, host: usize) -> &[String] {
+        self.host_routes.get(host).map_or(&[], Vec::as_slice)
     }
 
     /// Changes links as planned, counting from now.
@@ -91,13 +98,25 @@ fn at(hosts: &[Namespace], index: usize) -> Result<&Namespace, LabError> {
 
 /// What `ip` must be told on one host: who sends from an access link's address sends over that link, and the addresses
 /// at the other ends of paths are reached over them.
+fn host_setup(topology: &Topology, host: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (number, (_, attachment)) in topology.attachments_of(host).enumerate() {
+        lines.push(format!("link set dev {} txqueuelen {KERNEL_QUEUE}", attachment.device));
+        lines.push(format!("rule add from {} lookup {}", attachment.address, TABLE + number));
+    }
+    lines.extend(host_routes(topology, host));
+    lines
+}
+
+/// The first of the routing tables that belong to one access link each.
+const TABLE: usize = 100;
+
+/// The routes of one host.
 fn host_routes(topology: &Topology, host: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, (index, attachment)) in topology.attachments_of(host).enumerate() {
-        let (device, address, table) = (&attachment.device, attachment.address, 100 + number);
-        lines.push(format!("link set dev {device} txqueuelen {KERNEL_QUEUE}"));
-        lines.push(format!("rule add from {address} lookup {table}"));
-        lines.push(format!("route add default dev {device} src {address} table {table}"));
+        let (device, address) = (&attachment.device, attachment.address);
+        lines.push(format!("route append default dev {device} src {address} table {}", TABLE + number));
         for path in topology.distinct_paths() {
             let peer = match path.ends {
                 [own, peer] | [peer, own] if own == index => topology.address(peer),

@@ -69,6 +69,11 @@ impl Server {
         Ok(Self { file, mptcp, _program: program })
     }
 
+    /// The port it serves on.
+    pub(crate) fn port(&self) -> u16 {
+        port(self.mptcp)
+    }
+
     /// Fetches the small file from `client`; `host` is a name or an address as it stands in a URL.
     pub(crate) fn fetch_small(client: &Namespace, host: &str, patience: Duration) -> Result<(), LabError> {
         let url = format!("http://{host}:{}/{SMALL}", port(false));

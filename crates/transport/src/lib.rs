@@ -7,6 +7,7 @@
 mod config;
 mod endpoint;
 mod histogram;
+mod hystart;
 pub mod mhip;
 pub mod mptcp;
 mod packet;

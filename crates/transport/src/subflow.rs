@@ -11,6 +11,7 @@ use congestion::{Acked, Cause, Congestion, Controller, InitialWindow, Rule, Undo
 use recovery::{DupThresh, Duplicate, NewRenoRecovery, Partial, Progress};
 
 use crate::config::{Details, Recovery, TcpConfig, UndoBy};
+use crate::hystart::HyStart;
 use crate::packet::{Flags, NO_BLOCKS, Packet, expand};
 use crate::selective::{Next, Selective, Verdict};
 use crate::timer::Timer;
@@ -66,6 +67,7 @@ pub(crate) struct Subflow {
     episode: Option<Episode>,
     config: Arc<TcpConfig>,
     random: Option<Box<Rng>>,
+    hystart: Option<Box<HyStart>>,
     counters: SenderCounters,
     /// The integral of the window over time in byte-seconds, since the start to `accounted`.
     cwnd_seconds: f64,
@@ -128,6 +130,7 @@ impl Subflow {
             dupthresh: config.dupthresh,
             episode: None,
             random: (!config.send_jitter.is_zero()).then(|| Box::new(random)),
+            hystart: config.hystart.then(|| Box::new(HyStart::new())),
             config,
             counters: SenderCounters::default(),
             cwnd_seconds: 0.0,
@@ -392,6 +395,12 @@ impl Subflow {
         if handshake {
             control.set_cwnd(self.index, self.first_window());
             return;
+        }
+        if let (Some(hystart), Some(rtt)) = (&mut self.hystart, rtt) {
+            let cwnd = control.cwnd(self.index);
+            if cwnd < control.ssthresh(self.index) && hystart.on_ack(ack, self.max, cwnd / self.mss, rtt) {
+                control.set_ssthresh(self.index, cwnd);
+            }
         }
         let bytes = if self.config.details == Details::Ns2 { 1 } else { acked };
         let mss = u64::from(self.config.mss());

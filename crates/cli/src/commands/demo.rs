@@ -30,8 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             }
             Err(error) => return Err(failure(error)),
         };
-    let options =
-        Options { directory: Some(arguments.out.clone()), virtual_time, ..Options::new().map_err(failure)? };
+    let options = Options { directory: Some(arguments.out.clone()), virtual_time, ..Options::new().map_err(failure)? };
     let demo = lab::demo(&options, &mut progress).map_err(failure)?;
     output::result(&format!("\n{demo}"))?;
     if demo.passed() { Ok(()) } else { Err(Failure::failed("the demonstration did not show what it should")) }

@@ -148,6 +148,7 @@ impl Virtual<'_> {
             rule: self.rules.get(flow).cloned().unwrap_or(TcpConfig::default().rule),
             recovery: Recovery::Sack,
             undo: UndoBy::Eifel,
+            hystart: self.plan.flows.get(flow).is_some_and(|flow| flow.congestion == "cubic"),
             packet_size: mtu.into(),
             header_size,
             receiver_window: SEND_BUFFER / u32::from(mtu),
