@@ -211,6 +211,11 @@ impl Selective {
         self.board.is_sacked(position)
     }
 
+    /// How many packets are selectively acknowledged.
+    pub(crate) fn sacked(&self) -> u64 {
+        self.board.sacked()
+    }
+
     /// Packets in the network, as far as sending goes.
     #[inline]
     pub(crate) fn pipe(&self, una: u64, next: u64, max: u64) -> u64 {

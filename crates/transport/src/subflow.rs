@@ -441,7 +441,15 @@ impl Subflow {
     fn reduce_by(&mut self, cause: Cause, now: Instant, extra: u64, control: &mut Controller<Rule>) -> bool {
         control.set_rto(self.index, self.timer.rto());
         let flight = match self.config.details {
-            Details::Rfc => (self.max - self.una).saturating_sub(extra).max(1) as f64 * self.mss,
+            Details::Rfc => {
+                // What was selectively acknowledged has left the network (RFC 6675 §4 SetPipe). It is most of what is above
+                // `una` if the timer runs out because a retransmission was lost.
+                let left = match &self.recovery {
+                    State::Selective(recovery) if cause == Cause::Timeout => recovery.sacked(),
+                    _ => extra,
+                };
+                (self.max - self.una).saturating_sub(left).max(1) as f64 * self.mss
+            }
             // Its window, whether or not so much is outstanding.
             Details::Ns2 => control.cwnd(self.index).min(f64::from(self.config.receiver_window) * self.mss),
         };

@@ -153,6 +153,24 @@ fn needless_reductions_are_taken_back() {
     }
 }
 
+/// A retransmission is lost too, so the timer has to run out, while selective acknowledgments let new data out behind the
+/// hole for a second. What they report has left the network: the threshold is half of what is in it, not of all that is not
+/// acknowledged in order (RFC 5681 equation (4) with the pipe of RFC 6675 §4).
+#[test]
+fn a_lost_retransmission_does_not_raise_the_threshold() {
+    let config = TcpConfig { data: Some(6_000_000), ..config(Recovery::Sack, Details::Rfc, "newreno") };
+    let mut lost = 0;
+    let outcome = connect(config, &mut |_, packet| {
+        let gone = !packet.flags.has(Flags::ACK) && packet.position == 200 && lost < 2;
+        lost += u32::from(gone);
+        (!gone).then(|| Duration::from_millis(20))
+    });
+    let counters = outcome.sender.counters();
+    assert_eq!((lost, counters.timeouts, counters.reductions), (2, 1, 2));
+    // Less than 400 packets were in the network at the first loss, which left half of them.
+    assert!(outcome.sender.ssthresh() <= 100.0, "{}", outcome.sender.ssthresh());
+}
+
 /// RFC 3168 §6.1: a mark halves the window once a round trip, and nothing is sent again.
 #[test]
 fn marks_reduce_the_window_without_loss() {
