@@ -28,10 +28,12 @@ use std::collections::VecDeque;
 use wire::Spi;
 use wire::ip::protocol;
 
-/// The holding buffer is content with as much as the windows, and this, in bytes.
-const LEAST_BUFFER: usize = 32_000;
-/// What the holding buffer takes at most, in times of the windows.
-const BUFFER_WINDOWS: f64 = 3.0;
+/// The least that the holding buffer holds before it drops, in bytes.
+const LEAST_BUFFER: usize = 64_000;
+/// How much may wait, in times of the paths' windows and of their round-trip time: a Reno inside that has lost a packet
+/// halves the sum of what waits and what is under way, and if less waited than that, the paths would have nothing to
+/// send. Other flows do not wait behind it.
+const ENOUGH: f64 = 1.5;
 /// CoDel's target is at least this (RFC 8289 §4.3) ...
 const LEAST_TARGET: Duration = Duration::from_millis(5);
 /// ... and its interval this.
@@ -416,10 +418,10 @@ impl PeerState {
         let windows: f64 = controls().map(|control| braid.windows.window(control.slot)).sum();
         let rtt = controls().filter_map(|control| control.sent.rtt().srtt()).max().unwrap_or_default();
         Limits {
-            bytes: (windows as usize).max(LEAST_BUFFER),
-            most: ((windows * BUFFER_WINDOWS) as usize).max(LEAST_BUFFER * 4),
-            target: LEAST_TARGET.max(rtt / 2),
-            interval: INTERVAL.max(rtt * 2),
+            bytes: ((windows * ENOUGH) as usize).max(LEAST_BUFFER),
+            most: ((windows * ENOUGH) as usize).max(LEAST_BUFFER) * 2,
+            target: LEAST_TARGET.max(rtt.mul_f64(ENOUGH)),
+            interval: INTERVAL.max(rtt * 4),
         }
     }
 }

@@ -17,9 +17,25 @@ pub(crate) struct Arguments {
     /// Print JSON, with all counters.
     #[arg(long)]
     json: bool,
+    /// Show it again every second, until Ctrl-C.
+    #[arg(long)]
+    watch: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    loop {
+        show(arguments)?;
+        if !arguments.watch {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        if !arguments.json {
+            output::result("")?;
+        }
+    }
+}
+
+fn show(arguments: &Arguments) -> Result<(), Failure> {
     let status = daemon::control::status(&arguments.control).map_err(|error| Failure::failed(error.to_string()))?;
     if arguments.json {
         return output::result(&format!("{status:#}"));
@@ -44,6 +60,7 @@ fn table(status: &Value) -> String {
             vec![["path", "from", "to", "state", "round trip", "sent", "received"].map(str::to_owned).to_vec()];
         rows.extend(paths.iter().map(path));
         columns(&mut text, &rows);
+        measured(&mut text, peer);
     }
     let trouble = trouble(status);
     if !trouble.is_empty() {
@@ -52,11 +69,51 @@ fn table(status: &Value) -> String {
     text
 }
 
-fn path(path: &Value) -> Vec<String> {
-    let name = match text_of(path, "name") {
+/// What reports of the peer say about its paths, and what waits for them.
+fn measured(text: &mut String, peer: &Value) {
+    let known: Vec<_> = list(peer, "paths").iter().filter(|path| path["measured"].is_object()).collect();
+    if known.is_empty() {
+        return;
+    }
+    let titles = ["path", "delivers", "window", "under way", "lost", "reordered", "marked"];
+    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    rows.extend(known.iter().map(|path| {
+        let measured = &path["measured"];
+        let sent = measured["delivered"].as_f64().unwrap_or(0.0) + measured["lost"].as_f64().unwrap_or(0.0);
+        let lost = measured["lost"].as_f64().unwrap_or(0.0) * 100.0 / sent.max(1.0);
+        vec![
+            name(path),
+            format!("{:.2} Mbit/s", measured["delivery_rate"].as_f64().unwrap_or(0.0) / 1e6),
+            bytes(&measured["cwnd"]),
+            bytes(&measured["in_flight"]),
+            format!("{lost:.2} %"),
+            measured["reordered"].to_string(),
+            measured["ce"].to_string(),
+        ]
+    }));
+    columns(text, &rows);
+    let holding = &peer["holding"];
+    let binding = holding["paths_bind"].as_f64().unwrap_or(0.0) * 100.0;
+    let delay = holding["delay_ms"].as_f64().unwrap_or(0.0);
+    // Writing to a String does not fail.
+    let _ = writeln!(
+        text,
+        "  {}: {} waiting, {delay:.1} ms, {} dropped; the paths were the limit {binding:.0} % of the time",
+        text_of(peer, "congestion"),
+        bytes(&holding["bytes"]),
+        holding["dropped"],
+    );
+}
+
+fn name(path: &Value) -> String {
+    match text_of(path, "name") {
         "" => path["id"].to_string(),
         name => name.to_owned(),
-    };
+    }
+}
+
+fn path(path: &Value) -> Vec<String> {
+    let name = name(path);
     let state = if path["alive"].as_bool() == Some(true) { "up" } else { "no answer" };
     let round_trip = path["srtt_ms"].as_f64().map_or("-".to_owned(), |ms| format!("{ms:.1} ms"));
     let (sent, received) = (bytes(&path["bytes_out"]), bytes(&path["bytes_in"]));
@@ -142,8 +199,9 @@ mod tests {
             "peers": [
                 {"name": "b.hip", "hit": "2001:22::b", "lsi": "1.0.0.2", "state": "ESTABLISHED", "paths": [
                     {"id": 0, "name": "dsl", "local": "192.0.2.1", "remote": "192.0.2.2", "alive": true, "srtt_ms": 60.04,
-                     "bytes_out": 999, "bytes_in": 12_345_678},
-                ]},
+                     "bytes_out": 999, "bytes_in": 12_345_678, "measured": {"delivery_rate": 7_950_000, "cwnd": 90_000,
+                     "in_flight": 1500, "lost": 1, "delivered": 999, "reordered": 0, "ce": 2}},
+                ], "congestion": "mhip", "holding": {"bytes": 3000, "delay_ms": 2.04, "dropped": 7, "paths_bind": 0.5}},
                 {"name": "c.hip", "hit": "2001:22::c", "lsi": "1.0.0.3", "state": "UNASSOCIATED", "paths": []},
             ],
         });
@@ -154,6 +212,9 @@ b.hip  established
   2001:22::b  LSI 1.0.0.2
   path  from       to         state  round trip  sent   received
   dsl   192.0.2.1  192.0.2.2  up     60.0 ms     999 B  12.3 MB
+  path  delivers     window   under way  lost    reordered  marked
+  dsl   7.95 Mbit/s  90.0 kB  1.5 kB     0.10 %  0          2
+  mhip: 3.0 kB waiting, 2.0 ms, 7 dropped; the paths were the limit 50 % of the time
 
 c.hip  unassociated
   2001:22::c  LSI 1.0.0.3
