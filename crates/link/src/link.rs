@@ -136,6 +136,7 @@ impl<P> Link<P> {
     ///
     /// # Errors
     /// As [`Link::offer`].
+    #[inline]
     pub fn offer_ecn(&mut self, now: Instant, packet: P, bytes: u32, capable: bool) -> Result<(), Dropped<P>> {
         self.advance(now);
         self.statistics.offered.add(bytes);

@@ -120,17 +120,26 @@ impl Sender {
     /// An acknowledgment arrived, whose blocks or report are in `pool`.
     #[inline]
     pub fn handle_answer(&mut self, now: Instant, packet: &Packet, pool: &mut BlockPool) {
+        match self {
+            Self::Tcp(sender) => sender.handle_input(now, packet, pool.take(packet.blocks).as_slice()),
+            others => others.handle_answer_of_others(now, *packet, pool),
+        }
+    }
+
+    // What is not TCP goes out of line, with packets of its own: where the address of a packet leaves the loop that moves
+    // packets, every one of them is written to memory and read back.
+    #[inline(never)]
+    fn handle_answer_of_others(&mut self, now: Instant, packet: Packet, pool: &mut BlockPool) {
         if let Self::Sctp(sender) = self
             && let Some(report) = pool.get_report(packet.blocks)
         {
-            sender.handle_input(now, packet, report);
+            sender.handle_input(now, &packet, report);
         }
         let blocks = pool.take(packet.blocks);
-        self.handle_input(now, packet, &blocks);
+        self.handle_input(now, &packet, &blocks);
     }
 
     /// An acknowledgment arrived.
-    #[inline]
     pub fn handle_input(&mut self, now: Instant, packet: &Packet, blocks: &Blocks) {
         match self {
             Self::Tcp(sender) => sender.handle_input(now, packet, blocks.as_slice()),
@@ -157,6 +166,14 @@ impl Sender {
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         match self {
             Self::Tcp(sender) => sender.poll_transmit(now),
+            others => others.poll_transmit_of_others(now),
+        }
+    }
+
+    #[inline(never)]
+    fn poll_transmit_of_others(&mut self, now: Instant) -> Option<Packet> {
+        match self {
+            Self::Tcp(sender) => sender.poll_transmit(now),
             Self::Udp(source) => source.poll_transmit(now),
             Self::Mhip(sender) => sender.poll_transmit(now),
             Self::Sctp(sender) => sender.poll_transmit(now),
@@ -169,6 +186,14 @@ impl Sender {
     pub fn deadlines(&self) -> [Instant; 2] {
         match self {
             Self::Tcp(sender) => [sender.retransmission_deadline(), sender.send_deadline()],
+            others => others.deadlines_of_others(),
+        }
+    }
+
+    #[inline(never)]
+    fn deadlines_of_others(&self) -> [Instant; 2] {
+        match self {
+            Self::Tcp(sender) => [sender.retransmission_deadline(), sender.send_deadline()],
             Self::Udp(source) => [Instant::FAR_FUTURE, source.send_deadline()],
             Self::Mhip(sender) => sender.deadlines(),
             Self::Sctp(sender) => sender.deadlines(),
@@ -179,6 +204,14 @@ impl Sender {
     /// Whether all data are sent and, with TCP, acknowledged.
     #[inline]
     pub fn is_complete(&self) -> bool {
+        match self {
+            Self::Tcp(sender) => sender.is_complete(),
+            others => others.is_complete_of_others(),
+        }
+    }
+
+    #[inline(never)]
+    fn is_complete_of_others(&self) -> bool {
         match self {
             Self::Tcp(sender) => sender.is_complete(),
             Self::Udp(source) => source.is_complete(),
@@ -286,10 +319,18 @@ impl Receiver {
     pub fn handle_input(&mut self, now: Instant, packet: &Packet) {
         match self {
             Self::Tcp(receiver) => receiver.handle_input(now, packet),
-            Self::Udp(sink) => sink.handle_input(packet),
-            Self::Mhip(receiver) => receiver.handle_input(now, packet),
-            Self::Sctp(receiver) => receiver.handle_input(now, packet),
-            Self::Mptcp(receiver) => receiver.handle_input(now, packet),
+            others => others.handle_input_of_others(now, *packet),
+        }
+    }
+
+    #[inline(never)]
+    fn handle_input_of_others(&mut self, now: Instant, packet: Packet) {
+        match self {
+            Self::Tcp(receiver) => receiver.handle_input(now, &packet),
+            Self::Udp(sink) => sink.handle_input(&packet),
+            Self::Mhip(receiver) => receiver.handle_input(now, &packet),
+            Self::Sctp(receiver) => receiver.handle_input(now, &packet),
+            Self::Mptcp(receiver) => receiver.handle_input(now, &packet),
         }
     }
 
@@ -308,6 +349,14 @@ impl Receiver {
     pub fn poll_transmit(&mut self, pool: &mut BlockPool) -> Option<Packet> {
         match self {
             Self::Tcp(receiver) => receiver.poll_transmit(pool),
+            others => others.poll_transmit_of_others(pool),
+        }
+    }
+
+    #[inline(never)]
+    fn poll_transmit_of_others(&mut self, pool: &mut BlockPool) -> Option<Packet> {
+        match self {
+            Self::Tcp(receiver) => receiver.poll_transmit(pool),
             Self::Udp(_) => None,
             Self::Mhip(receiver) => receiver.poll_transmit(pool),
             Self::Sctp(receiver) => receiver.poll_transmit(pool),
@@ -318,6 +367,14 @@ impl Receiver {
     /// When [`Receiver::handle_timeout`] is to be called, if ever.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Tcp(receiver) => receiver.poll_timeout(),
+            others => others.poll_timeout_of_others(),
+        }
+    }
+
+    #[inline(never)]
+    fn poll_timeout_of_others(&self) -> Option<Instant> {
         match self {
             Self::Tcp(receiver) => receiver.poll_timeout(),
             Self::Sctp(receiver) => receiver.poll_timeout(),
