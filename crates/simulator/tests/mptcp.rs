@@ -206,6 +206,14 @@ fn one_path_is_tcp() {
 }
 
 #[test]
+fn the_example_of_the_repository_runs() {
+    let result = run(include_str!("../../../scenarios/sim/mptcp.toml"), 1);
+    let bundle = &result.flows[0];
+    assert!(bundle.paths[1].closings >= 1 && bundle.paths[1].goodput_mbps > 3.0, "{:?}", bundle.paths[1]);
+    assert!(bundle.goodput_mbps + result.flows[1].goodput_mbps > 21.0);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     let text = shared("10Mbit/s", "20ms", "olia").replace("120s", "30s");
     assert_eq!(run(&text, 3), run(&text, 3));
