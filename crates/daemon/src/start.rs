@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Protocol, Wedge, WedgeConfig};
 use wire::Lsi;
 
-use crate::config::{self, Config, Encapsulation};
+use crate::config::{self, Config, Congestion, Encapsulation};
 use crate::control::{self, Control};
 use crate::device::{Device, DeviceConfig};
 use crate::dns::Names;
@@ -103,10 +103,14 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
             groups: config.groups.clone(),
             puzzle_difficulty: config.puzzle_difficulty,
             first_generation: time::seconds_since_1970(),
+            feedback: matches!(config.congestion, Congestion::Measured(_)),
             ..HostConfig::default()
         },
         lsi,
-        congestion: config.congestion.clone(),
+        congestion: match &config.congestion {
+            Congestion::Measured(rule) => rule.clone(),
+            Congestion::ConfiguredRates => WedgeConfig::default_congestion(),
+        },
         paths: links.iter().map(|link| local_path(&config, link)).collect(),
         keylog: keylog.is_some(),
     };

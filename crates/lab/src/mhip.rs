@@ -173,12 +173,15 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
     let _ =
         writeln!(text, "identity = {}", quoted(&identity(own).map_or_else(String::new, |own| self::text(&own.key))));
     let _ = writeln!(text, "name = {}\nlsi = \"{}\"", quoted(&host_name(plan, own)), lsi(own));
+    if plan.flow().rates_known {
+        text.push_str("congestion = \"configured-rates\"\n");
+    }
     let mut named: Vec<(usize, String)> = Vec::new();
     for (number, path) in plan.paths().iter().enumerate().filter(|(number, _)| paths.contains(number)) {
         let [from, to] = path.ends;
         let [local, remote] = if end == 0 { [from, to] } else { [to, from] };
         let out = if end == 0 { &path.there } else { &path.back };
-        // Rates are for the hosts to find out.
+        let rate = plan.told_rate(out).map(|rate| format!("rate = \"{rate}bit/s\""));
         let delay = format!("delay = \"{}us\"", plan.delay(out).as_micros());
         let name = match named.iter().find(|(attachment, _)| *attachment == local) {
             Some((_, name)) => name.clone(),
@@ -188,7 +191,9 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
                 let address = plan.topology.address(local);
                 let _ =
                     write!(text, "\n[[path]]\nname = \"{name}\"\naddress = \"{address}\"\ninterface = \"{device}\"\n");
-                let _ = writeln!(text, "{delay}");
+                rate.iter().chain([&delay]).for_each(|line| {
+                    let _ = writeln!(text, "{line}");
+                });
                 named.push((local, name.clone()));
                 name
             }
@@ -197,7 +202,8 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
         if !locators.contains(&format!("\"{remote}\"")) {
             locators.push(format!("\"{remote}\""));
         }
-        routes.push(format!("{{ from = \"{name}\", to = \"{remote}\", {delay} }}"));
+        let known: Vec<&str> = rate.iter().chain([&delay]).map(String::as_str).collect();
+        routes.push(format!("{{ from = \"{name}\", to = \"{remote}\", {} }}", known.join(", ")));
     }
     let hit = identity(peer).map_or("", |peer| peer.hit.as_str());
     let _ = write!(

@@ -49,6 +49,8 @@ pub(crate) struct FlowPlan {
     pub(crate) protocol: Protocol,
     /// The server's congestion control, as Linux calls it.
     pub(crate) congestion: String,
+    /// Fastest path first over the rates and delays of the scenario; otherwise the hosts measure what paths carry.
+    pub(crate) rates_known: bool,
     /// The size of the file in bytes, where the scenario says it.
     pub(crate) size: Option<u64>,
     /// When it starts, where flows compete.
@@ -116,6 +118,7 @@ impl Plan {
                 to: host(flow.to),
                 protocol: *protocol,
                 congestion: flow.congestion.clone().unwrap_or_else(|| USUAL.to_owned()),
+                rates_known: flow.scheduler.is_some(),
                 size: match flow.amount {
                     None | Some(Amount::Unlimited) => None,
                     Some(Amount::Bytes(bytes)) => Some(bytes),
@@ -175,6 +178,11 @@ impl Plan {
         self.along(hops).filter_map(|link| link.rate).min()
     }
 
+    /// The rate that the hosts of the main flow are told of one direction of a path, if they are told.
+    pub(crate) fn told_rate(&self, hops: &[usize]) -> Option<u64> {
+        self.rate(hops).filter(|_| self.flow().rates_known)
+    }
+
     /// The propagation delay of one direction of a path.
     pub(crate) fn delay(&self, hops: &[usize]) -> Duration {
         Duration::from_nanos(self.along(hops).map(|link| link.delay.as_nanos()).sum())
@@ -226,7 +234,7 @@ fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol,
         return error(
             "scheduler",
             "the laboratory's Sinnet has one scheduler",
-            "write scheduler = \"fastest-path-first\" or leave it out",
+            "write scheduler = \"fastest-path-first\" for hosts that know the links' rates; leave it out for hosts that measure",
         );
     }
     match flow.protocol {

@@ -6,13 +6,15 @@
 //! name = "a.hip"                  # this host's own name (optional)
 //! lsi = "1.0.0.1"                 # this host's own LSI (optional; otherwise it follows from the HIT)
 //! control = "/run/sinnet/a.sock"  # the control socket (optional; --control wins)
-//! congestion = "mhip"             # how windows grow and shrink (optional): a rule's name as in scenario files
+//! congestion = "mhip"             # how windows grow and shrink (optional): a rule's name as in scenario files; or
+//!                                 # "configured-rates": nothing is measured, packets are paced at the paths' rates
 //!
 //! [[path]]                        # this host's access links, at least one
 //! name = "dsl"
 //! address = "192.0.2.10"          # or interface = "eth0", or both
-//! rate = "8Mbit/s"                # optional: the most to send; needed where the peer is a plain HIP host
-//! delay = "30ms"                  # optional: one way, for peers that are plain HIP hosts
+//! rate = "8Mbit/s"                # optional: the most to send; needed where the peer is a plain HIP host, and for
+//!                                 # "configured-rates"
+//! delay = "30ms"                  # optional: one way; of use in the same cases
 //! mtu = 1500                      # optional; otherwise the interface's
 //!
 //! [[peer]]
@@ -60,8 +62,8 @@ pub struct Config {
     pub lsi: Option<Lsi>,
     /// Where the control socket shall be.
     pub control: Option<PathBuf>,
-    /// How the windows of paths grow and shrink, towards peers that are Sinnet too.
-    pub congestion: congestion::Rule,
+    /// How much is sent towards peers that are Sinnet too.
+    pub congestion: Congestion,
     /// The TUN device's name.
     pub device: String,
     /// The access links; at least one.
@@ -92,13 +94,22 @@ pub struct PathConfig {
     /// Its network interface; where absent, the one that has `address`, and packets are not bound to it.
     pub interface: Option<String>,
     /// The most to send out of this host, in bit/s, if there is a limit. What a link carries is measured where the peer
-    /// is Sinnet too, and is this where it is not.
+    /// is Sinnet too, and is this where it is not, or with [`Congestion::ConfiguredRates`].
     pub rate: Option<u64>,
     /// One way; of use where the peer is not Sinnet.
     pub delay: Duration,
     /// The largest IP packet, in bytes, where it is less than the interface's.
     pub mtu: Option<u16>,
     span: Range<usize>,
+}
+
+/// How much is sent on a path.
+#[derive(Clone, Debug)]
+pub enum Congestion {
+    /// As much as a window allows that this rule lets grow and shrink by what the peer reports.
+    Measured(congestion::Rule),
+    /// As much as its configured rate; every path has one. Nothing is measured.
+    ConfiguredRates,
 }
 
 /// A host that may be talked to.

@@ -15,13 +15,13 @@ use wire::{Hit, Lsi};
 
 use super::reader::{At, Item, Section, Source};
 use super::units::{parse_delay, parse_rate};
-use super::{Config, Encapsulation, LocatorConfig, PathConfig, PeerConfig, RouteConfig};
+use super::{Config, Congestion, Encapsulation, LocatorConfig, PathConfig, PeerConfig, RouteConfig};
 
 const RATE: &str = "as in rate = \"8Mbit/s\"";
 const DELAY: &str = "as in delay = \"30ms\", one way";
 /// One way, where it is not configured: of a peer that gives no feedback it is all that is known before heartbeats.
 const UNKNOWN_DELAY: Duration = Duration::from_millis(25);
-const CONGESTION: &str = "as in congestion = \"lia\"; a rule of the laboratory";
+const CONGESTION: &str = "as in congestion = \"lia\"; a rule of the laboratory, or \"configured-rates\"";
 const ADDRESS: &str = "an IPv4 or IPv6 address, as in \"192.0.2.10\"";
 const LSI: &str = "an LSI is an IPv4 address in 1.0.0.0/8, as in lsi = \"1.0.0.2\"";
 const HIT: &str = "`sinnet keygen` printed it on the peer's machine: an IPv6 address in 2001:20::/28";
@@ -55,9 +55,16 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let name = file.parsed("name", "as in name = \"a.hip\"", dns_name)?;
     let lsi = file.parsed("lsi", LSI, lsi)?;
     let control = file.text("control")?.map(|path| PathBuf::from(path.value));
-    let congestion =
-        file.parsed("congestion", CONGESTION, |text| text.parse::<Rule>().map_err(|error| error.to_string()))?;
+    let congestion = file.parsed("congestion", CONGESTION, congestion)?;
     let paths = paths(&mut file)?;
+    if let Some(At { value: Congestion::ConfiguredRates, span }) = &congestion
+        && let Some(path) = paths.iter().find(|path| path.rate.is_none())
+    {
+        let message = format!("the path {:?} has no rate to be configured by", path.name);
+        return Err(source.error(span, message, "give every [[path]] a rate, or leave `congestion` out"));
+    }
+    let congestion = congestion
+        .map_or_else(|| Congestion::Measured(WedgeConfig::default_congestion()), |congestion| congestion.value);
     let device = device(&mut file)?;
     let (esp_suites, encapsulation) = esp(&mut file)?;
     let (groups, puzzle_difficulty) = hip(&mut file)?;
@@ -81,7 +88,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         name: name.map(|name| name.value),
         lsi: lsi.map(|lsi| lsi.value),
         control,
-        congestion: congestion.map_or_else(WedgeConfig::default_congestion, |rule| rule.value),
+        congestion,
         device,
         paths,
         peers,
@@ -93,6 +100,13 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         identity,
         source: source.clone(),
     })
+}
+
+fn congestion(text: &str) -> Result<Congestion, String> {
+    match text {
+        "configured-rates" => Ok(Congestion::ConfiguredRates),
+        rule => rule.parse::<Rule>().map(Congestion::Measured).map_err(|error| error.to_string()),
+    }
 }
 
 fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {

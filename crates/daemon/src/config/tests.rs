@@ -85,6 +85,13 @@ const WRONG: &[Wrong] = &[
         "no congestion control is called \"rneo\"",
         "lia",
     ),
+    (
+        "identity = \"a.pem\"",
+        "identity = \"a.pem\"\ncongestion = \"configured-rates\"",
+        (2, 14),
+        "has no rate to be configured by",
+        "give every [[path]] a rate",
+    ),
     ("address = \"192.0.2.10\"\n", "", (4, 1), "[[path]] lacks the key `address`", "interface = \"eth0\""),
     ("hit = \"2001:22:0:1::b\"\n", "", (17, 1), "[[peer]] lacks the key `hit`", "sinnet keygen"),
     ("locators = [\"2001:db8::c\"]\n", "", (23, 1), "[[peer]] lacks the key `locators`", "locators = ["),

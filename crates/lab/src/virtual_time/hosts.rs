@@ -65,23 +65,17 @@ fn host(
         let [from, to] = path.ends;
         let [local, remote] = if end == 0 { [from, to] } else { [to, from] }.map(locator);
         let out = if end == 0 { &path.there } else { &path.back };
-        let delay = plan.delay(out);
+        let (rate, delay) = (plan.told_rate(out), plan.delay(out));
         if !local_paths.iter().any(|known| known.locator == local) {
-            local_paths.push(LocalPath {
-                name: format!("path{}", number + 1),
-                locator: local,
-                rate: None,
-                delay,
-                mtu: MTU,
-            });
+            local_paths.push(LocalPath { name: format!("path{}", number + 1), locator: local, rate, delay, mtu: MTU });
         }
         if !locators.iter().any(|known| known.address == remote) {
             locators.push(PeerLocator { address: remote, rate: None, delay: None });
         }
-        routes.push(PeerRoute { route: Route { local, remote }, rate: None, delay: Some(delay) });
+        routes.push(PeerRoute { route: Route { local, remote }, rate, delay: Some(delay) });
     }
     let config = WedgeConfig {
-        hip: HostConfig::default(),
+        hip: HostConfig { feedback: !plan.flow().rates_known, ..HostConfig::default() },
         lsi: lsi(end),
         paths: local_paths,
         congestion: WedgeConfig::default_congestion(),
