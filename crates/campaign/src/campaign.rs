@@ -279,7 +279,8 @@ fn ends(scenario: &Scenario, plan: &Plan) -> Vec<FlowEnds> {
             FlowConfig::Sctp(sctp) => (Some(sctp.payload()), sctp.receive_buffer),
             FlowConfig::Udp(_) => (None, 0),
         };
-        FlowEnds { from: spec.from as u32, to: spec.to as u32, mss, window }
+        let sctp = matches!(planned.traffic, FlowConfig::Sctp(_));
+        FlowEnds { from: spec.from as u32, to: spec.to as u32, mss, window, sctp }
     });
     ends.collect()
 }

@@ -1,4 +1,4 @@
-//! What crossed a link, as pcapng with real IPv4 and TCP or UDP headers, so that Wireshark's analyses apply.
+//! What crossed a link, as pcapng with real IPv4 and TCP, UDP or SCTP headers, so that Wireshark's analyses apply.
 //!
 //! The packets of the simulator have no bytes; their headers are made here. Payload, all zeros, is left out as with a snap
 //! length (the headers give its length, and the checksums cover it).
@@ -14,6 +14,8 @@ use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::{DataLink, PcapError};
+
+use crate::sctp_wire::{self, Chunk};
 
 /// A packet as it left a link.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +43,8 @@ pub enum Transport<'a> {
     Tcp(Segment<'a>),
     /// UDP.
     Udp,
+    /// SCTP.
+    Sctp(Chunk<'a>),
 }
 
 /// The fields of a TCP header. Sequence numbers count bytes from 0 without wrapping; the header has their low 32 bits.
@@ -146,6 +150,14 @@ impl<W: Write> Capture<W> {
                 let udp = UdpHeader::with_ipv4_checksum(source, destination, &ip, zeros).map_err(io::Error::other)?;
                 ip.write(&mut self.buffer)?;
                 udp.write(&mut self.buffer)?;
+                ip.total_len
+            }
+            Transport::Sctp(chunk) => {
+                let mut sctp = Vec::new();
+                sctp_wire::write(&mut sctp, source, destination, &chunk);
+                let ip = ip_header(packet, IpNumber::SCTP, sctp.len())?;
+                ip.write(&mut self.buffer)?;
+                self.buffer.append(&mut sctp);
                 ip.total_len
             }
         };

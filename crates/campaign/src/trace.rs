@@ -9,6 +9,7 @@ use transport::{Flags, Packet};
 
 use crate::files::{StoreError, directory};
 use crate::pcap::{Capture, CapturedPacket, Segment, Transport};
+use crate::sctp_wire::Chunk;
 
 /// What the headers of a flow's packets need to know.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct FlowEnds {
     pub(crate) mss: Option<u32>,
     /// Receiver window in bytes.
     pub(crate) window: u64,
+    /// It is SCTP.
+    pub(crate) sctp: bool,
 }
 
 /// One direction of a link.
@@ -111,6 +114,7 @@ impl Tracer {
         let mut sack = [(0, 0); MOST_BLOCKS];
         let transport = match ends.mss {
             None => Transport::Udp,
+            Some(mss) if ends.sctp => Transport::Sctp(chunk(packet, mss, ends.window, blocks)),
             Some(mss) => {
                 for (slot, &(left, right)) in sack.iter_mut().zip(blocks) {
                     *slot = (byte(left, mss), byte(right, mss));
@@ -156,6 +160,24 @@ fn segment(packet: &Packet, mss: u32, answered: Option<&mut bool>) -> Segment<'s
         return Segment { seq: 0, syn: true, ..empty };
     }
     Segment { seq: byte(packet.position, mss), ack: Some(1), cwr: packet.flags.has(Flags::REDUCED), ..empty }
+}
+
+/// The chunk of a packet of SCTP.
+fn chunk<'a>(packet: &Packet, payload: u32, window: u64, gaps: &'a [(u32, u32)]) -> Chunk<'a> {
+    /// IPv4 header, common header, and the chunk of a heartbeat.
+    const HEARTBEAT: u32 = 20 + 12 + 44;
+    let heartbeat = packet.bytes == HEARTBEAT && gaps.is_empty();
+    match packet.flags.has(Flags::ACK) {
+        false if packet.position == 0 && heartbeat => Chunk::Heartbeat,
+        false => Chunk::Data { tsn: packet.position, payload: payload.min(u32::from(u16::MAX) - 16) as u16 },
+        true if heartbeat => Chunk::HeartbeatAck,
+        true => Chunk::Sack {
+            next: packet.position,
+            window: window.min(u32::MAX.into()) as u32,
+            gaps,
+            non_renegable: packet.bytes as usize == 20 + 12 + 20 + 4 * gaps.len(),
+        },
+    }
 }
 
 /// A name that every file system takes.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::process::Command;
 
-use campaign::{Capture, CapturedPacket, Segment, Transport};
+use campaign::{Capture, CapturedPacket, Chunk, Segment, Transport};
 use clock::Instant;
 
 const DATA: Segment<'static> =
@@ -89,4 +89,40 @@ fn checksums_cover_the_payload_left_out() {
         writer.write_block(&block).unwrap();
     }
     assert_eq!(tshark(&full, &["-Y", "tcp.checksum.status == \"Good\" || udp.checksum.status == \"Good\""]).len(), 21);
+}
+
+/// SCTP dissects without errors and with right checksums, and Wireshark reads TSNs and gaps as they were meant.
+#[test]
+fn sctp_reads_as_sctp() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sctp.pcapng");
+    let mut capture = Capture::new(File::create(&path).unwrap(), &["a → b", "a ← b"]).unwrap();
+    let gaps = [(5, 7), (9, 10)];
+    let sack = |non_renegable| Chunk::Sack { next: 3, window: 5_000_000, gaps: &gaps, non_renegable };
+    let chunks = [
+        (76, Chunk::Heartbeat),
+        (76, Chunk::HeartbeatAck),
+        (1500, Chunk::Data { tsn: 2, payload: 1452 }),
+        (1500, Chunk::Data { tsn: 6, payload: 1452 }),
+        (56, sack(false)),
+        (60, sack(true)),
+    ];
+    for (number, (bytes, chunk)) in (1..).zip(chunks) {
+        let forward = !matches!(chunk, Chunk::HeartbeatAck | Chunk::Sack { .. });
+        let (from, to) = if forward { (0, 1) } else { (1, 0) };
+        let transport = Transport::Sctp(chunk);
+        let packet = CapturedPacket { from, to, flow: 3, forward, bytes, ecn: 0, transport };
+        capture.record(u32::from(!forward), Instant::from_nanos(number * 1_000_000), &packet).unwrap();
+    }
+    drop(capture);
+
+    let errors = "_ws.malformed || _ws.expert.severity >= \"Error\" || ip.checksum.status == \"Bad\"";
+    assert_eq!(tshark(&path, &["-Y", errors]), Vec::<String>::new());
+    assert_eq!(tshark(&path, &["-Y", "sctp.data_tsn_raw == 2 || sctp.data_tsn_raw == 6"]).len(), 2);
+    let checked = ["-o", "sctp.checksum:CRC 32c", "-Y", "sctp.checksum.status == \"Good\""];
+    assert_eq!(tshark(&path, &checked).len(), 6);
+    let fields = ["-Y", "sctp.sack_cumulative_tsn_ack_raw", "-T", "fields", "-e", "sctp.sack_gap_block_start"];
+    let fields = [&fields[..], &["-e", "sctp.sack_gap_block_end"]].concat();
+    // TSNs 5 and 6, and 9, beyond TSN 2.
+    assert_eq!(tshark(&path, &fields), ["3,7\t4,7"]);
 }
