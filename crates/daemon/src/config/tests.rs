@@ -86,8 +86,8 @@ const WRONG: &[Wrong] = &[
         "lia",
     ),
     (
-        "identity = \"a.pem\"",
-        "identity = \"a.pem\"\ncongestion = \"configured-rates\"",
+        "name = \"a.hip\"\n\n[[path]]\nname = \"dsl\"\naddress = \"192.0.2.10\"\nrate = \"8Mbit/s\"\n",
+        "congestion = \"configured-rates\"\n\n[[path]]\nname = \"dsl\"\naddress = \"192.0.2.10\"\n",
         (2, 14),
         "has no rate to be configured by",
         "give every [[path]] a rate",
