@@ -239,8 +239,7 @@ fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol,
     }
     match flow.protocol {
         scenario::Protocol::Mhip => Ok(Protocol::Mhip),
-        scenario::Protocol::Tcp if flow.paths.len() == 1 => Ok(Protocol::Tcp),
-        scenario::Protocol::Tcp => error("paths", "TCP takes one path", "leave one of the paths, or write \"mptcp\""),
+        scenario::Protocol::Tcp => Ok(Protocol::Tcp),
         scenario::Protocol::Mptcp => Ok(Protocol::Mptcp),
         _ => error(
             "protocol",

@@ -10,3 +10,33 @@ function both.dissector(buffer, packet, tree)
 end
 
 ports:set(10500, both)
+
+-- Between Sinnet hosts ESP also carries packets with a number that puts them in order, and reports on what arrived.
+local protocols = DissectorTable.get("ip.proto")
+local sinnet = Proto("sinnet", "Sinnet")
+local kinds = { [1] = "report", [2] = "numbered packet", [3] = "first packet of a flow" }
+local kind = ProtoField.uint8("sinnet.kind", "Kind", base.DEC, kinds)
+local next_header = ProtoField.uint8("sinnet.next_header", "Next header")
+local number = ProtoField.uint16("sinnet.number", "Number")
+local report = ProtoField.bytes("sinnet.report", "Report")
+sinnet.fields = { kind, next_header, number, report }
+
+function sinnet.dissector(buffer, packet, tree)
+    if buffer:len() < 4 then
+        return 0
+    end
+    local branch = tree:add(sinnet, buffer())
+    branch:add(kind, buffer(0, 1))
+    if buffer(0, 1):uint() < 2 then
+        branch:add(report, buffer(1))
+        packet.cols.protocol = "Sinnet"
+        packet.cols.info = "report"
+        return buffer:len()
+    end
+    branch:add(next_header, buffer(1, 1))
+    branch:add(number, buffer(2, 2))
+    local inner = protocols:get_dissector(buffer(1, 1):uint())
+    return 4 + inner:call(buffer(4):tvb(), packet, tree)
+end
+
+protocols:set(253, sinnet)
