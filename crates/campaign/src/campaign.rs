@@ -272,7 +272,9 @@ fn ends(scenario: &Scenario, plan: &Plan) -> Vec<FlowEnds> {
     let ends = specs.zip(&plan.flows).map(|(spec, planned)| {
         let (mss, window) = match &planned.traffic {
             FlowConfig::Tcp(tcp) => (Some(tcp.mss()), u64::from(tcp.receiver_window) * u64::from(tcp.mss())),
-            FlowConfig::Mhip(mhip) => (Some(mhip.tcp.mss()), u64::from(mhip.tcp.receiver_window) * u64::from(mhip.tcp.mss())),
+            FlowConfig::Mhip(mhip) => {
+                (Some(mhip.tcp.mss()), u64::from(mhip.tcp.receiver_window) * u64::from(mhip.tcp.mss()))
+            }
             FlowConfig::Mptcp(mptcp) => {
                 (Some(mptcp.tcp.mss()), u64::from(mptcp.tcp.receiver_window) * u64::from(mptcp.tcp.mss()))
             }

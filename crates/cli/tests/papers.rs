@@ -29,8 +29,7 @@ fn list_run_and_report() {
     assert!(row["low"].as_f64().unwrap() <= row["mean"].as_f64().unwrap());
     assert!(row["high"].as_f64().unwrap() >= row["mean"].as_f64().unwrap());
 
-    let report =
-        sinnet(&["report", "secure-multipath/ideal-three-path", "--seeds", "2", "--out", directory]);
+    let report = sinnet(&["report", "secure-multipath/ideal-three-path", "--seeds", "2", "--out", directory]);
     assert!(report.status.success(), "{}", told(&report));
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("Three ideal paths") && page.contains("<svg"));

@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         if !arguments.watch {
             return Ok(());
         }
+        #[expect(clippy::disallowed_methods, reason = "who watches, watches in real time")]
         std::thread::sleep(std::time::Duration::from_secs(1));
         if !arguments.json {
             output::result("")?;

@@ -16,7 +16,7 @@ mod sender;
 
 pub use config::{CwndUpdate, Retransmission, SctpConfig, Splitting};
 pub use receiver::SctpReceiver;
-pub use report::{MAX_GAPS, Report};
 pub(crate) use report::Reports;
+pub use report::{MAX_GAPS, Report};
 pub use rules::{Buffers, News, missing_reports};
 pub use sender::SctpSender;
