@@ -73,6 +73,14 @@ impl Evaluation {
         self.quantities.push(Number { name: name.into(), unit: unit.to_owned(), accept, measured });
     }
 
+    /// A quantity of several printed numbers, such as "DAIMD A, B, total", each a row of its own.
+    pub fn parts(&mut self, name: impl Into<String>, measured: &[Option<Measured>]) {
+        let name = name.into();
+        for (index, measured) in measured.iter().enumerate() {
+            self.further(part(&name, index), "", None, *measured);
+        }
+    }
+
     /// A relation, whether it holds (`None`: not measured), and the numbers that show it.
     pub fn relation(&mut self, text: impl Into<String>, holds: Option<bool>, detail: impl Into<String>) {
         self.relations.push((text.into(), holds, detail.into()));
@@ -84,8 +92,8 @@ pub fn evaluate(experiment: &Experiment, published: Option<&Published>, results:
     let mut evaluation = Evaluation::default();
     (experiment.evaluate)(results, &mut evaluation);
     let mut rows = Vec::new();
-    let printed = published.map_or(&[][..], |published| &published.quantities);
-    for quantity in printed {
+    let printed = split(published.map_or(&[][..], |published| &published.quantities));
+    for quantity in &printed {
         let number = evaluation.quantities.iter().find(|number| number.name == quantity.name);
         rows.push(printed_row(experiment.id, quantity, number.and_then(|number| number.measured)));
     }
@@ -100,6 +108,39 @@ pub fn evaluate(experiment: &Experiment, published: Option<&Published>, results:
         rows.push(Row { ok: Some(holds.unwrap_or(false)), relation: true, detail: detail.clone(), ..row });
     }
     (rows, evaluation.notes)
+}
+
+/// The name of one of the parts that the end of `name` lists: "equal: DAIMD A, B, total" is "equal: DAIMD A", "equal: DAIMD B"
+/// and "equal: DAIMD total".
+fn part(name: &str, index: usize) -> String {
+    let (before, list) =
+        name.rsplit_once(": ").map_or((String::new(), name), |(before, list)| (format!("{before}: "), list));
+    let mut parts = list.split(", ");
+    let first = parts.next().unwrap_or(list);
+    let stem = first.rsplit_once(' ').map_or(String::new(), |(stem, _)| format!("{stem} "));
+    match index.checked_sub(1) {
+        None => format!("{before}{first}"),
+        Some(index) => format!("{before}{stem}{}", parts.nth(index).unwrap_or("?")),
+    }
+}
+
+/// Quantities with as many numbers as their names list parts become one for each.
+fn split(quantities: &[Quantity]) -> Vec<Quantity> {
+    let mut all = Vec::new();
+    for quantity in quantities {
+        let list = quantity.name.rsplit(": ").next().unwrap_or_default();
+        match &quantity.value {
+            Printed::Numbers(numbers) if quantity.accept.is_none() && numbers.len() == list.split(", ").count() => {
+                all.extend(numbers.iter().enumerate().map(|(index, number)| Quantity {
+                    name: part(&quantity.name, index),
+                    value: Printed::Number(*number),
+                    ..quantity.clone()
+                }));
+            }
+            _ => all.push(quantity.clone()),
+        }
+    }
+    all
 }
 
 fn row(id: &str, quantity: &str, unit: &str) -> Row {
@@ -199,4 +240,31 @@ pub(crate) fn short(value: f64) -> String {
         _ => 3,
     };
     format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantity_of_parts_is_a_row_for_each() {
+        let quantity = |name: &str, numbers: &[f64]| Quantity {
+            name: name.to_owned(),
+            value: Printed::Numbers(numbers.to_vec()),
+            unit: "Mbit/s".to_owned(),
+            accept: None,
+        };
+        let names = |quantity| split(&[quantity]).into_iter().map(|q| (q.name, q.value)).collect::<Vec<_>>();
+        assert_eq!(
+            names(quantity("equal: DAIMD A, B, total", &[1.0, 2.0, 3.0])),
+            [
+                ("equal: DAIMD A".to_owned(), Printed::Number(1.0)),
+                ("equal: DAIMD B".to_owned(), Printed::Number(2.0)),
+                ("equal: DAIMD total".to_owned(), Printed::Number(3.0)),
+            ]
+        );
+        assert_eq!(names(quantity("scenario 3, beta = 4: B01, B10", &[0.0, 4.0]))[1].0, "scenario 3, beta = 4: B10");
+        // An interval stays one.
+        assert_eq!(names(quantity("the factor", &[0.9, 1.1])).len(), 1);
+    }
 }

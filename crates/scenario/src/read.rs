@@ -274,6 +274,7 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
     let data = table.optional("amount").map(|entry| amount(&entry.node)).transpose()?;
     let start =
         table.optional("start").map(|entry| moment(&entry.node)).transpose()?.unwrap_or(Moment::At(Instant::ZERO));
+    table.optional("start_with"); // resolved when all flows are known
     let stop = table.optional("stop").map(|entry| (&entry.node.place, moment(&entry.node)));
     let stop = match stop {
         None => None,
@@ -316,6 +317,7 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
         receiver_window,
         amount: data.filter(|amount| *amount != Amount::Unlimited),
         start,
+        start_with: None,
         stop,
         rate,
         on_off,

@@ -175,6 +175,7 @@ pub(crate) fn shown(node: &Node) -> String {
         Value::String(text) => format!("\"{text}\""),
         Value::Integer(number) => number.to_string(),
         Value::Float(number) => number.to_string(),
+        Value::Boolean(value) => value.to_string(),
         other => other.kind().to_owned(),
     }
 }

@@ -85,6 +85,7 @@ impl Scenario {
         for (index, node) in flow_nodes.iter().enumerate() {
             flows.push(read::flow(node, index + 1, &nodes)?);
         }
+        start_together(&mut flows, flow_nodes)?;
         check_flows(&mut flows, flow_nodes, &links, &ends, &nodes)?;
         Ok(Self {
             name,
@@ -276,6 +277,39 @@ fn check_links(links: &[LinkSpec], places: &[Node], nodes: &Nodes) -> Result<End
         }
     }
     Ok(seen)
+}
+
+/// Resolves `start_with`.
+fn start_together(flows: &mut [FlowSpec], places: &[Node]) -> Result<(), Diagnostic> {
+    let entry = |node: &Node, key: &str| match &node.value {
+        Value::Table(table) => table.get(key).cloned(),
+        _ => None,
+    };
+    for (index, node) in places.iter().enumerate() {
+        let Some(with) = entry(node, "start_with") else { continue };
+        let name = reader::text(&with.node, "\"download\"")?;
+        let Some(leader) = flows.iter().position(|flow| flow.name == name) else {
+            let help = format!("there is {}", diagnostic::alternatives(flows.iter().map(|flow| flow.name.as_str())));
+            return Err(with.node.place.error(format!("no flow is called \"{name}\""), Some(help)));
+        };
+        if leader == index || places.get(leader).is_some_and(|node| entry(node, "start_with").is_some()) {
+            let message = format!("\"{name}\" has no start of its own");
+            return Err(with.node.place.error(message, Some("name a flow that says when it starts".to_owned())));
+        }
+        if flows.get(leader).is_some_and(|flow| flow.count > 1) {
+            let message = format!("the flows \"{name}\" start one by one");
+            return Err(with.node.place.error(message, Some("name a flow that is alone".to_owned())));
+        }
+        if let Some(start) = entry(node, "start") {
+            return Err(start.key_place.error("`start` and `start_with` exclude each other", None));
+        }
+        let start = flows.get(leader).map(|flow| flow.start);
+        if let (Some(flow), Some(start)) = (flows.get_mut(index), start) {
+            flow.start = start;
+            flow.start_with = Some(leader);
+        }
+    }
+    Ok(())
 }
 
 fn check_flows(

@@ -164,6 +164,9 @@ pub struct FlowSpec {
     pub amount: Option<Amount>,
     /// When it starts.
     pub start: Moment,
+    /// The flow, by position, together with which it starts, where the file says so: `start` is that flow's, and one draw
+    /// serves both.
+    pub start_with: Option<usize>,
     /// When it stops; `None` is the end of the scenario.
     pub stop: Option<Moment>,
     /// Bits per second of a UDP source, on the wire.

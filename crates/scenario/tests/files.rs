@@ -319,6 +319,28 @@ fn keys_are_set_from_outside() {
 }
 
 #[test]
+fn flows_start_together() {
+    let mut document = Document::parse(&GOOD.replace("start = \"2s\"", ""), "good.toml").unwrap();
+    document.set("flow.1.start=[\"0s\", \"1s\"]").unwrap();
+    let first = document.scenario().unwrap().flows[0].name.clone();
+    let mut both = document.clone();
+    both.set(&format!("flow.2.start_with={first}")).unwrap();
+    let s = both.scenario().unwrap();
+    assert_eq!((s.flows[1].start_with, s.flows[1].start), (Some(0), s.flows[0].start));
+    for (assignment, told) in [
+        ("flow.2.start_with=nobody".to_owned(), "no flow is called"),
+        (format!("flow.1.start_with={first}"), "no start of its own"),
+    ] {
+        let mut wrong = document.clone();
+        wrong.set(&assignment).unwrap();
+        let error = wrong.scenario().unwrap_err();
+        assert!(error.message().contains(told), "{error}");
+    }
+    both.set("flow.2.start=1s").unwrap();
+    assert!(both.scenario().unwrap_err().message().contains("exclude each other"));
+}
+
+#[test]
 fn a_sweep_is_every_combination() {
     let text = format!(
         "{GOOD}\n[sweep]\n\"link.a-r1.rate\" = [\"1Mbit/s\", \"2Mbit/s\"]\nflow.download.packet_size = [500, 1000, 1500]\n"

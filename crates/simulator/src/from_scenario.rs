@@ -100,8 +100,11 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
         };
         for number in 1..=flow.count {
             let name = if flow.count > 1 { format!("{}.{number}", flow.name) } else { flow.name.clone() };
-            // A stream of its own for each flow: another flow more or less does not move it.
-            let mut rng = streams.stream(&format!("times of flow {name}"));
+            // A stream of its own for each flow: another flow more or less does not move it. Who starts with another flow has
+            // that one's stream.
+            let leader = flow.start_with.and_then(|leader| scenario.flows.get(leader));
+            let timed = leader.map_or(&name, |leader| &leader.name);
+            let mut rng = streams.stream(&format!("times of flow {timed}"));
             let mut draw = |moment| match moment {
                 Moment::At(at) => at,
                 Moment::Between(first, last) => {

@@ -1,6 +1,7 @@
 //! What the papers did not show: settings of mHIP one by one.
 
 use super::friendliness::factor;
+use super::shared::bundle;
 use super::shown;
 use crate::estimate::Measured;
 use crate::experiment::Experiment;
@@ -33,6 +34,29 @@ pub(super) const ALL: &[Experiment] = &[
         evaluate: |results, out| swept(results, "beyond-growth", "growth", out),
         figures: |_| Vec::new(),
     },
+    Experiment {
+        id: "beyond/receiver-window",
+        title: "Appropriate receiver windows",
+        setup: "The reference experiment with receiver windows from the bandwidth-delay product to 720 packets, the same for \
+                mHIP and TCP: the papers say only that they are appropriate.",
+        cases: &["beyond-receiver-window"],
+        evaluate: receiver_window,
+        figures: receiver_window_figures,
+    },
+    Experiment {
+        id: "beyond/shared-red",
+        title: "RED at the shared bottleneck",
+        setup: "Three paths of one connection and a New Reno meet in one link with RED, which drops every packet with the \
+                same probability, whoever sends it.",
+        cases: &["beyond-shared-red"],
+        evaluate: |results, out| {
+            for point in results.points("beyond-shared-red") {
+                let growth = point.value("growth").unwrap_or("?");
+                out.further(format!("FF of the bundle, growth \"{growth}\""), "1", None, bundle(&point));
+            }
+        },
+        figures: |_| Vec::new(),
+    },
 ];
 
 /// FF, totals and retransmissions at each value of a key.
@@ -63,5 +87,31 @@ fn dupthresh_figures(results: &Results) -> Vec<Figure> {
     let points = results.points("beyond-dupthresh");
     let line: Vec<_> = points.filter_map(|point| Some((point.number("dupthresh")?, factor(&point)?))).collect();
     figure = figure.measured(format!("measured, from {}", shown(line.first().map(|point| point.1))), &line);
+    vec![figure]
+}
+
+fn receiver_window(results: &Results, out: &mut Evaluation) {
+    for point in results.points("beyond-receiver-window") {
+        let (generation, window) =
+            (point.value("generation").unwrap_or("?"), point.value("receiver_window").unwrap_or("?"));
+        out.further(format!("friendliness factor, generation {generation}, {window}"), "1", None, factor(&point));
+        out.further(format!("total throughput of mHIP, generation {generation}, {window}"), "", None, total(&point));
+    }
+}
+
+fn receiver_window_figures(results: &Results) -> Vec<Figure> {
+    let mut figure = Figure::new(
+        "Friendliness over the receivers' windows",
+        "Means and 95 % intervals.",
+        "receiver windows, packets",
+        "friendliness factor on Path1",
+    );
+    for generation in ["1", "2", "3"] {
+        let points = results
+            .points("beyond-receiver-window")
+            .filter(|point| point.value("generation") == Some(generation))
+            .filter_map(|point| Some((point.number("receiver_window")?, factor(&point)?)));
+        figure = figure.measured(format!("generation {generation}"), &points.collect::<Vec<_>>());
+    }
     vec![figure]
 }

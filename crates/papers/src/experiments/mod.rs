@@ -2,6 +2,8 @@
 
 mod beyond;
 mod beyond_cubic;
+mod daimd;
+mod fairness;
 mod friendliness;
 pub(crate) mod random;
 mod secure;
@@ -16,8 +18,16 @@ use crate::figure::{Figure, Style};
 use crate::results::{PointView, Results};
 
 /// All experiments, in the order of the report.
-pub(crate) const ALL: &[&[Experiment]] =
-    &[secure::ALL, friendliness::ALL, shared::ALL, beyond::ALL, beyond_cubic::ALL, random::ALL];
+pub(crate) const ALL: &[&[Experiment]] = &[
+    secure::ALL,
+    friendliness::ALL,
+    shared::ALL,
+    fairness::ALL,
+    daimd::ALL,
+    beyond::ALL,
+    beyond_cubic::ALL,
+    random::ALL,
+];
 
 /// As the papers average throughput in their figures.
 const BIN: Duration = Duration::from_millis(100);

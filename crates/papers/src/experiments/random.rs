@@ -48,7 +48,7 @@ fn network(document: &Document, number: u64) -> Result<Point, diagnostic::Diagno
         // The delay in whole microseconds, half of it a link; TCP's second link is like mHIP's, so that their round trips are equal.
         document.set(&format!("link.{links}{twin}.delay={:.0}us", delay / 2.0 * 1e3))?;
         document.set(&format!("link.{links}.queue={queue:.3}bdp"))?;
-        // Two round trips of bandwidth, delay and queue: large enough never to limit.
+        // Twice what the path and its queue hold, as in the reference experiment.
         windows.push(2.0 * (1.0 + queue) * rate * 1e6 * 2.0 * delay / 1e3 / 8.0 / 1250.0);
         if twin.is_empty() {
             document.set(&format!("flow.udp.rate={:.0}kbit/s", rate * 1e3))?;
