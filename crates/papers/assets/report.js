@@ -49,6 +49,11 @@
     return Math.min.apply(null, values) > 0.6 * Math.max.apply(null, values);
   }
 
+  // Whether all positions are whole numbers, so that what lies between means nothing.
+  function whole(all) {
+    return all.every(function (one) { return one.points.every(function (point) { return point[0] % 1 === 0; }); });
+  }
+
   function option(figure, width) {
     var narrow = width < 520;
     var style = getComputedStyle(document.documentElement);
@@ -86,7 +91,7 @@
         { type: "slider", height: 18, bottom: 8, textStyle: { color: faint }, labelFormatter: shown, borderColor: line },
         { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: "shift", moveOnMouseWheel: false, preventDefaultMouseMove: false }
       ],
-      xAxis: Object.assign({}, axis, { scale: true, name: figure.x, nameGap: 26 }),
+      xAxis: Object.assign({}, axis, { scale: true, minInterval: whole(figure.series) ? 1 : 0, name: figure.x, nameGap: 26 }),
       yAxis: Object.assign({}, axis, { scale: far(figure.series), name: figure.y, nameGap: narrow ? 32 : 42 }),
       series: series(figure.series, narrow)
     };

@@ -6,6 +6,7 @@ mod daimd;
 mod fairness;
 mod friendliness;
 pub(crate) mod random;
+mod rules;
 mod secure;
 mod shared;
 
@@ -27,6 +28,7 @@ pub(crate) const ALL: &[&[Experiment]] = &[
     beyond::ALL,
     beyond_cubic::ALL,
     random::ALL,
+    rules::ALL,
 ];
 
 /// As the papers average throughput in their figures.

@@ -153,6 +153,7 @@ fn table(rows: &[Row], reasons: &[Reason]) -> String {
         "<div class=\"wide\"><table><thead><tr><th></th><th>quantity</th><th>published</th><th>measured</th><th>accepted</th>\
          <th>runs</th></tr></thead><tbody>",
     );
+    let mut told = Vec::new();
     for row in rows {
         let (class, verdict) = match row.ok {
             Some(true) => ("ok", "✓"),
@@ -160,9 +161,11 @@ fn table(rows: &[Row], reasons: &[Reason]) -> String {
             None => ("", ""),
         };
         let reason = reasons.iter().find(|reason| reason.id == row.id && row.quantity.starts_with(&reason.quantity));
-        let reason = reason
-            .filter(|_| row.ok == Some(false))
-            .map_or_else(String::new, |reason| format!("<div class=\"why\">{}</div>", escaped(&reason.why)));
+        // What several rows have in common is told once.
+        let reason = reason.filter(|reason| row.ok == Some(false) && !told.contains(&&reason.why));
+        told.extend(reason.map(|reason| &reason.why));
+        let reason =
+            reason.map_or_else(String::new, |reason| format!("<div class=\"why\">{}</div>", escaped(&reason.why)));
         if row.relation {
             let _ = write!(
                 html,
