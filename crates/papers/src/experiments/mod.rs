@@ -9,6 +9,7 @@ pub(crate) mod random;
 mod rules;
 mod secure;
 mod shared;
+mod which;
 
 use clock::Duration;
 use simulator::{FlowResult, RunResult, Sample};
@@ -29,6 +30,7 @@ pub(crate) const ALL: &[&[Experiment]] = &[
     beyond_cubic::ALL,
     random::ALL,
     rules::ALL,
+    which::ALL,
 ];
 
 /// As the papers average throughput in their figures.

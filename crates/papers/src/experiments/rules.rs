@@ -57,12 +57,12 @@ fn goodput(point: &PointView<'_>, flow: &str) -> Vec<f64> {
 }
 
 /// The first flow's goodput over the second's.
-fn factor(point: &PointView<'_>) -> Option<Measured> {
+pub(super) fn factor(point: &PointView<'_>) -> Option<Measured> {
     Measured::ratio(&goodput(point, "f0"), &goodput(point, "f1"))
 }
 
 /// The rules of a case, in the order of its sweep.
-fn rules<'a>(results: &'a Results, case: &str) -> Vec<&'a str> {
+pub(super) fn rules<'a>(results: &'a Results, case: &str) -> Vec<&'a str> {
     let mut rules = Vec::new();
     for rule in results.points(case).filter_map(|point| point.value("f0.congestion")) {
         if !rules.contains(&rule) {
@@ -161,6 +161,23 @@ fn fair_totals(betas: &[f64]) -> Vec<(f64, f64)> {
     fair.iter().filter_map(|(beta, fair)| Some((*beta, fair.flows.first()? * PAYLOAD))).collect()
 }
 
+/// Each point over the network-centric share.
+fn ratios(line: &[(f64, Measured)]) -> Vec<Measured> {
+    let fair = fair_totals(&line.iter().map(|point| point.0).collect::<Vec<_>>());
+    let ratio = |((_, got), (_, fair)): (&(f64, Measured), (f64, f64))| Measured {
+        mean: got.mean / fair,
+        low: got.low / fair,
+        high: got.high / fair,
+        ..*got
+    };
+    line.iter().zip(fair).map(ratio).collect()
+}
+
+/// The goodput of a rule's multi-path flow over its network-centric share, as a spread over beta.
+pub(super) fn over_fair(results: &Results, rule: &str) -> Option<Measured> {
+    Measured::spread(&ratios(&multi(results, Some(rule))))
+}
+
 fn scenario_3(results: &Results, out: &mut Evaluation) {
     let mut all: Vec<(String, Vec<(f64, Measured)>)> = rules(results, "beyond-scenario-3")
         .into_iter()
@@ -168,23 +185,8 @@ fn scenario_3(results: &Results, out: &mut Evaluation) {
         .collect();
     all.push(("mHIP, final generation".to_owned(), multi(results, None)));
     for (name, line) in all {
-        let fair = fair_totals(&line.iter().map(|point| point.0).collect::<Vec<_>>());
-        let ratios: Vec<Measured> = line
-            .iter()
-            .zip(fair)
-            .map(|((_, got), (_, fair))| Measured {
-                mean: got.mean / fair,
-                low: got.low / fair,
-                high: got.high / fair,
-                ..*got
-            })
-            .collect();
-        out.further(
-            format!("{name}: its goodput over the network-centric share"),
-            "1",
-            None,
-            Measured::spread(&ratios),
-        );
+        let ratio = Measured::spread(&ratios(&line));
+        out.further(format!("{name}: its goodput over the network-centric share"), "1", None, ratio);
     }
     out.notes
         .push("The spread is over beta = 10, 20, 40 and 80 Mbit/s; above 1 the multi-path flow takes more.".to_owned());

@@ -64,7 +64,10 @@ fn advise(results: &Results, out: &mut Evaluation) {
     }
     let queue = |rule: &str| {
         let point = results.at("beyond-queues", &[("congestion", rule)])?;
-        Some((Measured::of(&point.link("sa-da", |link| link.queue.p50 * 1.2))?, Measured::of(&point.flow("mptcp", |f| f.goodput_mbps))?))
+        Some((
+            Measured::of(&point.link("sa-da", |link| link.queue.p50 * 1.2))?,
+            Measured::of(&point.flow("mptcp", |f| f.goodput_mbps))?,
+        ))
     };
     if let (Some((daimd, rate)), Some((lia, _))) = (queue("daimd"), queue("lia")) {
         out.notes.push(format!(
