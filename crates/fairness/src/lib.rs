@@ -4,7 +4,7 @@
 //! - [`jain`]: Jain's index of a set of shares.
 //! - [`Network`]: links and routes, with the allocations that max-min and proportional fairness expect on them.
 //! - [`Topology`]: locators, nodes, links and paths, from which networks come.
-//! - [`Notion`]: what a fair share is, with the [`Allocation`] it expects; [`planes`] and [`line`] of fair allocations.
+//! - [`Notion`]: what a fair share is, with the [`Allocation`] it expects; [`planes`] and [`line()`] of fair allocations.
 //! - [`metrics`]: how fair a run was.
 //!
 //! Definitions follow `ALGORITHMS.md` §10 (fairness) and §11 (statistics), and `vectors/algorithms/vectors.json` checks them.

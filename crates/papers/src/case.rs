@@ -94,7 +94,7 @@ impl Case {
         self.file.1
     }
 
-    /// Whether its file is a pattern, from which networks are drawn by [`random`].
+    /// Whether its file is a pattern, from which networks are drawn by `random`.
     pub fn is_random(&self) -> bool {
         self.id.starts_with("random-")
     }

@@ -1,6 +1,6 @@
 //! The experiments of the papers: published beside measured, and the report.
 //!
-//! [`published`] reads what the papers print. A [`Laboratory`] runs the cases (a scenario file of `scenarios/papers` with
+//! `published` reads what the papers print. A [`Laboratory`] runs the cases (a scenario file of `scenarios/papers` with
 //! settings and a sweep) that experiments need, through `campaign`; [`evaluate`] turns the results into rows; [`report()`]
 //! writes the HTML page. No result is kept here: everything is measured when it is asked for, or read from the store of an
 //! earlier run of the same program.

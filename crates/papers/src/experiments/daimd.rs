@@ -1,4 +1,4 @@
-//! Paper [5]: DAIMD beside LIA, on idle paths and beside Reno.
+//! Paper \[5\]: DAIMD beside LIA, on idle paths and beside Reno.
 
 use super::{shown, windows};
 use crate::estimate::Measured;

@@ -1,4 +1,4 @@
-//! Paper [4]: rules for several paths in CMT-SCTP, at a shared bottleneck and beside a path of one's own.
+//! Paper \[4\]: rules for several paths in CMT-SCTP, at a shared bottleneck and beside a path of one's own.
 
 use fairness::{Notion, line};
 

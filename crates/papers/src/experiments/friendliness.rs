@@ -1,4 +1,4 @@
-//! Papers [2] and [3]: how friendly each generation is to the TCP and the UDP that share its paths.
+//! Papers \[2\] and \[3\]: how friendly each generation is to the TCP and the UDP that share its paths.
 
 use simulator::FlowResult;
 

@@ -1,4 +1,4 @@
-//! What papers [4] and [5] leave open: every rule beside a single path, against every other, on scenario 3, and the queues.
+//! What papers \[4\] and \[5\] leave open: every rule beside a single path, against every other, on scenario 3, and the queues.
 
 use fairness::{Notion, line};
 use simulator::LinkResult;

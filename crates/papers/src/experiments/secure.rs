@@ -1,4 +1,4 @@
-//! Paper [1]: several paths as one, without and with cross-traffic.
+//! Paper \[1\]: several paths as one, without and with cross-traffic.
 
 use super::{binned, shown};
 use crate::estimate::{Measured, r_squared};

@@ -1,4 +1,4 @@
-//! Papers [2] and [3]: several paths that meet in one bottleneck, and several connections of mHIP.
+//! Papers \[2\] and \[3\]: several paths that meet in one bottleneck, and several connections of mHIP.
 
 use super::{rates, shown};
 use crate::estimate::Measured;

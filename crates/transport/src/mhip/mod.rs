@@ -1,8 +1,8 @@
 //! Multipath HIP as the papers simulate it: an agent that spreads one connection's packets over paths.
 //!
-//! - [1] A. Gurtov and T. Polishchuk, *Secure multipath transport for legacy Internet applications*, BROADNETS 2009.
-//! - [2] T. Polishchuk and A. Gurtov, *Improving TCP-friendliness for mHIP*, 2010.
-//! - [3] The same, *Improving TCP-friendliness and fairness for mHIP*.
+//! - \[1\] A. Gurtov and T. Polishchuk, *Secure multipath transport for legacy Internet applications*, BROADNETS 2009.
+//! - \[2\] T. Polishchuk and A. Gurtov, *Improving TCP-friendliness for mHIP*, 2010.
+//! - \[3\] The same, *Improving TCP-friendliness and fairness for mHIP*.
 //!
 //! Three generations of control, [`Generation`], are one sender type here; where the papers leave something open, a
 //! named setting of [`MhipConfig`] has the choice.
