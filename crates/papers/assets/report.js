@@ -69,7 +69,7 @@
       animation: false,
       textStyle: { color: text },
       grid: { left: narrow ? 44 : 58, right: 16, top: 58, bottom: 84 },
-      legend: { type: "scroll", top: 0, left: 0, right: 84, textStyle: { color: text }, pageTextStyle: { color: text } },
+      legend: { type: "scroll", top: 0, left: 0, width: width - 110, textStyle: { color: text }, pageTextStyle: { color: text } },
       toolbox: {
         top: 0, right: 4, iconStyle: { borderColor: faint },
         feature: { dataZoom: { title: { zoom: "zoom", back: "back" } }, restore: { title: "whole" } }

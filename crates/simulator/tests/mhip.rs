@@ -95,8 +95,7 @@ fn cross_traffic_is_avoided() {
 /// The final generation takes about what a TCP takes on the path that they share, and all of one without competition.
 #[test]
 fn the_final_generation_is_friendly() {
-    let windows = ["flow.tcp.receiver_window=240p", "flow.mhip.receiver_window=360p"];
-    let runs = runs(&scenario("reference.toml", &windows), 25);
+    let runs = runs(&scenario("reference.toml", &[]), 25);
     let of = |path: fn(&RunResult) -> f64| mean(runs.iter().map(path));
     let (mhip, tcp) = (of(|run| run.flows[0].paths[0].throughput_mbps), of(|run| run.flows[1].throughput_mbps));
     assert!((0.85..1.1).contains(&(mhip / tcp)), "{mhip} beside {tcp} Mbit/s");
@@ -109,7 +108,7 @@ fn the_final_generation_is_friendly() {
 fn growth_decides_on_the_share_of_a_bundle() {
     let share = |growth: &str| {
         let growth = format!("flow.mhip.growth={growth}");
-        let runs = runs(&scenario("shared-network.toml", &[&growth]), 3);
+        let runs = runs(&scenario("shared-network.toml", &[&growth]), 20);
         mean(runs.iter().map(|run| run.flows[0].throughput_mbps / run.flows[1].throughput_mbps))
     };
     let [per_path, coupled, lia] = ["per_path", "coupled", "lia"].map(share);

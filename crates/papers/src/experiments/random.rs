@@ -131,14 +131,15 @@ fn wilson(count: usize, of: usize) -> (f64, f64) {
 fn figures(results: &Results) -> Vec<Figure> {
     let mut figure = Figure::new(
         "Distribution of the friendliness factor",
-        "For each generation, the part of networks with at most this factor. A steep line through 1 at 0.5 is what is wanted.",
+        "For each generation, the part of networks with at most this factor; factors above 4 lie outside the picture. A steep line through 1 at 0.5 is what is wanted.",
         "friendliness factor on Path1",
         "part of networks",
     );
     for (case, name) in GENERATIONS {
         let sorted = factors(results, case);
         let n = sorted.len() as f64;
-        let steps = sorted.into_iter().enumerate().map(|(i, factor)| (factor, (i + 1) as f64 / n)).collect();
+        let steps = sorted.into_iter().enumerate().map(|(i, factor)| (factor, (i + 1) as f64 / n));
+        let steps = steps.filter(|(factor, _)| *factor <= 4.0).collect();
         figure = figure.with(name, Style::Step, steps);
     }
     vec![figure]

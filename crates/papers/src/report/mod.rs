@@ -137,7 +137,9 @@ fn section(
             escaped(&figure.caption),
         );
     }
-    html.push_str(&table(rows, reasons));
+    if !rows.is_empty() {
+        html.push_str(&table(rows, reasons));
+    }
     for note in notes {
         let _ = write!(html, "<p class=\"note\">{}</p>", escaped(note));
     }

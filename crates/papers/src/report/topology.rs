@@ -1,6 +1,5 @@
-//! A drawing of a scenario's network: nodes by their distance from the first flow's source, flows as coloured lines.
+//! A drawing of a scenario's network: nodes in columns along the ways of flows, flows as coloured lines.
 
-use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use scenario::{NodeIndex, Scenario};
@@ -89,7 +88,7 @@ fn node_name(scenario: &Scenario, node: NodeIndex) -> String {
 fn label(scenarios: &[Scenario], link: usize) -> String {
     let links = || scenarios.iter().filter_map(|scenario| scenario.links.get(link));
     let rates = range(links().filter_map(|link| Some(link.rate? as f64 / 1e6)), "Mbit/s");
-    let delays = range(links().map(|link| link.delay.as_secs_f64() * 1e3), "ms");
+    let delays = range(links().map(|link| link.delay.as_secs_f64() * 1e3), "ms").filter(|delay| delay != "0 ms");
     [rates, delays].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -106,33 +105,24 @@ fn range(values: impl Iterator<Item = f64>, unit: &str) -> Option<String> {
     }
 }
 
-/// Where nodes are: columns by the number of links from the first source, the nodes of a column below each other.
+/// Where nodes are: columns by the longest way of any flow to them, the nodes of a column below each other.
 fn places(scenario: &Scenario) -> Vec<(f64, f64)> {
     let nodes = scenario.nodes.len();
-    let mut column = vec![usize::MAX; nodes];
-    let source = scenario.flows.first().map_or(0, |flow| flow.from);
-    let mut queue = VecDeque::from([source]);
-    if let Some(first) = column.get_mut(source) {
-        *first = 0;
-    }
-    while let Some(node) = queue.pop_front() {
-        let next = column.get(node).copied().unwrap_or(0).saturating_add(1);
-        for link in &scenario.links {
-            let other = match node {
-                n if n == link.from => link.to,
-                n if n == link.to => link.from,
-                _ => continue,
-            };
-            if let Some(place) = column.get_mut(other).filter(|place| **place == usize::MAX) {
-                *place = next;
-                queue.push_back(other);
+    let mut column = vec![0_usize; nodes];
+    let paths = || scenario.flows.iter().flat_map(|flow| &flow.paths);
+    // Ways that cross each other in both directions would push each other on without end.
+    for _ in 0..nodes {
+        for hop in paths().flat_map(|path| path.windows(2)) {
+            let [from, to] = hop else { continue };
+            let next = column.get(*from).map_or(0, |column| column + 1).min(nodes);
+            if let Some(column) = column.get_mut(*to) {
+                *column = next.max(*column);
             }
         }
     }
-    let tallest = (0..nodes).map(|depth| column.iter().filter(|c| **c == depth).count()).max().unwrap_or(1);
+    let tallest = (0..=nodes).map(|depth| column.iter().filter(|c| **c == depth).count()).max().unwrap_or(1);
     let mut used = vec![0_usize; nodes + 1];
     let place = |&depth: &usize| {
-        let depth = depth.min(nodes);
         let members = column.iter().filter(|c| **c == depth).count();
         let row = used.get_mut(depth).map_or(0, |row| {
             *row += 1;
