@@ -76,8 +76,10 @@ fuzz_target!(|input: &[u8]| {
                 let index = usize::from(action >> 4 & 7) % flying.len();
                 let at = usize::from(u16::from_be_bytes([input.next().unwrap_or(0), input.next().unwrap_or(0)]));
                 let bytes = &mut flying[index].2;
-                let at = at % bytes.len();
-                bytes[at] ^= input.next().unwrap_or(1);
+                let bit = input.next().unwrap_or(1);
+                if let Some(byte) = at.checked_rem(bytes.len()).and_then(|at| bytes.get_mut(at)) {
+                    *byte ^= bit;
+                }
             }
             7 => {
                 let invented: Vec<u8> = input.by_ref().take(usize::from(action >> 4 & 7) * 16).collect();
