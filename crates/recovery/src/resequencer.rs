@@ -190,6 +190,11 @@ impl<P> Resequencer<P> {
         self.held.len()
     }
 
+    /// How many bytes wait.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// What was seen and done.
     pub fn statistics(&self) -> &ResequencerStatistics {
         &self.statistics

@@ -400,6 +400,7 @@ impl PeerState {
             cwnd: braid.windows.window(control.slot) as u64,
             ssthresh: ssthresh.is_finite().then_some(ssthresh as u64),
             in_flight: control.sent.in_flight(),
+            remembered: control.sent.remembered(),
             sharers: braid.windows.sharers(control.slot),
             rttvar_ms: control.sent.rtt().rttvar().map(|rttvar| rttvar.as_secs_f64() * 1e3),
             delivered: counts.delivered,

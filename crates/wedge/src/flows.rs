@@ -241,6 +241,12 @@ impl Flows {
         sum
     }
 
+    /// Packets that wait in the resequencers of all flows, and their bytes.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let resequencers = self.flows.values().filter_map(|flow| flow.resequencer.as_ref());
+        resequencers.fold((0, 0), |(packets, bytes), r| (packets + r.held(), bytes + r.bytes()))
+    }
+
     fn rearm(&mut self, key: FlowKey, before: Option<Instant>, after: Option<Instant>) {
         if before != after {
             if let Some(before) = before {

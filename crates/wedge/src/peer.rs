@@ -283,12 +283,15 @@ impl PeerState {
     /// A snapshot.
     pub(crate) fn status(&self, state: String) -> PeerStatus {
         let statistics = self.flows.statistics();
+        let (held_packets, held_bytes) = self.flows.waiting();
         PeerStatus {
             name: self.config.name.clone(),
             hit: self.config.hit.to_string(),
             lsi: self.config.lsi.to_string(),
             state,
             flows: self.flows.len(),
+            held_packets,
+            held_bytes,
             resequenced: statistics.held,
             proven_losses: statistics.proven_losses,
             expired_holes: statistics.expired,

@@ -170,6 +170,11 @@ impl SentLog {
         self.in_flight
     }
 
+    /// Packets of which there is a record.
+    pub(crate) fn remembered(&self) -> usize {
+        self.packets.len()
+    }
+
     /// The number of the next packet.
     pub(crate) fn next(&self) -> u32 {
         self.base.wrapping_add(self.packets.len() as u32)

@@ -36,6 +36,10 @@ pub struct PeerStatus {
     pub holding: Option<HoldingStatus>,
     /// Flows remembered.
     pub flows: usize,
+    /// Packets of the peer that wait for others before them now.
+    pub held_packets: usize,
+    /// Their bytes.
+    pub held_bytes: usize,
     /// Packets that had to wait for others before them.
     pub resequenced: u64,
     /// Holes given up as lost because every path had delivered something younger.
@@ -104,6 +108,8 @@ pub struct Measured {
     pub ssthresh: Option<u64>,
     /// Bytes under way.
     pub in_flight: usize,
+    /// Packets sent whose fate is remembered.
+    pub remembered: usize,
     /// How many paths, this one included, share its bottleneck.
     pub sharers: u32,
     /// The variation of the round-trip time in milliseconds.

@@ -4,7 +4,7 @@
 
 pub mod stream;
 
-use clock::{Duration, Instant, Streams};
+use clock::{Duration, Instant, Rng, Streams};
 use hip::identity::HostIdentity;
 use hip::{HostConfig, Route};
 use link::{Link, LinkConfig, LossConfig, QueueConfig};
@@ -96,6 +96,30 @@ pub struct World {
     pub sent: Vec<[u64; 2]>,
     /// Everything sent, if asked for.
     pub record: Option<Vec<(usize, Transmit)>>,
+    /// What happens to packets behind each link.
+    pub weather: Vec<Weather>,
+    /// Chance in it.
+    pub rng: Rng,
+    /// Packets that are late: when they arrive, and their sender.
+    astray: Vec<(Instant, usize, Transmit)>,
+    /// How much each host's clock is ahead of [`World::now`].
+    pub ahead: [Duration; 2],
+    /// Timers of each host that went off.
+    pub timers: [u64; 2],
+}
+
+/// What a network does besides queueing and losing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weather {
+    /// Probability that a packet arrives twice.
+    pub twice: f64,
+    /// Probability that a packet is late, and by how much at most.
+    pub late: (f64, Duration),
+}
+
+/// By the world's clock.
+fn back(at: Instant, ahead: Duration) -> Instant {
+    Instant::from_nanos(at.as_nanos().saturating_sub(ahead.as_nanos()))
 }
 
 fn locator(path: usize, side: usize, port: u16) -> SocketAddr {
@@ -179,6 +203,11 @@ impl World {
             events: [Vec::new(), Vec::new()],
             sent: vec![[0; 2]; specs.len()],
             record: None,
+            weather: vec![Weather::default(); specs.len()],
+            rng: streams.stream("weather"),
+            astray: Vec::new(),
+            ahead: [Duration::ZERO; 2],
+            timers: [0; 2],
         }
     }
 
@@ -203,14 +232,16 @@ impl World {
     }
 
     fn next(&self, programs: &[&mut dyn Program; 2]) -> Instant {
-        let timers = self.hosts.iter().filter_map(|host| host.poll_timeout().map(|(at, _)| at));
+        let timers = self.hosts.iter().zip(self.ahead);
+        let timers = timers.filter_map(|(host, ahead)| Some(back(host.poll_timeout()?.0, ahead)));
+        let astray = self.astray.iter().map(|(at, ..)| *at);
         let links = self.links.iter().flatten().filter_map(Link::next_event);
         let programs = programs.iter().filter_map(|program| program.deadline());
         let rivals = self.rivals.iter().map(|rival| match rival.begins {
             begins if begins > self.now => begins,
             _ => rival.sender.deadline().unwrap_or(Instant::FAR_FUTURE),
         });
-        timers.chain(links).chain(programs).chain(rivals).min().unwrap_or(Instant::FAR_FUTURE)
+        timers.chain(links).chain(programs).chain(rivals).chain(astray).min().unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Everything that happens now.
@@ -226,14 +257,22 @@ impl World {
                         end.receive(now, &transmit.bytes);
                         continue;
                     }
-                    let datagram = Datagram {
-                        route: Route { local: remote, remote: local },
-                        protocol: transmit.protocol,
-                        payload: &transmit.bytes,
-                    };
-                    self.hosts[1 - from].handle_network(now, &mut self.rngs[1 - from], &[datagram]);
+                    let Weather { twice, late } = self.weather[path];
+                    if self.rng.chance(twice) {
+                        self.arrive(from, &transmit);
+                    }
+                    if self.rng.chance(late.0) {
+                        let by = late.1.mul_f64(self.rng.unit());
+                        self.astray.push((now + by, from, transmit));
+                        continue;
+                    }
+                    self.arrive(from, &transmit);
                 }
             }
+        }
+        while let Some(index) = self.astray.iter().position(|(at, ..)| *at <= now) {
+            let (_, from, transmit) = self.astray.remove(index);
+            self.arrive(from, &transmit);
         }
         for number in 0..self.rivals.len() {
             let rival = &mut self.rivals[number];
@@ -251,9 +290,11 @@ impl World {
             }
         }
         for (side, program) in programs.iter_mut().enumerate() {
-            if self.hosts[side].poll_timeout().is_some_and(|(at, _)| at <= now) {
-                self.hosts[side].handle_timeout(now, &mut self.rngs[side]);
-                assert!(self.hosts[side].poll_timeout().is_none_or(|(at, _)| at > now));
+            let own = now + self.ahead[side];
+            if self.hosts[side].poll_timeout().is_some_and(|(at, _)| at <= own) {
+                self.timers[side] += 1;
+                self.hosts[side].handle_timeout(own, &mut self.rngs[side]);
+                assert!(self.hosts[side].poll_timeout().is_none_or(|(at, _)| at > own));
             }
             // Answers to what is delivered may be followed by deliveries: a refused flow.
             for _ in 0..4 {
@@ -262,15 +303,24 @@ impl World {
                 delivered.iter().for_each(|packet| program.receive(now, packet));
                 let packets = program.send(now);
                 let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
-                self.hosts[side].handle_application(now, &mut self.rngs[side], &packets);
+                self.hosts[side].handle_application(own, &mut self.rngs[side], &packets);
             }
             while let Some(event) = self.hosts[side].poll_event() {
                 self.events[side].push(event);
             }
             let mut out = Vec::new();
-            self.hosts[side].poll_transmit(now, &mut out);
+            self.hosts[side].poll_transmit(own, &mut out);
             out.into_iter().for_each(|transmit| self.transmit(side, transmit));
         }
+    }
+
+    /// The other host receives what `from` has sent.
+    fn arrive(&mut self, from: usize, transmit: &Transmit) {
+        let Route { local, remote } = transmit.route;
+        let route = Route { local: remote, remote: local };
+        let datagram = Datagram { route, protocol: transmit.protocol, payload: &transmit.bytes };
+        let own = self.now + self.ahead[1 - from];
+        self.hosts[1 - from].handle_network(own, &mut self.rngs[1 - from], &[datagram]);
     }
 
     fn transmit(&mut self, side: usize, transmit: Transmit) {
