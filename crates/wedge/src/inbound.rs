@@ -69,7 +69,7 @@ impl Wedge {
             }
         }
         let (first, verified) = (path.traffic.packets_in == 1, path.verified);
-        peer.heard(now);
+        peer.heard();
         if first {
             // It ends the state R2-SENT (RFC 7401 §4.4.3).
             self.host.path_proved(peer.config.hit, id);
@@ -136,14 +136,18 @@ impl Wedge {
         };
         if view.fragment().is_some() {
             // Fragments have no counterpart in the other family, and only the first has ports.
+            peer.traffic(now);
             return self.deliver(index, Family::Six, packet);
         }
-        if view.protocol() == protocol::ICMPV6 {
-            if let Some((echo, beat)) = Echo::parse(view.payload(), view.src(), view.dst())
-                .and_then(|echo| Some((echo, Beat::parse(echo.data)?)))
-            {
-                return self.inbound_beat(now, rng, index, id, echo, beat);
-            }
+        let is_icmp = view.protocol() == protocol::ICMPV6;
+        if is_icmp
+            && let Some(echo) = Echo::parse(view.payload(), view.src(), view.dst())
+            && let Some(beat) = Beat::parse(echo.data)
+        {
+            return self.inbound_beat(now, rng, index, id, echo, beat);
+        }
+        peer.traffic(now);
+        if is_icmp {
             if let Some(error) = IcmpError::parse(&IpPacket::V6(view)) {
                 let key = FlowKey::of_quoted(error.quoted, true);
                 let family = key.map_or(Family::Six, |key| peer.flows.family(key));

@@ -237,8 +237,13 @@ impl PeerState {
     }
 
     /// Something authentic came from the peer.
-    pub(crate) fn heard(&mut self, now: Instant) {
+    pub(crate) fn heard(&mut self) {
         self.silent_since = None;
+    }
+
+    /// A program's packet came or went. Heartbeats and reports are none, or two hosts would keep each other busy with
+    /// nothing else.
+    pub(crate) fn traffic(&mut self, now: Instant) {
         for path in &mut self.paths {
             path.heartbeat.traffic(now);
         }

@@ -193,3 +193,19 @@ fn a_peer_that_is_no_sinnet_host_hears_nothing_of_it() {
     assert!(world.hosts.iter().all(|host| !host.status(world.now).peers[0].feedback));
     assert!(world.hosts.iter().all(|host| host.counters().feedback_out == 0));
 }
+
+/// Heartbeats of hosts that have nothing to say are rare: links may be paid by the byte.
+#[test]
+fn two_idle_hosts_leave_each_other_alone() {
+    let mut world = unconfigured(&[Spec::new(8_000_000, ms(30)), Spec::new(4_000_000, ms(30))]);
+    let mut boxes = [Mailbox::default(), Mailbox::default()];
+    boxes[0].to_send.push(udp_v6(world.hit(0), world.hit(1), (9, 9), b"hello"));
+    let [left, right] = &mut boxes;
+    world.run(at(5_000), &mut [left, right]);
+    let count = |world: &World| world.hosts.iter().map(|host| host.counters().heartbeats_out).sum::<u64>();
+    let before = count(&world);
+    let [left, right] = &mut boxes;
+    world.run(at(65_000), &mut [left, right]);
+    // One every two seconds per host and path, in a minute.
+    assert!((100..=130).contains(&(count(&world) - before)), "{}", count(&world) - before);
+}
