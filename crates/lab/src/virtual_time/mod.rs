@@ -31,7 +31,7 @@ use crate::site::{MTU, capture_file};
 use crate::wiring::Wiring;
 use crate::{LabError, wireshark};
 use connection::{Connection, TIMESTAMPS};
-use world::{Host, World};
+use world::{Host, Trace, World};
 
 /// Names of congestion control as Linux has them, and the rules.
 const CONGESTION: [(&str, &str); 3] = [("cubic", "cubic"), ("reno", "newreno"), ("vegas", "vegas")];
@@ -112,6 +112,10 @@ impl<'a> Virtual<'a> {
                 captures.push((*pair, Capture::create(&file, SystemTime::UNIX_EPOCH).step("writing a capture")?));
             }
         }
+        let trace = self.directory.map(|directory| {
+            let file = directory.join(format!("{}.jsonl", run.name));
+            Ok::<_, LabError>(Trace::new(BufWriter::new(File::create(file).step("writing the trace")?)))
+        });
         let world = World {
             now: Instant::ZERO,
             network,
@@ -120,6 +124,7 @@ impl<'a> Virtual<'a> {
             connections: Vec::new(),
             captures,
             keylog,
+            trace: trace.transpose()?,
         };
         Ok((world, links))
     }

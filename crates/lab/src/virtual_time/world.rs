@@ -1,9 +1,9 @@
 //! Hosts on a network in virtual time: who is next, what it does, and where its packets go.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
-use clock::Instant;
+use clock::{Duration, Instant};
 use emulator::{Capture, Network, RouteId};
 use hip::{Route, UDP_PORT};
 use rand_chacha::ChaCha20Rng;
@@ -17,6 +17,8 @@ use crate::error::Step;
 
 /// So often things may happen at one instant before something is wrong.
 const MOST_ROUNDS: u32 = 1_000_000;
+/// Between two lines of a host in the trace.
+const TRACE: Duration = Duration::from_millis(50);
 
 /// A host with Sinnet, or with nothing but an IP stack.
 pub(crate) struct Host {
@@ -34,6 +36,26 @@ pub(crate) struct World {
     /// What is written where.
     pub(crate) captures: Vec<([RouteId; 2], Capture)>,
     pub(crate) keylog: Option<Box<dyn Write>>,
+    /// What the hosts tell about themselves, over time.
+    pub(crate) trace: Option<Trace>,
+}
+
+/// A file with a line of JSON for each host and time.
+pub(crate) struct Trace {
+    file: Box<dyn Write>,
+    next: Instant,
+}
+
+impl Trace {
+    /// Into this file.
+    pub(crate) fn new(file: impl Write + 'static) -> Self {
+        Self { file: Box::new(file), next: Instant::ZERO }
+    }
+
+    fn write(&mut self, now: Instant, host: usize, wedge: &Wedge) -> io::Result<()> {
+        let line = serde_json::json!({ "seconds": now.as_secs_f64(), "host": host, "status": wedge.status(now) });
+        writeln!(self.file, "{line}")
+    }
 }
 
 impl World {
@@ -46,6 +68,7 @@ impl World {
         let mut rounds = 0;
         loop {
             self.settle()?;
+            self.trace()?;
             if holds(self)? {
                 return Ok(());
             }
@@ -68,8 +91,17 @@ impl World {
         self.hosts.get(host)?.wedge.as_ref().map(|(wedge, _)| wedge)
     }
 
+    /// Notes what the hosts tell, if it is time for that.
+    fn trace(&mut self) -> Result<(), LabError> {
+        let Some(trace) = self.trace.as_mut().filter(|trace| trace.next <= self.now) else { return Ok(()) };
+        trace.next = self.now + TRACE;
+        let wedges = self.hosts.iter().enumerate().filter_map(|(index, host)| Some((index, &host.wedge.as_ref()?.0)));
+        wedges.map(|(host, wedge)| trace.write(self.now, host, wedge)).collect::<io::Result<()>>().step("writing the trace")
+    }
+
     /// Completes the captures.
     pub(crate) fn finish(self) -> Result<(), LabError> {
+        self.trace.map_or(Ok(()), |mut trace| trace.file.flush()).step("writing the trace")?;
         for (_, capture) in self.captures {
             capture.finish().step("writing a capture")?;
         }
