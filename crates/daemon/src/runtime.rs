@@ -112,7 +112,10 @@ impl Runtime {
                 stop |= self.controlled();
             }
             if stop && end.is_none() {
-                tracing::info!("ending: closing {} associations", buffers.associated.len());
+                match buffers.associated.len() {
+                    1 => tracing::info!("ending: closing one association"),
+                    count => tracing::info!("ending: closing {count} associations"),
+                }
                 let now = self.clock.now();
                 self.wedge.close_all(now, &mut self.random);
                 end = Some(now + FAREWELL);

@@ -1,6 +1,7 @@
 //! What a [`crate::Host`] tells its owner: packets to send, events, deadlines, counters.
 
 use scheduler::PathId;
+use serde::Serialize;
 use wire::Hit;
 
 use crate::esp::{InboundSa, OutboundSa};
@@ -92,7 +93,7 @@ pub enum TimerKind {
 }
 
 /// What happened, counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// HIP packets handed in.
     pub packets_in: u64,

@@ -30,7 +30,7 @@ mod windows;
 
 pub use config::{LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
 pub use event::WedgeEvent;
-pub use status::{ControlCounters, Counters, HoldingStatus, Measured, PathStatus, PeerStatus, Status};
+pub use status::{Counters, HoldingStatus, Measured, PathStatus, PeerStatus, Status};
 pub use wedge::{TimerKind, Wedge, WedgeError};
 
 use hip::Route;

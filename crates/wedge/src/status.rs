@@ -14,7 +14,7 @@ pub struct Status {
     /// What happened to packets.
     pub counters: Counters,
     /// What happened to control packets.
-    pub control: ControlCounters,
+    pub control: hip::Counters,
 }
 
 /// A snapshot of the association with one peer.
@@ -191,86 +191,4 @@ pub struct Counters {
     pub heartbeats_answered: u64,
     /// Heartbeats of the peer answered.
     pub heartbeats_in: u64,
-}
-
-/// Counters of the association side; see [`hip::Counters`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ControlCounters {
-    /// HIP packets handed in.
-    pub packets_in: u64,
-    /// HIP packets handed out.
-    pub packets_out: u64,
-    /// Of those, sent again.
-    pub retransmissions: u64,
-    /// No HIP packet.
-    pub malformed: u64,
-    /// The checksum was wrong.
-    pub bad_checksum: u64,
-    /// For another HIT than ours.
-    pub not_for_us: u64,
-    /// From a host that is not among the peers.
-    pub unknown_peer: u64,
-    /// A packet that the state of the association has no use for.
-    pub unexpected: u64,
-    /// A critical parameter that we do not know.
-    pub unknown_critical: u64,
-    /// A puzzle solution that is wrong or too old.
-    pub bad_puzzle: u64,
-    /// A HIP_MAC that is wrong.
-    pub bad_mac: u64,
-    /// A signature that is wrong, or an identity that does not belong to its HIT.
-    pub bad_signature: u64,
-    /// A Diffie-Hellman value that is not one.
-    pub bad_diffie_hellman: u64,
-    /// A packet that was accepted before.
-    pub replayed: u64,
-    /// No algorithm that both hosts have.
-    pub no_common_algorithm: u64,
-    /// Base exchanges that succeeded.
-    pub established: u64,
-    /// Base exchanges that failed.
-    pub failed: u64,
-}
-
-impl From<hip::Counters> for ControlCounters {
-    fn from(counters: hip::Counters) -> Self {
-        let hip::Counters {
-            packets_in,
-            packets_out,
-            retransmissions,
-            malformed,
-            bad_checksum,
-            not_for_us,
-            unknown_peer,
-            unexpected,
-            unknown_critical,
-            bad_puzzle,
-            bad_mac,
-            bad_signature,
-            bad_diffie_hellman,
-            replayed,
-            no_common_algorithm,
-            established,
-            failed,
-        } = counters;
-        Self {
-            packets_in,
-            packets_out,
-            retransmissions,
-            malformed,
-            bad_checksum,
-            not_for_us,
-            unknown_peer,
-            unexpected,
-            unknown_critical,
-            bad_puzzle,
-            bad_mac,
-            bad_signature,
-            bad_diffie_hellman,
-            replayed,
-            no_common_algorithm,
-            established,
-            failed,
-        }
-    }
 }

@@ -222,7 +222,7 @@ impl Wedge {
             lsi: self.config.lsi.to_string(),
             peers: self.peers.iter().map(|peer| peer.status(state(peer))).collect(),
             counters: self.counters,
-            control: (*self.host.counters()).into(),
+            control: *self.host.counters(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `sinnet status`: what a running daemon does.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -30,18 +31,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         #[expect(clippy::disallowed_methods, reason = "who watches, watches in real time")]
         std::thread::sleep(std::time::Duration::from_secs(1));
-        if !arguments.json {
-            output::result("")?;
-        }
     }
 }
 
 fn show(arguments: &Arguments) -> Result<(), Failure> {
     let status = daemon::control::status(&arguments.control).map_err(|error| Failure::failed(error.to_string()))?;
-    if arguments.json {
-        return output::result(&format!("{status:#}"));
+    match (arguments.json, arguments.watch) {
+        (true, false) => output::result(&format!("{status:#}")),
+        // One line for each second.
+        (true, true) => output::result(&status.to_string()),
+        (false, false) => output::result(table(&status).trim_end()),
+        // Each over the last on a terminal, one after the other in a file.
+        (false, true) if std::io::stdout().is_terminal() => {
+            output::result(&format!("\x1b[H\x1b[2J{}", table(&status).trim_end()))
+        }
+        (false, true) => output::result(&table(&status)),
     }
-    output::result(table(&status).trim_end())
 }
 
 /// The state as a table for people; what is not there is left out.
@@ -129,24 +134,30 @@ fn path(path: &Value) -> Vec<String> {
     ]
 }
 
+/// Counters of packets that went nowhere, and what to call them.
+const TROUBLE: [(&str, &str); 16] = [
+    ("unreadable", "from programs that are no packets"),
+    ("no_peer", "to unknown HITs or LSIs"),
+    ("wrong_source", "from addresses that are not this host's"),
+    ("too_big", "too big"),
+    ("waiting_full", "too many before the association"),
+    ("no_association", "without an association"),
+    ("queue_full", "more than the paths carry"),
+    ("exhausted", "beyond the numbers of a security association"),
+    ("malformed", "malformed"),
+    ("unknown_spi", "with an unknown SPI"),
+    ("short_esp", "too short for ESP"),
+    ("replayed", "received before"),
+    ("bad_icv", "forged or damaged"),
+    ("bad_padding", "with wrong padding"),
+    ("bad_payload", "with content that is no packet"),
+    ("bad_feedback", "reports that make no sense"),
+];
+
 /// Counters of packets that went nowhere, where there are any.
 fn trouble(status: &Value) -> Vec<String> {
-    const NAMES: [(&str, &str); 12] = [
-        ("no_peer", "to unknown HITs or LSIs"),
-        ("too_big", "too big"),
-        ("waiting_full", "too many before the association"),
-        ("no_association", "without an association"),
-        ("queue_full", "more than the paths carry"),
-        ("no_path", "without a path that answers"),
-        ("malformed", "malformed"),
-        ("unknown_spi", "with an unknown SPI"),
-        ("replayed", "received before"),
-        ("bad_icv", "forged or damaged"),
-        ("bad_padding", "with wrong padding"),
-        ("bad_payload", "with content that is no packet"),
-    ];
     let counters = &status["counters"];
-    let mut told: Vec<String> = NAMES
+    let mut told: Vec<String> = TROUBLE
         .iter()
         .filter_map(|(key, words)| {
             counters[*key].as_u64().filter(|count| *count > 0).map(|count| format!("{count} {words}"))
@@ -196,7 +207,7 @@ mod tests {
     fn the_table_says_what_matters_and_nothing_about_what_is_not() {
         let status = serde_json::json!({
             "hit": "2001:22::a", "lsi": "1.0.0.1", "device": "sinnet0", "unsent": 0,
-            "counters": {"no_path": 3, "bad_icv": 0},
+            "counters": {"no_association": 3, "bad_icv": 0},
             "peers": [
                 {"name": "b.hip", "hit": "2001:22::b", "lsi": "1.0.0.2", "state": "ESTABLISHED", "paths": [
                     {"id": 0, "name": "dsl", "local": "192.0.2.1", "remote": "192.0.2.2", "alive": true, "srtt_ms": 60.04,
@@ -220,8 +231,16 @@ b.hip  established
 c.hip  unassociated
   2001:22::c  LSI 1.0.0.3
 
-not carried: 3 without a path that answers
+not carried: 3 without an association
 ";
         assert_eq!(table(&status), expected);
+    }
+
+    #[test]
+    fn every_counter_that_is_told_exists() {
+        let counters = serde_json::to_value(wedge::Counters::default()).expect("JSON");
+        for (key, _) in TROUBLE {
+            assert!(counters[key].is_u64(), "{key}");
+        }
     }
 }
