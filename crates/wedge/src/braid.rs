@@ -89,7 +89,7 @@ pub(crate) struct Control {
     /// The most that was under way since the last report, in bytes.
     top_flight: usize,
     /// A question is out to a path that is silent.
-    asked: Option<Instant>,
+    pub asked: Option<Instant>,
     last_sent: Instant,
 }
 

@@ -101,6 +101,12 @@ impl Heartbeat {
         self.next_at = self.next_at.min(now);
     }
 
+    /// The clock has jumped: answers to what was sent before tell nothing, nor does their absence.
+    pub(crate) fn slept(&mut self, now: Instant) {
+        self.unanswered.clear();
+        self.next_at = self.next_at.min(now);
+    }
+
     /// The path's round-trip times.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt

@@ -147,12 +147,10 @@ impl Wedge {
             return self.inbound_beat(now, rng, index, id, echo, beat);
         }
         peer.traffic(now);
-        if is_icmp {
-            if let Some(error) = IcmpError::parse(&IpPacket::V6(view)) {
-                let key = FlowKey::of_quoted(error.quoted, true);
-                let family = key.map_or(Family::Six, |key| peer.flows.family(key));
-                return self.deliver(index, family, packet);
-            }
+        if is_icmp && let Some(error) = IcmpError::parse(&IpPacket::V6(view)) {
+            let key = FlowKey::of_quoted(error.quoted, true);
+            let family = key.map_or(Family::Six, |key| peer.flows.family(key));
+            return self.deliver(index, family, packet);
         }
         let Some(key) = FlowKey::of(view.protocol(), view.payload(), false) else {
             return self.deliver(index, Family::Six, packet);

@@ -16,6 +16,7 @@ mod flows;
 mod heartbeat;
 mod holding;
 mod inbound;
+mod jump;
 mod numbers;
 mod outbound;
 mod pacing;

@@ -87,7 +87,11 @@ impl Path {
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
         let wire = self.wire_len(payload.len());
-        self.pacer.sent(wire, now);
+        // Under a window it delays what waits, but not further than what waits is delayed already: acknowledgments and
+        // reports may come faster than the pace, and data would never have its turn.
+        if self.control.is_none() || self.pacer.clear_at() <= now {
+            self.pacer.sent(wire, now);
+        }
         self.seal(next_header, payload, rng, out)?;
         if let Some(control) = &mut self.control {
             control.sealed(now, self.outbound.sequence(), wire, content);

@@ -55,7 +55,7 @@ pub(crate) struct PeerState {
     /// How long a packet that is lost may take to come again.
     repair: Duration,
     /// Since when packets were sent and nothing came back.
-    silent_since: Option<Instant>,
+    pub(crate) silent_since: Option<Instant>,
     /// Where the peer gives feedback.
     pub braid: Option<Box<Braid>>,
 }

@@ -79,6 +79,8 @@ pub(crate) struct SentLog {
     /// The receiver's own round-trip time.
     remote_rtt: Duration,
     loss_at: Option<Instant>,
+    /// What was sent before tells no round-trip time: the clock has jumped since.
+    slept_at: Instant,
 }
 
 /// Totals of a path.
@@ -142,6 +144,7 @@ impl SentLog {
             gap: Duration::ZERO,
             remote_rtt: Duration::ZERO,
             loss_at: None,
+            slept_at: Instant::ZERO,
         }
     }
 
@@ -244,7 +247,7 @@ impl SentLog {
                 }
                 let rtt = (now - at).saturating_sub(record.delay);
                 self.highest = Some((record.highest, at));
-                if own_way && !rtt.is_zero() {
+                if own_way && !rtt.is_zero() && at >= self.slept_at {
                     self.rtt.sample(rtt);
                     news.rtt = Some(rtt);
                 }
@@ -339,6 +342,12 @@ impl SentLog {
         self.progress_at = now;
         self.prune();
         stranded
+    }
+
+    /// The clock has jumped.
+    pub(crate) fn slept(&mut self, now: Instant) {
+        self.slept_at = now;
+        self.progress_at = now;
     }
 
     fn packet(&self, sequence: u32) -> Option<&Sent> {

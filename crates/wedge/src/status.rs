@@ -185,6 +185,8 @@ pub struct Counters {
     pub given_up: u64,
     /// Paths that answered nothing for a retransmission timeout.
     pub timeouts: u64,
+    /// How often the clock had jumped: the machine slept, or the process was stopped.
+    pub clock_jumps: u64,
     /// Heartbeats sent.
     pub heartbeats_out: u64,
     /// Heartbeats answered by the peer.

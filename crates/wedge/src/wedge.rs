@@ -69,6 +69,8 @@ pub struct Wedge {
     pub(crate) transmit: Vec<Transmit>,
     pub(crate) deliver: Vec<Vec<u8>>,
     pub(crate) events: VecDeque<WedgeEvent>,
+    /// The latest time that it was told.
+    pub(crate) seen: Instant,
 }
 
 impl Wedge {
@@ -94,6 +96,7 @@ impl Wedge {
             transmit: Vec::new(),
             deliver: Vec::new(),
             events: VecDeque::new(),
+            seen: Instant::ZERO,
         })
     }
 
@@ -137,6 +140,7 @@ impl Wedge {
 
     /// Takes a batch of IP packets from local programs.
     pub fn handle_application(&mut self, now: Instant, rng: &mut dyn CryptoRng, packets: &[&[u8]]) {
+        self.note_time(now);
         for packet in packets {
             self.counters.application_in += 1;
             self.outbound(now, rng, packet);
@@ -147,6 +151,7 @@ impl Wedge {
 
     /// Takes a batch of datagrams from the network.
     pub fn handle_network(&mut self, now: Instant, rng: &mut dyn CryptoRng, datagrams: &[Datagram<'_>]) {
+        self.note_time(now);
         for datagram in datagrams {
             self.counters.network_in += 1;
             let route = datagram.route;
@@ -166,6 +171,7 @@ impl Wedge {
 
     /// Does what is due. Afterwards the next deadline is later than `now`.
     pub fn handle_timeout(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        self.note_time(now);
         if self.host.poll_timeout().is_some_and(|(at, _)| at <= now) {
             self.host.handle_timeout(now, rng);
             self.drive_host(now, rng);
