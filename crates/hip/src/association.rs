@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::net::SocketAddr;
 
 use clock::{Duration, Instant};
 use scheduler::PathId;
@@ -134,6 +135,14 @@ pub(crate) struct Association {
     pub(crate) opening: Option<Opening>,
     /// Paths that are to get new keys.
     pub(crate) renewals: VecDeque<PathId>,
+    /// The peer is to be told our locators.
+    pub(crate) announce: bool,
+    /// The UPDATE that tells them is out.
+    pub(crate) announcement: Option<Announcement>,
+    /// The SPIs that the peer has told last as those of all its paths, and under which Update ID.
+    pub(crate) told: Option<(u32, Vec<Spi>)>,
+    /// Where the peer was on paths that are gone, the last first.
+    pub(crate) former: Vec<SocketAddr>,
     /// Paths that the peer has opened and that wait for its echo.
     pub(crate) offers: Vec<Offer>,
     pub(crate) candidates: Vec<Candidate>,
@@ -147,6 +156,14 @@ pub(crate) struct Path {
     pub(crate) route: Route,
     pub(crate) spi_in: Spi,
     pub(crate) spi_out: Spi,
+    /// The peer wants data here only where no other path works.
+    pub(crate) backup: bool,
+}
+
+/// Our UPDATE with all our locators is out, under one Update ID after the other.
+pub(crate) struct Announcement {
+    pub(crate) seqs: Vec<u32>,
+    pub(crate) retry: Retry,
 }
 
 /// Our UPDATE for a new path is out.
@@ -179,6 +196,8 @@ pub(crate) struct Candidate {
     pub(crate) route: Route,
     pub(crate) failures: u32,
     pub(crate) not_before: Instant,
+    /// The peer no longer says that it is at the remote locator.
+    pub(crate) stale: bool,
 }
 
 /// Our CLOSE is out.
@@ -236,6 +255,10 @@ impl Association {
             peer_update_id: None,
             answers: VecDeque::new(),
             opening: None,
+            announce: false,
+            announcement: None,
+            told: None,
+            former: Vec::new(),
             renewals: VecDeque::new(),
             offers: Vec::new(),
             candidates: Vec::new(),
@@ -247,30 +270,52 @@ impl Association {
         let id = PathId(self.next_path);
         // 65,536 paths in one association: the KEYMAT ends long before.
         self.next_path = self.next_path.saturating_add(1);
-        self.paths.push(Path { id, route, spi_in, spi_out });
+        self.paths.push(Path { id, route, spi_in, spi_out, backup: false });
         id
     }
 
     pub(crate) fn deadline(&self) -> Option<(Instant, TimerKind)> {
         let opening = self.opening.as_ref().map(|opening| (opening.retry.at, TimerKind::Retransmission));
         let offers = self.offers.iter().map(|offer| (offer.retry.at, TimerKind::Retransmission));
+        let telling = self.announcement.as_ref().map(|telling| (telling.retry.at, TimerKind::Retransmission));
         let retry = match (&self.opening, self.wants_path()) {
-            (None, true) => {
-                self.next_candidate().map(|index| (self.candidates[index].not_before, TimerKind::PathRetry))
+            (None, true) if telling.is_none() => {
+                self.free_candidates().map(|(_, free)| (free.not_before, TimerKind::PathRetry)).min()
             }
             _ => None,
         };
-        offers.chain(opening).chain(retry).min()
+        offers.chain(opening).chain(telling).chain(retry).min()
     }
 
-    /// As many paths as the host with more locators has locators; where routes are configured, all of them.
+    /// As many paths as the host with more locators has locators, and one at each locator of either; where routes are
+    /// configured, all of them.
     fn wants_path(&self) -> bool {
-        self.initiator && self.paths.len() < self.wanted()
+        let bare = || self.candidates.iter().any(|candidate| self.is_bare(candidate));
+        self.initiator && (self.paths.len() < self.wanted() || bare())
+    }
+
+    /// It would be the first path at one of its locators.
+    fn is_bare(&self, candidate: &Candidate) -> bool {
+        let Route { local, remote } = candidate.route;
+        let unused = |pick: fn(&Route) -> SocketAddr, end| !self.paths.iter().any(|path| pick(&path.route) == end);
+        unused(|route| route.local, local) || !candidate.stale && unused(|route| route.remote, remote)
+    }
+
+    /// A path that was opened because locators were missing, now that there are as many as are wanted: others leave from
+    /// its one end and arrive at its other.
+    pub(crate) fn needless_path(&self) -> Option<PathId> {
+        let shared = |path: &&Path| {
+            let others = || self.paths.iter().filter(|other| other.id != path.id);
+            others().any(|other| other.route.local == path.route.local)
+                && others().any(|other| other.route.remote == path.route.remote)
+        };
+        (self.paths.len() > self.wanted()).then(|| self.paths.iter().find(shared).map(|path| path.id)).flatten()
     }
 
     fn wanted(&self) -> usize {
         let count = |pick: fn(&Route) -> std::net::SocketAddr| {
-            let mut seen: Vec<_> = self.candidates.iter().map(|candidate| pick(&candidate.route)).collect();
+            let fresh = self.candidates.iter().filter(|candidate| !candidate.stale);
+            let mut seen: Vec<_> = fresh.map(|candidate| pick(&candidate.route)).collect();
             seen.sort();
             seen.dedup();
             seen.len()
@@ -278,9 +323,21 @@ impl Association {
         count(|route| route.local).max(count(|route| route.remote))
     }
 
-    /// The candidate for the next path: the one whose turn comes first, and among those the pair of locators that
-    /// paths use least.
-    pub(crate) fn next_candidate(&self) -> Option<usize> {
+    /// The candidates for the next path.
+    fn free_candidates(&self) -> impl Iterator<Item = (usize, &Candidate)> {
+        let enough = self.paths.len() >= self.wanted();
+        let free = move |candidate: &Candidate| {
+            !self.paths.iter().any(|path| path.route == candidate.route) && (!enough || self.is_bare(candidate))
+        };
+        self.candidates.iter().enumerate().filter(move |(_, candidate)| free(candidate))
+    }
+
+    /// The candidate to open a path with now, if there is something to do: among those whose turn it is, one that has
+    /// not failed, and the pair of locators that paths use least.
+    pub(crate) fn due_candidate(&self, now: Instant) -> Option<usize> {
+        if self.opening.is_some() || self.announcement.is_some() || !self.wants_path() {
+            return None;
+        }
         let users = |candidate: &Candidate| {
             let uses = |path: &Path| {
                 usize::from(path.route.local == candidate.route.local)
@@ -288,18 +345,10 @@ impl Association {
             };
             self.paths.iter().map(uses).sum::<usize>()
         };
-        let free = |candidate: &Candidate| !self.paths.iter().any(|path| path.route == candidate.route);
-        (0..self.candidates.len())
-            .filter(|&index| free(&self.candidates[index]))
-            .min_by_key(|&index| (self.candidates[index].not_before, users(&self.candidates[index]), index))
-    }
-
-    /// The candidate to open a path with now, if there is something to do.
-    pub(crate) fn due_candidate(&self, now: Instant) -> Option<usize> {
-        if self.opening.is_some() || !self.wants_path() {
-            return None;
-        }
-        self.next_candidate().filter(|&index| self.candidates[index].not_before <= now)
+        self.free_candidates()
+            .filter(|(_, candidate)| candidate.not_before <= now)
+            .min_by_key(|(index, candidate)| (candidate.stale, candidate.failures, users(candidate), *index))
+            .map(|(index, _)| index)
     }
 
     /// Remembers an answer to the peer's UPDATE `seq`.

@@ -1,6 +1,6 @@
 //! What a host and its peers are configured with.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use clock::Duration;
 use wire::Hit;
@@ -15,6 +15,8 @@ use crate::route::Route;
 pub struct HostConfig {
     /// This host's locators, the best first. A path to a peer uses only locators of one address family.
     pub locators: Vec<SocketAddr>,
+    /// Those of the locators where data is wanted only if no other works.
+    pub backups: Vec<IpAddr>,
     /// ESP suites, the best first.
     pub esp_suites: Vec<EspSuite>,
     /// Diffie-Hellman groups, the best first.
@@ -51,6 +53,7 @@ impl Default for HostConfig {
     fn default() -> Self {
         Self {
             locators: Vec::new(),
+            backups: Vec::new(),
             esp_suites: vec![EspSuite::Aes128Gcm16, EspSuite::Aes256CbcHmacSha256, EspSuite::Aes128CbcHmacSha256],
             groups: vec![Group::P384, Group::P256],
             ciphers: vec![HipCipher::Aes256Cbc, HipCipher::Aes128Cbc],

@@ -51,6 +51,15 @@ pub enum Event {
         /// The path.
         path: PathId,
     },
+    /// The peer wants data on a path only where no other works, or does no longer mind.
+    PathBackup {
+        /// The peer.
+        peer: Hit,
+        /// The path.
+        path: PathId,
+        /// Only where no other works.
+        backup: bool,
+    },
     /// A path is gone; its security associations are to be forgotten.
     PathDown {
         /// The peer.

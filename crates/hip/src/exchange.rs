@@ -237,9 +237,12 @@ impl Host {
         let mut up = Association::new(sent.session, true);
         up.candidates = routes(&self.config, &record.peer, &sent.locators)
             .into_iter()
-            .map(|route| Candidate { route, failures: 0, not_before: now })
+            .map(|route| Candidate { route, failures: 0, not_before: now, stale: false })
             .collect();
         let news = News { peer, feedback: sent.feedback, route: sent.route };
+        if !self.config.backups.is_empty() {
+            up.announce();
+        }
         self.begin(news, up, keys, esp.new_spi, sent.spi_in);
         self.open_paths(now, rng, peer);
         Ok(())

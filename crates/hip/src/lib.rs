@@ -16,6 +16,7 @@ mod config;
 mod event;
 mod exchange;
 mod host;
+mod locators;
 mod r1;
 mod route;
 mod session;

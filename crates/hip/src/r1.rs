@@ -20,6 +20,8 @@ use crate::session::host_id;
 /// The R1s of the present generation and of the one before, whose puzzles are still accepted.
 pub(crate) struct R1Pool {
     current: Generation,
+    /// What the present generation says of this host is no longer so.
+    outdated: bool,
     previous: Option<Generation>,
     lifetime: Duration,
     difficulty: u8,
@@ -46,12 +48,18 @@ impl R1Pool {
     pub(crate) fn new(identity: &HostIdentity, config: &HostConfig, rng: &mut dyn CryptoRng) -> Result<Self, TooLong> {
         Ok(Self {
             current: Generation::new(identity, config, config.first_generation, Instant::ZERO, rng)?,
+            outdated: false,
             previous: None,
             lifetime: config.r1_lifetime,
             difficulty: config.puzzle_difficulty,
             rhash: identity.public().rhash(),
             hit: identity.hit(),
         })
+    }
+
+    /// The next R1 needs a new generation, with the locators as they are then.
+    pub(crate) fn outdate(&mut self) {
+        self.outdated = true;
     }
 
     /// Begins a new generation where the present one is old.
@@ -62,9 +70,10 @@ impl R1Pool {
         config: &HostConfig,
         rng: &mut dyn CryptoRng,
     ) {
-        if now.saturating_since(self.current.made_at) < self.lifetime {
+        if !self.outdated && now.saturating_since(self.current.made_at) < self.lifetime {
             return;
         }
+        self.outdated = false;
         // The first generation was not too long for a packet, so this one is not.
         if let Ok(next) = Generation::new(identity, config, self.current.number + 1, now, rng) {
             self.previous = Some(std::mem::replace(&mut self.current, next));

@@ -14,15 +14,17 @@
 use clock::Instant;
 use rand_core::CryptoRng;
 use scheduler::PathId;
-use wire::hip::{Builder, EspInfo, Locator, Packet, PacketKind, Parameter};
+use wire::hip::{Builder, EspInfo, Packet, PacketKind, Parameter};
 use wire::{Hit, Spi};
 
-use crate::association::{Association, Candidate, Offer, Opening, Phase, Retry, nonce};
+use crate::association::{Announcement, Association, Candidate, Offer, Opening, Phase, Retry, nonce};
+use crate::config::HostConfig;
 use crate::event::Event;
 use crate::exchange::{security_associations, unmapped};
-use crate::host::{Host, Output, Refusal, mapped, routes};
+use crate::host::{Host, Output, Refusal, routes};
 use crate::identity::HostIdentity;
 use crate::keymat::EspKeyPair;
+use crate::locators::{self, locators_in_use};
 use crate::route::Route;
 use crate::session::Session;
 
@@ -87,17 +89,26 @@ impl Host {
         }
         let opened = match &up.opening {
             Some(opening) if acks.contains(&opening.seq) && echoed(&opening.nonce) && opening.route == route => {
-                complete(&mut self.out, up, hit, packet)?;
+                complete(&mut self.out, up, now, &self.config, packet)?;
                 true
             }
             _ => false,
         };
 
-        let Some(&seq) = packet.seq() else { return Ok(()) };
+        let heard = |telling: &Announcement| acks.iter().any(|ack| telling.seqs.contains(ack));
+        if up.announcement.as_ref().is_some_and(heard) {
+            up.announcement = None;
+        }
+
+        let Some(&seq) = packet.seq() else {
+            self.open_paths(now, rng, peer);
+            return Ok(());
+        };
         if up.peer_update_id.is_some_and(|last| seq <= last) {
             if let Some((_, answer)) = up.answers.iter().find(|(old, _)| *old == seq) {
                 self.out.send_again(route, answer);
             }
+            self.open_paths(now, rng, peer);
             return Err(Refusal::Replayed);
         }
         let answer = match packet.esp_info() {
@@ -106,13 +117,26 @@ impl Host {
                 if packet.ack().is_some() || packet.diffie_hellman().is_some() {
                     return Err(Refusal::Unexpected);
                 }
-                accept(&mut self.out, up, now, rng, &self.identity, &self.config, route, packet, esp)?
+                let answer = accept(&mut self.out, up, now, rng, &self.identity, &self.config, route, packet, esp)?;
+                if let Some(set) = packet.locator_set() {
+                    locators::take(&mut self.out, up, peer, set, false);
+                }
+                answer
             }
             _ => {
+                if let Some(set) = packet.locator_set() {
+                    locators::take(&mut self.out, up, peer, set, !opened);
+                    if !opened {
+                        up.told = Some((seq, set.iter().filter_map(|locator| locator.spi).collect()));
+                    }
+                }
                 if up.initiator
                     && let Some(set) = packet.locator_set()
                 {
                     let learned: Vec<_> = set.iter().map(|locator| unmapped(locator.address)).collect();
+                    if !opened {
+                        up.review_remotes(&record.peer.locators, &learned, now, self.config.path_retry);
+                    }
                     up.learn(routes(&self.config, &record.peer, &learned), now);
                 }
                 let builder =
@@ -126,11 +150,17 @@ impl Host {
         Ok(())
     }
 
-    /// As Initiator: begins to open the next path, if one is wanted and its turn has come.
+    /// As Initiator: begins to open the next path, if one is wanted and its turn has come. Then, and as Responder, tells
+    /// the peer our locators where there is news.
     pub(crate) fn open_paths(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
+        self.open_path(now, rng, peer);
+        self.announce_locators(now, rng, peer);
+    }
+
+    fn open_path(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
         let hit = self.identity.hit();
         let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
-        if up.opening.is_some() {
+        if up.opening.is_some() || up.announcement.is_some() {
             return;
         }
         let renewal = up.renewals.pop_front().and_then(|id| up.paths.iter().find(|path| path.id == id));
@@ -145,7 +175,7 @@ impl Host {
         let (seq, nonce) = (up.update_id, nonce(rng));
         let builder = Builder::new(PacketKind::Update, hit, peer)
             .push(&Parameter::EspInfo(EspInfo { keymat_index: esp_index, old_spi, new_spi: spi_in }))
-            .push(&Parameter::LocatorSet(locator_set(up, route, spi_in)))
+            .push(&Parameter::LocatorSet(locators_in_use(up, &self.config, Some((route, spi_in)))))
             .push(&Parameter::Seq(seq))
             .push(&Parameter::EchoRequestSigned(nonce.clone()));
         let keys = up.session.draw_esp(esp_index, hit);
@@ -173,6 +203,9 @@ impl Host {
                 up.opening = None;
                 self.out.spis.remove(&spi_in);
                 up.postpone(route, now, self.config.path_retry);
+                if up.paths.is_empty() && up.candidates.iter().all(|candidate| candidate.failures > 0) {
+                    return self.forget_unreachable(peer);
+                }
             }
         }
         let mut lost = Vec::new();
@@ -187,22 +220,40 @@ impl Host {
         }
         for path in lost {
             remove(&mut self.out, up, peer, path);
+            up.announce();
         }
     }
 }
 
 /// The peer has answered our UPDATE: the path is there.
-fn complete(out: &mut Output, up: &mut Association, hit: Hit, packet: &Packet<'_>) -> Result<(), Refusal> {
+fn complete(
+    out: &mut Output,
+    up: &mut Association,
+    now: Instant,
+    config: &HostConfig,
+    packet: &Packet<'_>,
+) -> Result<(), Refusal> {
     let peer = packet.sender();
-    debug_assert_ne!(hit, peer);
     let esp = *packet.esp_info().filter(|esp| esp.new_spi.0 > 255).ok_or(Refusal::Malformed)?;
     let Some(opening) = up.opening.take() else { return Err(Refusal::Unexpected) };
+    let overtaken = |(seq, spis): &(u32, Vec<Spi>)| {
+        packet.seq().is_some_and(|own| own < seq) && !spis.is_empty() && !spis.contains(&esp.new_spi)
+    };
+    if up.told.as_ref().is_some_and(overtaken) {
+        // What the peer has said after this answer does not have the path any more.
+        out.spis.remove(&opening.spi_in);
+        up.postpone(opening.route, now, config.path_retry);
+        return Err(Refusal::Unexpected);
+    }
     if let Some(candidate) = up.candidates.iter_mut().find(|candidate| candidate.route == opening.route) {
         candidate.failures = 0;
     }
     up_path(out, up, peer, opening.route, opening.keys, esp.new_spi, opening.spi_in, true);
     if let Some(old) = opening.replaces {
         remove(out, up, peer, old);
+    } else if let Some(needless) = up.needless_path() {
+        remove(out, up, peer, needless);
+        up.announce();
     }
     Ok(())
 }
@@ -215,7 +266,7 @@ fn accept(
     now: Instant,
     rng: &mut dyn CryptoRng,
     identity: &HostIdentity,
-    config: &crate::config::HostConfig,
+    config: &HostConfig,
     route: Route,
     packet: &Packet<'_>,
     esp: &EspInfo,
@@ -246,6 +297,10 @@ fn accept(
     stale.into_iter().for_each(|path| remove(out, up, peer, path));
     let path = up_path(out, up, peer, route, keys, esp.new_spi, spi_in, replaces.is_some());
     let retry = Retry::new(now, config);
+    if !config.backups.is_empty() {
+        // The answer has no room for a preference of ours.
+        up.announce();
+    }
     up.offers.push(Offer { path, route, seq: ours, nonce, packet: answer.clone(), retry, replaces });
     Ok(answer)
 }
@@ -277,9 +332,11 @@ fn up_path(
     path
 }
 
-fn remove(out: &mut Output, up: &mut Association, peer: Hit, path: PathId) {
+pub(crate) fn remove(out: &mut Output, up: &mut Association, peer: Hit, path: PathId) {
     if let Some(index) = up.paths.iter().position(|other| other.id == path) {
-        out.spis.remove(&up.paths.remove(index).spi_in);
+        let gone = up.paths.remove(index);
+        out.spis.remove(&gone.spi_in);
+        up.remember_remote(gone.route.remote);
         up.offers.retain(|offer| offer.path != path);
         out.events.push_back(Event::PathDown { peer, path });
     }
@@ -295,20 +352,6 @@ fn echoes(mut builder: Builder, packet: &Packet<'_>) -> Builder {
     builder
 }
 
-/// All our locators in use, each with the SPI that is received there (RFC 8046 §4).
-fn locator_set(up: &Association, route: Route, spi: Spi) -> Vec<Locator> {
-    let all = up.paths.iter().map(|path| (path.route, path.spi_in)).chain([(route, spi)]);
-    all.enumerate()
-        .map(|(index, (route, spi))| Locator {
-            traffic: 0,
-            preferred: index == 0,
-            lifetime: u32::MAX,
-            spi: Some(spi),
-            address: mapped(route.local.ip()),
-        })
-        .collect()
-}
-
 impl Association {
     /// Leaves a route alone for a while: twice as long after each failure.
     fn postpone(&mut self, route: Route, now: Instant, first: clock::Duration) {
@@ -318,10 +361,11 @@ impl Association {
         }
     }
 
-    fn learn(&mut self, routes: Vec<Route>, now: Instant) {
+    pub(crate) fn learn(&mut self, routes: Vec<Route>, now: Instant) {
         for route in routes {
             if !self.candidates.iter().any(|candidate| candidate.route == route) {
-                self.candidates.push(Candidate { route, failures: 0, not_before: now });
+                let stale = self.candidates.iter().any(|other| other.route.remote == route.remote && other.stale);
+                self.candidates.push(Candidate { route, failures: 0, not_before: now, stale });
             }
         }
     }

@@ -20,6 +20,8 @@ pub struct Side {
     pub paths: BTreeMap<PathId, (Route, OutboundSa, InboundSa)>,
     /// Paths that may be sent on.
     pub verified: Vec<PathId>,
+    /// Paths that the peer wants as backups.
+    pub backups: Vec<PathId>,
     pub established: u32,
     pub closed: Vec<String>,
     pub failed: Vec<String>,
@@ -76,6 +78,7 @@ impl Side {
             rng,
             paths: BTreeMap::new(),
             verified: Vec::new(),
+            backups: Vec::new(),
             established: 0,
             closed: Vec::new(),
             failed: Vec::new(),
@@ -108,6 +111,12 @@ impl Side {
                     self.closed.push(reason);
                 }
                 Event::Failed { reason, .. } => self.failed.push(reason),
+                Event::PathBackup { path, backup, .. } => {
+                    self.backups.retain(|other| *other != path);
+                    if backup {
+                        self.backups.push(path);
+                    }
+                }
                 Event::Notified { .. } => {}
             }
         }

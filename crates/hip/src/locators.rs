@@ -1,0 +1,274 @@
+//! Locators that come and go while associations are up (RFC 8046 §3.2, §5; RFC 8047 §4).
+//!
+//! The paths of a locator that is gone go down at once on this side. The peer is told all locators that are left by an
+//! UPDATE with a LOCATOR_SET, and drops the paths whose SPIs are not among them: SPIs, because addresses may have been
+//! translated on the way. To a new locator the Initiator of the association opens a path; the Responder announces it, and
+//! the Initiator does.
+//!
+//! The bit 'preferred' of a locator is 0 where its host wants data there only if nothing else works.
+
+use std::net::{IpAddr, SocketAddr};
+
+use clock::Instant;
+use rand_core::CryptoRng;
+use scheduler::PathId;
+use wire::hip::{Builder, Locator, PacketKind, Parameter};
+use wire::{Hit, Spi};
+
+use crate::association::{Announcement, Association, I1Sent, Phase, Retry};
+use crate::config::HostConfig;
+use crate::event::Event;
+use crate::exchange::unmapped;
+use crate::host::{Host, Output, mapped, routes};
+use crate::route::Route;
+use crate::update::remove;
+
+/// Where a peer does not acknowledge our locators for long, they are told that much more seldom.
+const SELDOM: u64 = 8;
+/// Of the Update IDs under which locators were told, so many may still be acknowledged.
+const ANSWERABLE: usize = 8;
+/// Addresses of the peer that are remembered after their paths are gone.
+const FORMER: usize = 8;
+
+impl Host {
+    /// This host can be reached at another locator from now on. Associations get paths there; nothing happens where it is
+    /// known already.
+    pub fn add_locator(&mut self, now: Instant, rng: &mut dyn CryptoRng, locator: SocketAddr, backup: bool) {
+        if self.config.locators.iter().any(|known| known.ip() == locator.ip()) {
+            return;
+        }
+        self.config.locators.push(locator);
+        self.config.backups.retain(|address| *address != locator.ip());
+        if backup {
+            self.config.backups.push(locator.ip());
+        }
+        self.r1s.outdate();
+        for record in self.peers.values_mut() {
+            match &mut record.phase {
+                Phase::Up(up) if up.initiator => {
+                    let remotes = up.remotes();
+                    up.learn(routes(&self.config, &record.peer, &remotes), now);
+                }
+                Phase::Up(up) => up.announce(),
+                Phase::I1Sent(sent) => sent.routes = routes(&self.config, &record.peer, &[]),
+                _ => {}
+            }
+        }
+        self.tell_all(now, rng);
+    }
+
+    /// This host cannot be reached at an address any more. Its paths go down.
+    pub fn remove_locator(&mut self, now: Instant, rng: &mut dyn CryptoRng, address: IpAddr) {
+        let known = self.config.locators.len();
+        self.config.locators.retain(|locator| locator.ip() != address);
+        if self.config.locators.len() == known {
+            return;
+        }
+        self.config.backups.retain(|backup| *backup != address);
+        self.r1s.outdate();
+        for (&peer, record) in &mut self.peers {
+            let gone = |route: &Route| route.local.ip() == address;
+            match &mut record.phase {
+                Phase::Up(up) => {
+                    if let Some(opening) = up.opening.take_if(|opening| gone(&opening.route)) {
+                        self.out.spis.remove(&opening.spi_in);
+                    }
+                    up.candidates.retain(|candidate| !gone(&candidate.route));
+                    let lost: Vec<_> = up.paths.iter().filter(|path| gone(&path.route)).map(|path| path.id).collect();
+                    if !lost.is_empty() || !up.initiator {
+                        up.announce();
+                    }
+                    lost.into_iter().for_each(|path| remove(&mut self.out, up, peer, path));
+                }
+                Phase::I1Sent(sent) => sent.routes = routes(&self.config, &record.peer, &[]),
+                Phase::I2Sent(sent) if gone(&sent.route) => {
+                    // The puzzle belongs to the route; another one needs a fresh R1, and asks for it at once.
+                    let tries = sent.tries_before + sent.retry.tries;
+                    self.out.spis.remove(&sent.spi_in);
+                    let retry = Retry { at: now, tries, ..Retry::new(now, &self.config) };
+                    record.phase = Phase::I1Sent(I1Sent { routes: routes(&self.config, &record.peer, &[]), retry });
+                }
+                _ => {}
+            }
+        }
+        self.tell_all(now, rng);
+    }
+
+    fn tell_all(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        let peers: Vec<Hit> = self.peers.keys().copied().collect();
+        for peer in peers {
+            self.open_paths(now, rng, peer);
+        }
+    }
+
+    /// Tells a peer this host's locators, if there is news and nothing else is under way.
+    pub(crate) fn announce_locators(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
+        let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
+        if up.announce && up.announcement.is_none() && up.opening.is_none() {
+            // An Initiator without a path opens one first.
+            if up.paths.is_empty() && up.initiator {
+                return;
+            }
+            up.announce = false;
+            let retry = Retry { at: now, tries: 0, wait: self.config.retransmission };
+            up.announcement = Some(Announcement { seqs: Vec::new(), retry });
+        }
+        let Some(announcement) = up.announcement.as_ref().filter(|announcement| announcement.retry.at <= now) else {
+            return;
+        };
+        let mut retry = announcement.retry;
+        // As patient as who waits for the echo of an offer: a path may be what is broken.
+        let long = retry.tries >= 2 * self.config.max_update_tries;
+        if long && up.paths.is_empty() {
+            return self.forget_unreachable(peer);
+        }
+        let ways = up.ways(&self.config);
+        let Some(&route) = ways.get(retry.tries as usize % ways.len().max(1)) else {
+            // Not before there is a locator again.
+            up.announcement = None;
+            up.announce = true;
+            return;
+        };
+        // Sealed anew each time: what was overtaken by a later UPDATE would be refused as old (RFC 7401 §6.12).
+        up.update_id = up.update_id.wrapping_add(1);
+        let seq = up.update_id;
+        let builder = Builder::new(PacketKind::Update, self.identity.hit(), peer)
+            .push(&Parameter::LocatorSet(all_locators(up, &self.config)))
+            .push(&Parameter::Seq(seq));
+        let Ok(packet) = up.session.seal(builder, &self.identity, rng) else {
+            // More locators than fit into a packet.
+            up.announcement = None;
+            return;
+        };
+        if retry.tries == 0 {
+            retry = Retry::new(now, &self.config);
+        } else {
+            retry.again(now, &self.config);
+            self.out.counters.retransmissions += 1;
+        }
+        if long {
+            retry.at = now + self.config.max_retransmission * SELDOM;
+        }
+        if let Some(announcement) = &mut up.announcement {
+            announcement.retry = retry;
+            announcement.seqs.push(seq);
+            let old = announcement.seqs.len().saturating_sub(ANSWERABLE);
+            announcement.seqs.drain(..old);
+        }
+        self.out.send(route, packet);
+    }
+
+    /// There is no path, and none can be opened: the peer may have forgotten everything. Who wants to talk to it begins
+    /// anew.
+    pub(crate) fn forget_unreachable(&mut self, peer: Hit) {
+        if let Some(record) = self.peers.get_mut(&peer) {
+            self.out.end(record, "no path to the peer is left");
+        }
+    }
+}
+
+/// Takes the peer's locators: forgets the paths that it no longer has, and notes which of them it wants as backups. In an
+/// UPDATE that opens a path only those in use are listed, so nothing follows from what is missing there.
+pub(crate) fn take(out: &mut Output, up: &mut Association, peer: Hit, set: &[Locator], complete: bool) {
+    if complete && !set.is_empty() {
+        let by_spi = set.iter().any(|locator| locator.spi.is_some());
+        let listed = |spi: Spi, address: IpAddr| {
+            set.iter().any(|locator| match by_spi {
+                true => locator.spi == Some(spi),
+                false => unmapped(locator.address) == address,
+            })
+        };
+        let gone = up.paths.iter().filter(|path| !listed(path.spi_out, path.route.remote.ip()));
+        let gone: Vec<PathId> = gone.map(|path| path.id).collect();
+        gone.into_iter().for_each(|path| remove(out, up, peer, path));
+    }
+    for path in &mut up.paths {
+        let Some(locator) = set.iter().find(|locator| locator.spi == Some(path.spi_out)) else { continue };
+        let backup = !locator.preferred;
+        if std::mem::replace(&mut path.backup, backup) != backup {
+            out.events.push_back(Event::PathBackup { peer, path: path.id, backup });
+        }
+    }
+}
+
+/// Our locators in use, each with the SPI that is received there (RFC 8046 §4).
+pub(crate) fn locators_in_use(up: &Association, config: &HostConfig, opening: Option<(Route, Spi)>) -> Vec<Locator> {
+    let all = up.paths.iter().map(|path| (path.route, path.spi_in)).chain(opening);
+    all.map(|(route, spi)| locator(config, route.local.ip(), Some(spi))).collect()
+}
+
+/// All our locators, also those without a path.
+fn all_locators(up: &Association, config: &HostConfig) -> Vec<Locator> {
+    let mut set = locators_in_use(up, config, None);
+    // Without a path no SPI would tell the peer that it has none either. 0 is nobody's (RFC 4303 §2.1).
+    let none = up.paths.is_empty().then_some(Spi(0));
+    for free in &config.locators {
+        let address = mapped(free.ip());
+        if !set.iter().any(|locator| locator.address == address) {
+            set.push(locator(config, free.ip(), none));
+        }
+    }
+    set
+}
+
+fn locator(config: &HostConfig, address: IpAddr, spi: Option<Spi>) -> Locator {
+    let preferred = !config.backups.contains(&address);
+    Locator { traffic: 0, preferred, lifetime: u32::MAX, spi, address: mapped(address) }
+}
+
+impl Association {
+    /// The peer is to be told our locators. What it was being told before is out of date.
+    pub(crate) fn announce(&mut self) {
+        self.announce = true;
+        self.announcement = None;
+    }
+
+    /// Remembers where the peer was, for the time without a path.
+    pub(crate) fn remember_remote(&mut self, remote: SocketAddr) {
+        self.former.retain(|former| *former != remote);
+        self.former.insert(0, remote);
+        self.former.truncate(FORMER);
+    }
+
+    /// Where the peer is, or where nothing is known of that, was.
+    fn remotes(&self) -> Vec<IpAddr> {
+        let candidates = self.candidates.iter().map(|candidate| candidate.route.remote.ip());
+        let known: Vec<_> = self.paths.iter().map(|path| path.route.remote.ip()).chain(candidates).collect();
+        if known.is_empty() { self.former.iter().map(SocketAddr::ip).collect() } else { known }
+    }
+
+    /// As Initiator: the peer has told all its locators. Those that it no longer has are not tried any more; where they
+    /// are configured, after the others, because addresses may have been translated on the way. Those that it has are
+    /// tried soon.
+    pub(crate) fn review_remotes(
+        &mut self,
+        configured: &[SocketAddr],
+        told: &[IpAddr],
+        now: Instant,
+        pause: clock::Duration,
+    ) {
+        let known = |remote: &SocketAddr| configured.contains(remote) || told.contains(&remote.ip());
+        self.candidates.retain(|candidate| known(&candidate.route.remote));
+        for candidate in &mut self.candidates {
+            if !told.contains(&candidate.route.remote.ip()) {
+                candidate.not_before = candidate.not_before.max(now + pause);
+                candidate.stale = true;
+            } else if candidate.failures > 0 || candidate.stale {
+                (candidate.failures, candidate.not_before, candidate.stale) = (0, now, false);
+            }
+        }
+    }
+
+    /// The routes on which the peer may hear of us: those of the paths, or without one any there may be.
+    fn ways(&self, config: &HostConfig) -> Vec<Route> {
+        if !self.paths.is_empty() {
+            return self.paths.iter().map(|path| path.route).collect();
+        }
+        let fits = |local: SocketAddr, remote: SocketAddr| {
+            local.is_ipv4() == remote.is_ipv4() && (local.port() == 0) == (remote.port() == 0)
+        };
+        let locals = || config.locators.iter().copied();
+        let pairs = self.former.iter().flat_map(|&remote| locals().map(move |local| Route { local, remote }));
+        pairs.filter(|route| fits(route.local, route.remote)).collect()
+    }
+}

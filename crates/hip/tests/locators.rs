@@ -1,0 +1,235 @@
+//! Locators that come and go under associations (RFC 8046 §3.2, §5; RFC 8047 §4). The oracle is which locators there are:
+//! in the end each path joins two of them, both hosts know the same paths, and none is left without one.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use clock::{Duration, Rng};
+use common::{Flying, Pair, Side, addresses, config, identities};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn locator(text: &str) -> SocketAddr {
+    addresses(&[text], 10500)[0]
+}
+
+/// The usual two, associated, and a network in which only what is sent to `places` arrives.
+struct World {
+    pair: Pair,
+    places: [BTreeSet<SocketAddr>; 2],
+}
+
+impl World {
+    fn new(seed: u64, ours: &[&str], theirs: &[&str]) -> Self {
+        let lists = [addresses(ours, 10500), addresses(theirs, 10500)];
+        let mut pair = Pair::new(identities(), lists.each_ref().map(|list| config(list)), seed);
+        pair.connect(0);
+        pair.run(SECOND * 5);
+        Self { pair, places: lists.map(|list| list.into_iter().collect()) }
+    }
+
+    fn change(&mut self, side: usize, remove: &[&str], add: &[&str]) {
+        let (now, Side { host, rng, .. }) = (self.pair.now, &mut self.pair.sides[side]);
+        for text in remove {
+            host.remove_locator(now, rng, locator(text).ip());
+            self.places[side].remove(&locator(text));
+        }
+        for text in add {
+            host.add_locator(now, rng, locator(text), false);
+            self.places[side].insert(locator(text));
+        }
+        self.pair.collect(side, &mut |flying, fly| fly.push(flying));
+    }
+
+    fn run(&mut self, time: Duration, mut weather: impl FnMut(Flying) -> Vec<Flying>) {
+        let until = self.pair.now + time;
+        let places = self.places.clone();
+        let mut network = |flying: Flying, fly: &mut Vec<Flying>| {
+            let sound = places[flying.to].contains(&flying.route.local);
+            fly.extend(if sound { weather(flying) } else { Vec::new() });
+        };
+        // What was on its way before the change arrives nowhere.
+        self.pair.flying.retain(|flying| places[flying.to].contains(&flying.route.local));
+        while self.pair.step(until, &mut network) {}
+    }
+
+    /// Both hosts have these paths, and no others; they carry packets both ways.
+    #[track_caller]
+    fn check(&mut self, count: usize) {
+        let told = self
+            .pair
+            .sides
+            .each_ref()
+            .map(|side| side.paths.values().map(|(route, ..)| route.to_string()).collect::<Vec<_>>());
+        for side in 0..2 {
+            let locals: BTreeSet<_> = self.pair.sides[side].paths.values().map(|(route, ..)| route.local).collect();
+            assert!(locals.is_subset(&self.places[side]), "a path from nowhere: {told:?}");
+            if self.places[side].len() >= self.places[1 - side].len() || side == 0 {
+                assert_eq!(locals, self.places[side], "each locator has a path: {told:?}");
+            }
+        }
+        assert_eq!(told.each_ref().map(Vec::len), [count; 2], "{told:?}");
+        self.pair.check_paths(count);
+    }
+}
+
+fn calm(flying: Flying) -> Vec<Flying> {
+    vec![flying]
+}
+
+#[test]
+fn an_address_is_exchanged_for_another_on_either_side() {
+    for side in 0..2 {
+        let mut world = World::new(1, &["10.1.0.1", "10.2.0.1"], &["10.1.0.2", "10.2.0.2"]);
+        let (old, new) = if side == 0 { ("10.2.0.1", "10.3.0.1") } else { ("10.2.0.2", "10.3.0.2") };
+        world.change(side, &[old], &[new]);
+        world.run(SECOND * 2, calm);
+        world.check(2);
+        assert_eq!(world.pair.sides.each_ref().map(|side| side.established), [1, 1], "the association stays");
+    }
+}
+
+#[test]
+fn an_address_may_come_long_after_another_went() {
+    for side in 0..2 {
+        let mut world = World::new(2, &["10.1.0.1", "10.2.0.1"], &["10.1.0.2", "10.2.0.2"]);
+        let (old, new) = if side == 0 { ("10.2.0.1", "10.3.0.1") } else { ("10.2.0.2", "10.3.0.2") };
+        world.change(side, &[old], &[]);
+        world.run(SECOND * 20, calm);
+        // As many paths as the host with more locators has.
+        world.check(2);
+        world.change(side, &[], &[new]);
+        world.run(SECOND * 20, calm);
+        world.check(2);
+    }
+}
+
+#[test]
+fn a_third_address_is_a_third_path() {
+    for side in 0..2 {
+        let mut world = World::new(3, &["10.1.0.1", "10.2.0.1"], &["10.1.0.2", "10.2.0.2"]);
+        world.change(side, &[], &[["10.3.0.1", "10.3.0.2"][side]]);
+        world.run(SECOND * 2, calm);
+        world.check(3);
+    }
+}
+
+#[test]
+fn a_host_that_moves_keeps_its_association() {
+    for side in 0..2 {
+        let mut world = World::new(4, &["10.1.0.1"], &["10.1.0.2"]);
+        let (old, new) = if side == 0 { ("10.1.0.1", "10.9.0.1") } else { ("10.1.0.2", "10.9.0.2") };
+        world.change(side, &[old], &[]);
+        assert!(world.pair.sides[side].paths.is_empty());
+        world.run(SECOND * 30, calm);
+        world.change(side, &[], &[new]);
+        world.run(SECOND * 20, calm);
+        world.check(1);
+        assert_eq!(world.pair.sides.each_ref().map(|side| side.established), [1, 1], "the association stays");
+    }
+}
+
+#[test]
+fn without_any_path_the_association_is_given_up_so_that_it_can_begin_anew() {
+    let mut world = World::new(5, &["10.1.0.1"], &["10.1.0.2"]);
+    world.places[1].clear();
+    world.change(0, &["10.1.0.1"], &["10.9.0.1"]);
+    world.run(SECOND * 60, calm);
+    assert_eq!(world.pair.sides[0].closed, ["no path to the peer is left"]);
+    world.places[1].insert(locator("10.1.0.2"));
+    world.pair.connect(0);
+    world.run(SECOND * 30, calm);
+    world.check(1);
+}
+
+#[test]
+fn a_base_exchange_outlives_the_address_it_began_at() {
+    for after in [10, 30, 50, 70] {
+        let list = addresses(&["10.1.0.1", "10.2.0.1"], 10500);
+        let peer = addresses(&["10.1.0.2"], 10500);
+        let pair = Pair::new(identities(), [config(&list), config(&peer)], after);
+        let mut world = World { pair, places: [list.into_iter().collect(), peer.into_iter().collect()] };
+        world.pair.connect(0);
+        world.run(Duration::from_millis(after), calm);
+        world.change(0, &["10.1.0.1"], &[]);
+        world.run(SECOND * 30, calm);
+        world.check(1);
+    }
+}
+
+#[test]
+fn backups_are_known_to_the_peer() {
+    for side in 0..2 {
+        let a = addresses(&["10.1.0.1", "10.2.0.1"], 10500);
+        let b = addresses(&["10.1.0.2", "10.2.0.2"], 10500);
+        let mut configs = [config(&a), config(&b)];
+        configs[side].backups = vec![configs[side].locators[0].ip()];
+        let backup = configs[side].locators[0];
+        let mut pair = Pair::new(identities(), configs, 6);
+        pair.connect(0);
+        pair.run(SECOND * 3);
+        pair.check_paths(2);
+        let peer = &pair.sides[1 - side];
+        let routes: Vec<_> = peer.backups.iter().map(|path| peer.paths[path].0.remote).collect();
+        assert_eq!(routes, [backup], "side {side}");
+        assert!(pair.sides[side].backups.is_empty(), "nobody else wants one");
+    }
+}
+
+/// Addresses come and go on both sides while packets are lost, doubled and late. Then the weather is fine again.
+#[test]
+fn both_hosts_agree_after_any_changes_in_any_weather() {
+    let runs = std::env::var("RUNS").map_or(200, |runs| runs.parse().unwrap());
+    let first = std::env::var("SEED").map_or(0, |seed| seed.parse().unwrap());
+    let pool = [["10.1.0.1", "10.2.0.1", "10.3.0.1", "10.4.0.1"], ["10.1.0.2", "10.2.0.2", "10.3.0.2", "10.4.0.2"]];
+    for seed in first..first + runs {
+        let mut chance = Rng::from_seed(seed);
+        let mut world = World::new(seed, &pool[0][..2], &pool[1][..2]);
+        for _ in 0..6 {
+            let side = chance.below(2) as usize;
+            let text = pool[side][chance.below(4) as usize];
+            let there = world.places[side].contains(&locator(text));
+            // Where no address is left on either side nobody could find the other.
+            if there && world.places[side].len() > 1 {
+                world.change(side, &[text], &[]);
+            } else if !there {
+                world.change(side, &[], &[text]);
+            }
+            let time = Duration::from_millis(chance.below(4_000));
+            world.run(time, |mut flying| {
+                if chance.chance(0.2) {
+                    return Vec::new();
+                }
+                let mut all = Vec::new();
+                if chance.chance(0.2) {
+                    all.push(Flying { bytes: flying.bytes.clone(), ..flying });
+                }
+                if chance.chance(0.2) {
+                    flying.at += Duration::from_millis(chance.below(2_000));
+                }
+                all.push(flying);
+                all
+            });
+        }
+        world.run(SECOND * 300, calm);
+        let told = format!(
+            "SEED={seed} RUNS=1: {:?} {:?}",
+            world.places,
+            world.pair.sides.each_ref().map(|side| {
+                (side.closed.clone(), side.paths.values().map(|(route, ..)| route.to_string()).collect::<Vec<_>>())
+            })
+        );
+        for side in 0..2 {
+            let locals: BTreeSet<_> = world.pair.sides[side].paths.values().map(|(route, ..)| route.local).collect();
+            assert!(locals.is_subset(&world.places[side]), "a path from nowhere: {told}");
+        }
+        let locals: BTreeSet<_> = world.pair.sides[0].paths.values().map(|(route, ..)| route.local).collect();
+        assert_eq!(locals, world.places[0], "{told}");
+        assert_eq!(world.pair.sides[0].paths.len(), world.pair.sides[1].paths.len(), "{told}");
+        let count = world.pair.sides[0].paths.len();
+        assert!(count >= world.places[0].len().max(world.places[1].len()), "{told}");
+        world.pair.check_paths(count);
+    }
+}
