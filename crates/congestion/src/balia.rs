@@ -9,7 +9,7 @@
 //! α is real; the kernel's module truncates it to a whole number.
 
 use crate::group::{Group, Usable};
-use crate::rule::{Backoff, Cause, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, WindowRule};
 
 /// BALIA.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +30,10 @@ fn rates(index: usize, group: Group<'_>) -> Option<(Usable, f64, f64)> {
 }
 
 impl WindowRule for Balia {
+    fn kind(&self) -> Kind {
+        Kind { couples: true, ..Kind::default() }
+    }
+
     fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
         let Some((own, alpha, sum)) = rates(path, group) else {
             return group.path(path).reno(acked);

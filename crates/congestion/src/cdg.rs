@@ -7,7 +7,7 @@ use clock::Rng;
 
 use crate::group::Group;
 use crate::math::one_minus_exp_of_minus;
-use crate::rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::tunable::{BadTunable, number};
 
 /// Rounds in the moving average of gradients.
@@ -82,6 +82,10 @@ impl Cdg {
 }
 
 impl WindowRule for Cdg {
+    fn kind(&self) -> Kind {
+        Kind { reads_delay: true, ..Kind::default() }
+    }
+
     fn path_added(&mut self, _path: usize) {
         self.paths.push(State::default());
     }

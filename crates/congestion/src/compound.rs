@@ -5,7 +5,7 @@
 use smallvec::SmallVec;
 
 use crate::group::{Group, Path};
-use crate::rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::tunable::{BadTunable, number, switch};
 
 /// The growth of the second window in a round is `ALPHA · win^¾ − 1`.
@@ -75,6 +75,10 @@ impl State {
 }
 
 impl WindowRule for Compound {
+    fn kind(&self) -> Kind {
+        Kind { reads_delay: true, ..Kind::default() }
+    }
+
     fn path_added(&mut self, _path: usize) {
         self.paths.push(State { gamma: self.gamma, ..State::default() });
     }

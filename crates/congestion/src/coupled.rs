@@ -4,7 +4,7 @@
 //! flaps between equal ones; a point of reference (ALGORITHMS §4.9).
 
 use crate::group::Group;
-use crate::rule::{Backoff, Cause, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, WindowRule};
 
 /// The fully coupled control.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,6 +16,10 @@ pub(crate) fn increase(path: usize, group: Group<'_>, acked: f64) -> f64 {
 }
 
 impl WindowRule for Coupled {
+    fn kind(&self) -> Kind {
+        Kind { couples: true, ..Kind::default() }
+    }
+
     fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
         increase(path, group, acked)
     }

@@ -11,12 +11,13 @@
 //! ```
 //!
 //! so one congestion epoch brings one cut, and others who keep the queue full cannot starve the flow. It waits for a first
-//! loss, which shows what a full queue is.
+//! loss, which shows what a full queue is. The highest is one that two samples in a row reach: a receiver holds a lone packet's
+//! acknowledgment back for tens of milliseconds, and with such a sample for `top` no queue would ever seem full.
 
 use crate::engine::Acked;
 use crate::group::Group;
 use crate::lia::Lia;
-use crate::rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::tunable::{BadTunable, number, switch, word};
 
 /// Which round-trip time of a round counts.
@@ -90,7 +91,7 @@ pub struct Daimd<R = Lia> {
 
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// The highest round-trip time, in seconds.
+    /// The highest round-trip time of two samples in a row, in seconds.
     top: f64,
     armed: bool,
     seen_loss: bool,
@@ -119,7 +120,7 @@ impl<R> Daimd<R> {
         };
         if config.ageing > 0.0 {
             let aged = state.top - (state.top - base) / config.ageing;
-            state.top = aged.max(round.max_rtt.as_secs_f64());
+            state.top = aged.max(round.min_rtt.as_secs_f64());
         }
         state.rounds = state.rounds.saturating_add(1);
         let span = state.top - base;
@@ -145,6 +146,10 @@ impl<R> Daimd<R> {
 }
 
 impl<R: WindowRule> WindowRule for Daimd<R> {
+    fn kind(&self) -> Kind {
+        Kind { reads_delay: true, ..self.rule.kind() }
+    }
+
     fn path_added(&mut self, path: usize) {
         self.paths.push(START);
         self.rule.path_added(path);
@@ -201,10 +206,8 @@ impl<R: WindowRule> WindowRule for Daimd<R> {
     }
 
     fn acknowledged(&mut self, path: usize, group: Group<'_>, acked: &Acked) -> bool {
-        if let Some(rtt) = acked.rtt {
-            let top = &mut self.paths[path].top;
-            *top = top.max(rtt.as_secs_f64());
-        }
+        let top = &mut self.paths[path].top;
+        *top = top.max(group.path(path).steady_rtt.as_secs_f64());
         self.rule.acknowledged(path, group, acked)
     }
 

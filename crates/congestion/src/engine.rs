@@ -167,6 +167,8 @@ struct Phase {
     round_end: u64,
     round: Round,
     before: Option<Before>,
+    /// The last round-trip sample; zero before the first.
+    last_rtt: Duration,
     blocked_until: Instant,
     early_reductions: u64,
 }
@@ -206,6 +208,7 @@ impl<R: WindowRule> Controller<R> {
             round_end: 0,
             round: NO_SAMPLES,
             before: None,
+            last_rtt: Duration::ZERO,
             blocked_until: Instant::ZERO,
             early_reductions: 0,
         });
@@ -227,8 +230,10 @@ impl<R: WindowRule> Controller<R> {
     /// The route behind `path` changed: its round-trip times are void, its window stands.
     pub fn path_changed(&mut self, path: usize) {
         let state = &mut self.paths[path];
-        (state.srtt, state.base_rtt, state.top_rtt) = (Duration::ZERO, Duration::MAX, Duration::ZERO);
-        self.phases[path].round = NO_SAMPLES;
+        (state.srtt, state.base_rtt) = (Duration::ZERO, Duration::MAX);
+        (state.top_rtt, state.steady_rtt) = (Duration::ZERO, Duration::ZERO);
+        let phase = &mut self.phases[path];
+        (phase.round, phase.last_rtt) = (NO_SAMPLES, Duration::ZERO);
         self.rule.path_changed(path);
     }
 
@@ -411,12 +416,13 @@ impl<R: WindowRule> Controller<R> {
     /// Notes what an acknowledgment says of the path. True if the rule asks for a reduction.
     #[inline]
     fn measure(&mut self, path: usize, acked: &Acked, now: Instant) -> bool {
-        let (state, round) = (&mut self.paths[path], &mut self.phases[path].round);
+        let (state, Phase { round, last_rtt, .. }) = (&mut self.paths[path], &mut self.phases[path]);
         state.flight = acked.flight as f64;
         if let Some(rtt) = acked.rtt {
             state.srtt = acked.srtt;
             state.base_rtt = state.base_rtt.min(rtt);
-            state.top_rtt = state.top_rtt.max(rtt);
+            state.steady_rtt = std::mem::replace(last_rtt, rtt).min(rtt);
+            state.top_rtt = state.top_rtt.max(state.steady_rtt);
             round.min_rtt = round.min_rtt.min(rtt);
             round.max_rtt = round.max_rtt.max(rtt);
             round.sum_rtt += rtt;

@@ -4,13 +4,17 @@
 //! such paths through one bottleneck take `n^¾` of what one Reno takes.
 
 use crate::group::Group;
-use crate::rule::{Backoff, Cause, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, WindowRule};
 
 /// EWTCP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ewtcp;
 
 impl WindowRule for Ewtcp {
+    fn kind(&self) -> Kind {
+        Kind { couples: true, ..Kind::default() }
+    }
+
     fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
         group.path(path).reno(acked) / (group.count().max(1) as f64).sqrt()
     }

@@ -17,8 +17,11 @@ pub struct Path {
     pub srtt: Duration,
     /// Lowest round-trip time seen; [`Duration::MAX`] while there is no sample.
     pub base_rtt: Duration,
-    /// Highest round-trip time seen; zero while there is no sample.
+    /// Highest round-trip time that two samples in a row have reached; zero before. An acknowledgment that a receiver held
+    /// back alone (RFC 1122 §4.2.3.2), or that met somebody's burst, tells nothing of how long the queue can be.
     pub top_rtt: Duration,
+    /// The lower of the last two round-trip samples: what [`Self::top_rtt`] is the highest of; zero before there are two.
+    pub steady_rtt: Duration,
     /// The retransmission timeout, for rules that block a path for so long.
     pub rto: Duration,
     /// True from a reduction until what was outstanding at that time is acknowledged.
@@ -37,6 +40,7 @@ impl Path {
             srtt: Duration::ZERO,
             base_rtt: Duration::MAX,
             top_rtt: Duration::ZERO,
+            steady_rtt: Duration::ZERO,
             rto: Duration::from_secs(1), // RFC 6298 §2.1: before there is a sample.
             in_recovery: false,
             open: true,

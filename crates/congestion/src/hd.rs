@@ -8,7 +8,7 @@ use clock::Rng;
 
 use crate::engine::Acked;
 use crate::group::Group;
-use crate::rule::{Backoff, Cause, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, WindowRule};
 use crate::tunable::{BadTunable, number};
 
 /// Delay-based AIMD. A cut by delay is granted once a window of data, as one by an ECN mark.
@@ -47,6 +47,10 @@ impl Hd {
 }
 
 impl WindowRule for Hd {
+    fn kind(&self) -> Kind {
+        Kind { reads_delay: true, ..Kind::default() }
+    }
+
     fn seed(&mut self, rng: Rng) {
         self.rng = rng;
     }

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::group::Group;
-use crate::rule::{Backoff, Cause, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, WindowRule};
 
 /// LIA as RFC 6356 §3 has it: coupled in congestion avoidance only (ALGORITHMS §13 A9).
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +31,10 @@ pub fn alpha(group: Group<'_>) -> f64 {
 }
 
 impl WindowRule for Lia {
+    fn kind(&self) -> Kind {
+        Kind { couples: true, ..Kind::default() }
+    }
+
     fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
         let path = group.path(path);
         // RFC 6356 §3: never more than a TCP on the same path.

@@ -58,7 +58,7 @@ pub use registry::{Rule, UnknownRule};
 pub use reno_sp::RenoSp;
 pub use rp1::Rp1;
 pub use rp2::Rp2;
-pub use rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
+pub use rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 pub use semicoupled::Semicoupled;
 pub use tunable::BadTunable;
 pub use vegas::{Divisor, Vegas};

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::engine::Acked;
 use crate::group::{Group, Usable};
-use crate::rule::{Backoff, Cause, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, WindowRule};
 use crate::tunable::{BadTunable, word};
 
 /// How the paths are ranked by the bytes `ℓ` that they carry between losses. The sources differ (ALGORITHMS §13 A7).
@@ -97,6 +97,10 @@ impl Olia {
 }
 
 impl WindowRule for Olia {
+    fn kind(&self) -> Kind {
+        Kind { couples: true, ..Kind::default() }
+    }
+
     fn path_added(&mut self, _path: usize) {
         self.losses.push(BetweenLosses::default());
     }

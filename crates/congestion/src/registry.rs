@@ -6,7 +6,7 @@ use clock::Rng;
 
 use crate::engine::Acked;
 use crate::group::Group;
-use crate::rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::tunable::BadTunable;
 use crate::*;
 
@@ -34,6 +34,15 @@ macro_rules! registry {
                 match self { $(Self::$rule(_) => $about,)* }
             }
 
+            /// The names of the rules of which `choose` says so.
+            pub fn names_of(choose: impl Fn(Kind) -> bool) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if choose(<$type>::default().kind()) {
+                    names.push($name);
+                })*
+                names
+            }
+
             fn by_name(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$rule(<$type>::default())),)*
@@ -43,6 +52,9 @@ macro_rules! registry {
         }
 
         impl WindowRule for Rule {
+            fn kind(&self) -> Kind {
+                match self { $(Self::$rule(rule) => rule.kind(),)* }
+            }
             fn path_added(&mut self, path: usize) {
                 match self { $(Self::$rule(rule) => rule.path_added(path),)* }
             }

@@ -85,9 +85,25 @@ impl RoundDecision {
     }
 }
 
+/// What a host has to know of a rule before it offers it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kind {
+    /// It couples paths: with one alone it would be some other rule.
+    pub couples: bool,
+    /// It reads queues from round-trip times: it needs that of nearly every packet, without what the receiver waited.
+    pub reads_delay: bool,
+    /// It is SCTP's: windows in whole bytes, and slow start includes the threshold (RFC 9260 §7.2.1).
+    pub of_sctp: bool,
+}
+
 /// One algorithm. The engine calls it in the right phase and applies what it returns; a rule never asks whether there
 /// are several paths, it reads the [`Group`]. State per path is the rule's own, by path index.
 pub trait WindowRule {
+    /// What a host has to know of it.
+    fn kind(&self) -> Kind {
+        Kind::default()
+    }
+
     /// A path was added; it is the last of the group. Rules with state per path grow it here.
     fn path_added(&mut self, _path: usize) {}
 

@@ -3,13 +3,17 @@
 
 use crate::coupled;
 use crate::group::Group;
-use crate::rule::{Backoff, Cause, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, WindowRule};
 
 /// The semi-coupled control.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Semicoupled;
 
 impl WindowRule for Semicoupled {
+    fn kind(&self) -> Kind {
+        Kind { couples: true, ..Kind::default() }
+    }
+
     fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
         coupled::increase(path, group, acked)
     }

@@ -2,7 +2,7 @@
 //! 13(8), 1995. The window aims at α to β packets in the queue, which it reads from the round-trip time.
 
 use crate::group::Group;
-use crate::rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::tunable::{BadTunable, word};
 
 /// Fewest and most packets to keep in the queue, and the most of slow start.
@@ -38,6 +38,10 @@ impl Vegas {
 }
 
 impl WindowRule for Vegas {
+    fn kind(&self) -> Kind {
+        Kind { reads_delay: true, ..Kind::default() }
+    }
+
     fn tune(&mut self, name: &str, value: &str) -> Result<(), BadTunable> {
         if name != "divisor" {
             return Err(BadTunable::Unknown { known: &["divisor"] });

@@ -5,7 +5,7 @@
 use smallvec::SmallVec;
 
 use crate::group::Group;
-use crate::rule::{Backoff, Cause, Round, RoundDecision, WindowRule};
+use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 
 /// Packets in queues of all paths together, and least of one.
 const TOTAL_ALPHA: f64 = 10.0;
@@ -47,6 +47,10 @@ impl Wvegas {
 }
 
 impl WindowRule for Wvegas {
+    fn kind(&self) -> Kind {
+        Kind { couples: true, reads_delay: true, ..Kind::default() }
+    }
+
     fn path_added(&mut self, _path: usize) {
         self.paths.push(START);
     }

@@ -36,7 +36,9 @@ fn hd_cuts_as_often_as_its_probability_says() {
     let (mut cuts, trials) = (0_u64, 20_000);
     let mut bench = Bench::new(Hd::default(), 1000, &[(100e3, 100e3, 0.1)]);
     bench.controller.seed(Rng::from_seed(5));
-    bench.acked(0, 0, 0.0, Some(0.2)); // The longest queue: 100 ms. It is full, so nothing happens.
+    for _ in 0..2 {
+        bench.acked(0, 0, 0.0, Some(0.2)); // The longest queue: 100 ms. It is full, so nothing happens.
+    }
     for _ in 0..trials {
         bench.controller.set_cwnd(0, 100e3);
         bench.acked(0, 0, 100e3, Some(0.1125)); // Half way up the rising branch: 0.025.
@@ -117,7 +119,9 @@ fn cdg_halves_for_losses_of_full_queues_only() {
 fn after_a_loss<R: WindowRule>(rule: R, input: &serde_json::Value) -> Bench<R> {
     let (base, top) = (number(&input["base"]), number(&input["top"]));
     let mut bench = Bench::new(rule, 1000, &[(50e3, 50e3, base), (50e3, 50e3, base)]);
-    bench.acked(0, 0, 0.0, Some(top));
+    for rtt in [top, top, top + 0.04] {
+        bench.acked(0, 0, 0.0, Some(rtt)); // The last one waited at a receiver, and does not count.
+    }
     bench.controller.set_cwnd(0, 100e3);
     bench.round(0, base + 0.9 * (top - base), 3, false);
     assert_near(bench.controller.cwnd(0), 100e3);

@@ -24,6 +24,8 @@ pub struct TcpSpec {
     pub min_rto: Option<Duration>,
     /// `send_jitter`: new data wait a random time up to this before they are sent.
     pub send_jitter: Option<Duration>,
+    /// `header_size`: bytes of a packet that are not data, with all options; 20 to 1000.
+    pub header_size: Option<u32>,
 }
 
 /// What tells a sender that a reduction of its window was needless.
@@ -81,6 +83,8 @@ pub(crate) fn tcp(
     spec.undo = entry("undo").map(|node| reader::word(node, &UNDO)).transpose()?;
     spec.min_rto = entry("min_rto").map(reader::time).transpose()?;
     spec.send_jitter = entry("send_jitter").map(reader::time).transpose()?;
+    spec.header_size =
+        entry("header_size").map(|node| reader::whole(node, 20, 1000)).transpose()?.map(|size| size as u32);
     match any {
         Some(entry) if !matches!(protocol, Protocol::Tcp | Protocol::Mhip | Protocol::Mptcp) => {
             Err(entry.key_place.error(format!("`{}` is for protocol = \"tcp\"", entry.key), None))

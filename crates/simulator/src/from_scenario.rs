@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Streams};
-use congestion::{InitialWindow, Rule};
+use congestion::{InitialWindow, Rule, UnknownRule, WindowRule as _};
 use diagnostic::{Diagnostic, alternatives, nearest};
 use link::{LinkConfig, LossConfig, QueueConfig};
 use scenario::{Amount, Directed, FlowSpec, GrowthSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
@@ -14,7 +14,11 @@ use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig,
 
 use crate::plan::{Plan, PlannedFlow, PlannedPath};
 
-/// Names of congestion control in scenario files: how losses are repaired, and the rule.
+/// The rule that is no transport's.
+pub(crate) const MHIP: &str = "mhip";
+
+/// Names of congestion control in scenario files: how losses are repaired, and the rule. Other rules, by their own names, repair
+/// losses by selective acknowledgments.
 const CONGESTION: [(&str, Recovery, &str); 5] = [
     ("reno", Recovery::Reno, "newreno"),
     ("newreno", Recovery::NewReno, "newreno"),
@@ -126,16 +130,38 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
 /// The options of flow number `index`.
 pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, Diagnostic> {
     let refuse = |key: &str, message: String, help| Err(scenario.error_in_flow(index, key, message, help));
-    let names = CONGESTION.map(|(name, ..)| name);
+    let of_tcp = || Rule::names_of(|kind| !kind.couples && !kind.of_sctp).into_iter().filter(|name| *name != MHIP);
+    let names = || {
+        CONGESTION
+            .map(|(name, ..)| name)
+            .into_iter()
+            .chain(of_tcp().filter(|name| CONGESTION.iter().all(|(ours, ..)| ours != name)))
+    };
     let profile = profile(flow);
     let usual = if profile == Some(NS2) { "newreno" } else { "sack" };
     let name = flow.congestion.as_deref().unwrap_or(usual);
-    let Some((_, recovery, rule)) = CONGESTION.into_iter().find(|(known, ..)| *known == name) else {
-        let help = match nearest(name, names) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("there is {}", alternatives(names)),
-        };
-        return refuse("congestion", format!("no congestion control of TCP is called \"{name}\""), Some(help));
+    let (recovery, rule) = match CONGESTION.into_iter().find(|(known, ..)| *known == name) {
+        Some((_, recovery, rule)) => (recovery, rule.parse::<Rule>()),
+        None => (Recovery::Sack, name.parse::<Rule>()),
+    };
+    let rule = match rule {
+        Ok(rule) if rule.kind().couples => {
+            let message = format!("\"{name}\" couples paths, and TCP has one");
+            return refuse(
+                "congestion",
+                message,
+                Some("\"sack\", or protocol = \"mptcp\" with several `paths`".into()),
+            );
+        }
+        Ok(rule) if rule.name() != MHIP && !rule.kind().of_sctp => rule,
+        Err(error @ UnknownRule::Tunable { .. }) => return refuse("congestion", error.to_string(), None),
+        _ => {
+            let help = match nearest(name, names()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("there is {}", alternatives(names())),
+            };
+            return refuse("congestion", format!("no congestion control of TCP is called \"{name}\""), Some(help));
+        }
     };
     let mut tcp = match profile {
         None => TcpConfig { recovery, ..TcpConfig::default() },
@@ -144,8 +170,9 @@ pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<
             return refuse("profile", format!("no profile is called \"{other}\""), Some("profile = \"ns2\"".into()));
         }
     };
-    tcp.rule = rule.parse::<Rule>().unwrap_or(tcp.rule);
+    tcp.rule = rule;
     tcp.packet_size = flow.packet_size.unwrap_or(tcp.packet_size);
+    tcp.header_size = flow.tcp.header_size.unwrap_or(tcp.header_size);
     if tcp.packet_size <= tcp.header_size {
         let message = format!(
             "a packet of {} bytes has no room beside its {} bytes of headers",

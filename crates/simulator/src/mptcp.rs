@@ -1,34 +1,13 @@
 //! From what a scenario file says about MPTCP to its options.
 
-use congestion::{Rule, SlowStartTest, UnknownRule};
+use congestion::{Rule, SlowStartTest, UnknownRule, WindowRule as _};
 use diagnostic::{Diagnostic, alternatives, nearest};
 use scenario::{FlowSpec, Scenario};
 use scheduler::Scheduler;
 use transport::mptcp::MptcpConfig;
 
-use crate::from_scenario::{path_config, tcp};
+use crate::from_scenario::{MHIP, path_config, tcp};
 use crate::plan::{Plan, PlannedPath};
-
-/// Rules that couple paths.
-const COUPLED: [&str; 13] = [
-    "rp1",
-    "rp2",
-    "lia-byte",
-    "lia",
-    "olia",
-    "balia",
-    "wvegas",
-    "daimd",
-    "daimd-olia",
-    "daimd-balia",
-    "ewtcp",
-    "coupled",
-    "semicoupled",
-];
-/// Rules of the SCTP family: slow start includes the threshold.
-const OF_SCTP: [&str; 5] = ["reno-sp", "reno-mp", "rp1", "rp2", "lia-byte"];
-/// The rule that is no transport's.
-const MHIP: &str = "mhip";
 
 /// The options of flow number `index`.
 pub(crate) fn mptcp(
@@ -46,7 +25,7 @@ pub(crate) fn mptcp(
     }
     let mut tcp = tcp(scenario, index, &FlowSpec { congestion: None, ..flow.clone() })?;
     tcp.rule = rule(scenario, index, flow)?;
-    if OF_SCTP.contains(&tcp.rule.name()) {
+    if tcp.rule.kind().of_sctp {
         tcp.engine.slow_start_test = SlowStartTest::BelowOrEqual; // ALGORITHMS §13 A5.
     }
     let paths = paths.iter().map(|path| path_config(path, plan, &tcp)).collect();
@@ -79,12 +58,12 @@ fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diag
         "rp-mp-v2" => "rp2",
         other => other,
     };
-    if COUPLED.contains(&name) && !several {
-        let message = format!("\"{name}\" couples the paths of a flow, and here there is one");
-        return refuse(message, "\"newreno\", or several `paths`".to_owned());
-    }
     let names = || Rule::NAMES.iter().copied().filter(|name| *name != MHIP);
     match format!("{name}{tunables}").parse::<Rule>() {
+        Ok(rule) if rule.kind().couples && !several => {
+            let message = format!("\"{name}\" couples the paths of a flow, and here there is one");
+            refuse(message, "\"newreno\", or several `paths`".to_owned())
+        }
         Ok(rule) if name != MHIP => Ok(rule),
         Err(error @ UnknownRule::Tunable { .. }) => refuse(error.to_string(), format!("congestion = \"{name}\"")),
         _ => {

@@ -1,32 +1,11 @@
 //! From what a scenario file says about SCTP to its options.
 
-use congestion::{InitialWindow, Rule};
+use congestion::{InitialWindow, Rule, UnknownRule, WindowRule as _};
 use diagnostic::{Diagnostic, alternatives, nearest};
 use scenario::{Amount, CucSpec, FlowSpec, Protocol, RtxSpec, Scenario};
 use transport::sctp::{CwndUpdate, Retransmission, SctpConfig, Splitting};
 
-/// Rules for windows that SCTP can feed.
-const RULES: [&str; 13] = [
-    "reno-sp",
-    "reno-mp",
-    "rp-mp-v1",
-    "rp-mp-v2",
-    "lia-byte",
-    "newreno",
-    "cubic",
-    "lia",
-    "olia",
-    "balia",
-    "ewtcp",
-    "coupled",
-    "semicoupled",
-];
-/// Of these, the ones that couple paths.
-const COUPLED: [&str; 9] = ["rp1", "rp2", "lia-byte", "lia", "olia", "balia", "ewtcp", "coupled", "semicoupled"];
-/// Rules that watch the round-trip time of every packet.
-const BY_DELAY: [&str; 8] = ["vegas", "wvegas", "daimd", "daimd-olia", "daimd-balia", "cdg", "hd", "compound"];
-/// Rules of the SCTP family: windows in whole bytes, one first window for all paths.
-const POOLED: [&str; 3] = ["rp1", "rp2", "lia-byte"];
+use crate::from_scenario::MHIP;
 
 /// The options of flow number `index`.
 pub(crate) fn sctp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<SctpConfig, Diagnostic> {
@@ -48,7 +27,7 @@ pub(crate) fn sctp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result
     let rule = rule(scenario, index, flow)?;
     let mut config =
         if concurrent { SctpConfig::cmt(paths, rule) } else { SctpConfig { rule, ..SctpConfig::plain(paths) } };
-    let name = config.rule.name();
+    let kind = config.rule.kind();
     config.packet_size = flow.packet_size.unwrap_or(config.packet_size);
     if config.packet_size <= config.header_size {
         let (size, headers) = (config.packet_size, config.header_size);
@@ -104,7 +83,7 @@ pub(crate) fn sctp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result
     // The association has one first window where its paths are coupled.
     let first = match flow.tcp.initial_window {
         Some(window) => InitialWindow::Packets(u32::try_from((bytes(window) / payload).max(1)).unwrap_or(u32::MAX)),
-        None if POOLED.contains(&name) => InitialWindow::Shared(paths as u32),
+        None if kind.of_sctp && kind.couples => InitialWindow::Shared(paths as u32),
         None => InitialWindow::Rfc3390,
     };
     config.engine = congestion::EngineConfig::sctp(first, config.receive_buffer);
@@ -124,27 +103,25 @@ fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diag
         "rp-mp-v2" => "rp2",
         other => other,
     };
-    if BY_DELAY.contains(&name) {
-        let message = format!(
-            "\"{name}\" needs the round-trip time of every packet, and SCTP measures one in each round trip (RFC 9260 §6.3.1)"
-        );
-        return refuse(message, format!("one that goes by losses: {}", alternatives(RULES)));
-    }
-    let coupled = COUPLED.contains(&name);
-    if coupled && (paths < 2 || flow.protocol == Protocol::Sctp) {
-        let message = format!("\"{name}\" couples the paths that are in use at once, and here there is one");
-        return refuse(message, "\"reno-sp\", or protocol = \"cmt-sctp\" with several paths".to_owned());
-    }
-    let known = coupled || RULES.contains(&name);
-    let parsed = format!("{name}{tunables}").parse::<Rule>();
-    match parsed {
-        Ok(rule) if known => Ok(rule),
-        Err(error) if known => refuse(error.to_string(), "for example \"rp2:blocking=off\"".to_owned()),
+    let known = || Rule::names_of(|kind| !kind.reads_delay).into_iter().filter(|name| *name != MHIP);
+    match format!("{name}{tunables}").parse::<Rule>() {
+        Ok(rule) if rule.kind().reads_delay => {
+            let message = format!(
+                "\"{name}\" needs the round-trip time of every packet, and SCTP measures one in each round trip (RFC 9260 §6.3.1)"
+            );
+            refuse(message, format!("one that goes by losses: {}", alternatives(known())))
+        }
+        Ok(rule) if rule.kind().couples && (paths < 2 || flow.protocol == Protocol::Sctp) => {
+            let message = format!("\"{name}\" couples the paths that are in use at once, and here there is one");
+            refuse(message, "\"reno-sp\", or protocol = \"cmt-sctp\" with several paths".to_owned())
+        }
+        Ok(rule) if name != MHIP => Ok(rule),
+        Err(error @ UnknownRule::Tunable { .. }) => refuse(error.to_string(), format!("congestion = \"{name}\"")),
         _ => {
-            let help = match nearest(name, RULES) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there is {}", alternatives(RULES)),
-            };
+            let help = nearest(name, known()).map_or_else(
+                || format!("there is {}", alternatives(known())),
+                |near| format!("did you mean \"{near}\"?"),
+            );
             refuse(format!("no congestion control of SCTP is called \"{name}\""), help)
         }
     }

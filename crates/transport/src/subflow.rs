@@ -4,10 +4,11 @@
 //! Loss recovery is `recovery`'s, windows are `congestion`'s; this is what joins them. A TCP connection has one of these,
 //! one of Multipath TCP has one a path, under one controller.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
-use congestion::{Acked, Cause, Congestion, Controller, InitialWindow, Rule, Undo};
+use congestion::{Acked, Cause, Congestion, Controller, InitialWindow, Rule, Undo, WindowRule as _};
 use recovery::{DupThresh, Duplicate, NewRenoRecovery, Partial, Progress};
 
 use crate::config::{Details, Recovery, TcpConfig, UndoBy};
@@ -61,6 +62,8 @@ pub(crate) struct Subflow {
     mss: f64,
     /// The packet whose round trip is timed, and since when (RFC 6298 §3).
     timed: Option<(u64, Instant)>,
+    /// For rules that read delays: when each outstanding packet was sent.
+    sent: Option<Box<SentTimes>>,
     timer: Timer,
     recovery: State,
     dupthresh: DupThresh,
@@ -102,6 +105,38 @@ enum State {
     Selective(Box<Selective>),
 }
 
+/// When packets were sent, for round-trip times without what a receiver waited: those of echoed timestamps, of the first packet
+/// that an acknowledgment covers (RFC 7323 §4.3), have tens of milliseconds in them that are no queue. As in Linux, the last
+/// packet counts, and one that was acknowledged alone, by a receiver that waits for two, does not.
+#[derive(Clone, Debug, Default)]
+struct SentTimes {
+    /// From the first packet that is not acknowledged on; `None` for what was sent more than once.
+    times: VecDeque<Option<Instant>>,
+    /// How many more acknowledgments have covered one packet than several, within [`SentTimes::MEMORY`].
+    alone: i32,
+}
+
+impl SentTimes {
+    const MEMORY: i32 = 8;
+
+    /// The packet that is `index` beyond the first was sent.
+    fn sent(&mut self, index: u64, now: Instant) {
+        match self.times.get_mut(index as usize) {
+            Some(time) => *time = None,
+            None => self.times.push_back(Some(now)),
+        }
+    }
+
+    /// The first `count` are acknowledged: when the last of them was sent, if none of them was sent twice.
+    fn acknowledged(&mut self, count: u64) -> Option<Instant> {
+        self.alone = (self.alone + if count == 1 { 1 } else { -1 }).clamp(-Self::MEMORY, Self::MEMORY);
+        let waited = count == 1 && self.alone <= 0;
+        let count = (count as usize).min(self.times.len());
+        let last = self.times.drain(..count).reduce(|before, last| before.and(last)).flatten();
+        last.filter(|_| !waited)
+    }
+}
+
 impl Subflow {
     /// One that has not started, on path `index` of its owner's controller. `random` is for [`TcpConfig::send_jitter`].
     pub(crate) fn new(index: usize, config: Arc<TcpConfig>, random: Rng) -> Self {
@@ -125,6 +160,7 @@ impl Subflow {
             started: false,
             mss: f64::from(config.mss()),
             timed: None,
+            sent: config.rule.kind().reads_delay.then(Box::default),
             timer: Timer::new(config.timer),
             recovery,
             dupthresh: config.dupthresh,
@@ -375,6 +411,7 @@ impl Subflow {
         let acked = ack - self.una;
         let flight = self.max - self.una;
         let handshake = self.una == 0;
+        let last_sent = self.sent.as_mut().map(|sent| sent.acknowledged(acked));
         self.una = ack;
         self.next = self.next.max(ack);
         let mut rtt = None;
@@ -401,6 +438,9 @@ impl Subflow {
             if cwnd < control.ssthresh(self.index) && hystart.on_ack(ack, self.max, cwnd / self.mss, rtt) {
                 control.set_ssthresh(self.index, cwnd);
             }
+        }
+        if let Some(last_sent) = last_sent {
+            rtt = last_sent.map(|sent| now - sent);
         }
         let bytes = if self.config.details == Details::Ns2 { 1 } else { acked };
         let mss = u64::from(self.config.mss());
@@ -625,6 +665,9 @@ impl Subflow {
     fn emit(&mut self, now: Instant, position: u64) -> Packet {
         let again = position < self.max;
         self.counters.sent += 1;
+        if let Some(sent) = &mut self.sent {
+            sent.sent(position - self.una, now);
+        }
         if again {
             self.counters.retransmissions += 1;
             if let Some(episode) = &mut self.episode {
@@ -667,5 +710,36 @@ impl Subflow {
     fn account(&mut self, now: Instant, control: &Controller<Rule>) {
         self.cwnd_seconds += control.cwnd(self.index) * now.saturating_since(self.accounted).as_secs_f64();
         self.accounted = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// Linux takes the send time of the last packet covered; RFC 6298 §3: none of what was sent twice.
+    #[test]
+    fn the_last_packet_covered_tells_the_time() {
+        let mut times = SentTimes::default();
+        (0..9).for_each(|index| times.sent(index, at(index)));
+        assert_eq!(times.acknowledged(2), Some(at(1)));
+        assert_eq!(times.acknowledged(2), Some(at(3)));
+        assert_eq!(times.acknowledged(1), None, "a receiver that waits for two has waited in vain");
+        times.sent(0, at(20)); // The fifth, once more.
+        assert_eq!(times.acknowledged(2), None);
+        assert_eq!(times.acknowledged(2), Some(at(8)));
+    }
+
+    #[test]
+    fn a_receiver_that_does_not_wait_is_believed() {
+        let mut times = SentTimes::default();
+        (0..4).for_each(|index| times.sent(index, at(index)));
+        for index in 0..4 {
+            assert_eq!(times.acknowledged(1), Some(at(index)));
+        }
     }
 }
