@@ -40,6 +40,11 @@ const LEAST_TARGET: Duration = Duration::from_millis(5);
 const INTERVAL: Duration = Duration::from_millis(100);
 /// A packet may be lost so often and is sent again.
 const REPAIRS: u8 = 1;
+/// What may be under way on a path that does not answer, in bytes, where no path does.
+const TRY: f64 = 3_000.0;
+/// So often it may have been under way on a path that died: paths that die and come back again and again must not send
+/// the same packets for ever.
+const RESCUES: u8 = 3;
 /// With no more than this waiting, a packet rather waits for the fastest path than takes a slower one.
 const PATIENT_BYTES: usize = 3_100;
 /// ... nor longer than this.
@@ -180,12 +185,12 @@ impl PeerState {
         })
     }
 
-    /// A path is gone: what it has not delivered.
-    pub(crate) fn detach(&mut self, now: Instant, path: &mut Path) -> Vec<Waiting> {
-        let (Some(control), Some(braid)) = (&mut path.control, &mut self.braid) else { return Vec::new() };
-        braid.windows.remove(control.slot);
-        braid.repairs.extend(control.sent.give_up(now));
-        Vec::new()
+    /// A path is gone: what it has not delivered goes on the others.
+    pub(crate) fn detach(&mut self, now: Instant, path: &mut Path, counters: &mut Counters) {
+        if let (Some(control), Some(braid)) = (&mut path.control, &mut self.braid) {
+            braid.windows.remove(control.slot);
+            rescue(braid, control.sent.give_up(now), counters);
+        }
     }
 
     /// Takes a packet for the holding buffer.
@@ -219,7 +224,8 @@ impl PeerState {
                     control.last_sent = now;
                     braid.windows.idle(now, control.slot);
                 }
-                if control.sent.in_flight() as f64 >= braid.windows.window(control.slot) {
+                let window = if any_alive { braid.windows.window(control.slot) } else { TRY };
+                if control.sent.in_flight() as f64 >= window {
                     control.busy = true;
                     continue;
                 }
@@ -280,7 +286,8 @@ impl PeerState {
     ) -> Result<(), Absurd> {
         let Some(braid) = &mut self.braid else { return Ok(()) };
         let Some(path) = self.paths.iter_mut().find(|path| path.outbound.spi() == record.spi) else {
-            // A path that is gone here already.
+            // A path that is gone here already, or never was.
+            counters.unknown_feedback += 1;
             return Ok(());
         };
         let own_way = path.id == came_on;
@@ -343,7 +350,7 @@ impl PeerState {
             }
             if !path.heartbeat.is_alive() {
                 control.asked = None;
-                let _ = control.sent.give_up(now);
+                counters.given_up += control.sent.give_up(now).len() as u64;
                 continue;
             }
             // RFC 6298 §5.4 to §5.6, for the only path there is.
@@ -375,17 +382,19 @@ impl PeerState {
             control.asked = None;
             braid.windows.set_open(control.slot, false);
             let stranded = control.sent.give_up(now);
-            counters.rescheduled += stranded.len() as u64;
-            braid.repairs.extend(stranded);
+            rescue(braid, stranded, counters);
         }
         self.refresh();
     }
 
     /// A path is alive again.
-    pub(crate) fn raise(&mut self, id: scheduler::PathId) {
-        if let (Some(path), Some(braid)) = (self.paths.iter().find(|path| path.id == id), &mut self.braid)
-            && let Some(control) = &path.control
+    pub(crate) fn raise(&mut self, now: Instant, id: scheduler::PathId) {
+        if let (Some(path), Some(braid)) = (self.paths.iter_mut().find(|path| path.id == id), &mut self.braid)
+            && let Some(control) = &mut path.control
         {
+            // What was tried meanwhile is no sign of its silence.
+            control.asked = None;
+            control.sent.slept(now);
             braid.windows.set_open(control.slot, true);
         }
     }
@@ -448,6 +457,19 @@ impl Control {
         }
         self.sent.sent(now, sequence, wire, content);
         self.top_flight = self.top_flight.max(self.sent.in_flight());
+    }
+}
+
+/// Queues what was under way on a path that died.
+fn rescue(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
+    for mut packet in packets {
+        packet.losses += 1;
+        if packet.losses <= RESCUES {
+            counters.rescheduled += 1;
+            braid.repairs.push_back(packet);
+        } else {
+            counters.given_up += 1;
+        }
     }
 }
 

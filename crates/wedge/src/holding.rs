@@ -121,8 +121,12 @@ impl Holding {
             self.warned_until = now + limits.interval;
             // RFC 8290 §4.1.3, at the head: the sender hears of it sooner.
             let longest = self.queues.iter_mut().max_by_key(|(_, queue)| queue.bytes).map(|(_, queue)| queue);
-            let Some((queue, held)) = longest.and_then(|queue| queue.packets.pop_front().map(|held| (queue, held)))
-            else {
+            // What is sent again goes last, but goes: programs must not fill the memory with it.
+            let too_many = self.bytes > limits.most;
+            let first = |queue: &mut Queue| {
+                queue.packets.pop_front().or_else(|| if too_many { queue.again.pop_front() } else { None })
+            };
+            let Some((queue, held)) = longest.and_then(|queue| first(queue).map(|held| (queue, held))) else {
                 break;
             };
             queue.bytes -= held.packet.wire;

@@ -230,7 +230,7 @@ impl PeerState {
         let change = path.heartbeat.answered(now, nonce);
         let (name, route) = (path.name.clone(), path.route);
         if change == Some(Change::Revived) {
-            self.raise(id);
+            self.raise(now, id);
             events.push_back(WedgeEvent::PathAlive { peer: self.config.name.clone(), path: id, name, route });
         }
         self.refresh();

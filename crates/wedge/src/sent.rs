@@ -70,8 +70,9 @@ pub(crate) struct SentLog {
     /// Greatest delivery rate of this and the last period, in bit/s, and when this one began.
     rate: (u64, u64, Instant),
     counts: Counts,
-    /// Of the last record: packets with CE.
+    /// Of the last record: packets with CE, and all.
     ce: u32,
+    packets_told: u32,
     /// When something was acknowledged last, or sent after all was.
     progress_at: Instant,
     /// How long it was between acknowledgments lately, the longest counting for some time.
@@ -140,6 +141,7 @@ impl SentLog {
             rate: (0, 0, now),
             counts: Counts::default(),
             ce: 0,
+            packets_told: 0,
             progress_at: now,
             gap: Duration::ZERO,
             remote_rtt: Duration::ZERO,
@@ -236,15 +238,15 @@ impl SentLog {
         if record.highest >= self.next() || record.highest == 0 || record.packets > record.highest {
             return Err(Absurd);
         }
+        let sent_at = self.packet(record.highest).map(|sent| sent.at);
+        // An answer before the question, or a time from the future.
+        if sent_at.is_some_and(|at| record.delay > now - at) {
+            return Err(Absurd);
+        }
         let mut news = News { flight: self.in_flight as u64, ..News::default() };
         let previous = self.highest;
         if previous.is_none_or(|(highest, _)| record.highest > highest) {
-            if let Some(sent) = self.packet(record.highest) {
-                let at = sent.at;
-                // An answer before the question, or a time from the future.
-                if record.delay > now - at {
-                    return Err(Absurd);
-                }
+            if let Some(at) = sent_at {
                 let rtt = (now - at).saturating_sub(record.delay);
                 self.highest = Some((record.highest, at));
                 if own_way && !rtt.is_zero() && at >= self.slept_at {
@@ -252,9 +254,10 @@ impl SentLog {
                     news.rtt = Some(rtt);
                 }
             }
-            self.counts.ce += u64::from(record.ce.wrapping_sub(self.ce).min(record.packets));
-            news.ce = record.ce.wrapping_sub(self.ce).min(record.packets);
-            self.ce = record.ce;
+            // No more can have been marked than have arrived.
+            news.ce = record.ce.saturating_sub(self.ce).min(record.packets.saturating_sub(self.packets_told));
+            self.counts.ce += u64::from(news.ce);
+            (self.ce, self.packets_told) = (record.ce, record.packets);
             self.remote_rtt = record.rtt.min(Duration::from_secs(10));
         }
         let mut newest: Option<(Instant, (u64, Instant), Instant)> = None;
@@ -344,7 +347,7 @@ impl SentLog {
         stranded
     }
 
-    /// The clock has jumped.
+    /// The clock has jumped, or the path was dead: what is under way from before says nothing of it.
     pub(crate) fn slept(&mut self, now: Instant) {
         self.slept_at = now;
         self.progress_at = now;

@@ -179,6 +179,8 @@ pub struct Counters {
     pub feedback_in: u64,
     /// Reports, or records of them, that make no sense.
     pub bad_feedback: u64,
+    /// Records about paths that there are not, or not any more.
+    pub unknown_feedback: u64,
     /// Packets that a path lost and that were sent again.
     pub repaired: u64,
     /// Packets that were lost again and left to the programs.

@@ -264,11 +264,10 @@ impl Wedge {
     }
 
     fn handle_event(&mut self, now: Instant, rng: &mut dyn CryptoRng, event: hip::Event) {
-        use hip::Event::{Closed, Established, Failed, Notified, PathBackup, PathDown, PathUp, PathVerified};
+        use hip::Event::{Closed, Established, Failed, Notified, PathDown, PathUp, PathVerified};
         let (Established { peer: hit, .. }
         | PathUp { peer: hit, .. }
         | PathVerified { peer: hit, .. }
-        | PathBackup { peer: hit, .. }
         | PathDown { peer: hit, .. }
         | Closed { peer: hit, .. }
         | Notified { peer: hit, .. }
@@ -310,12 +309,11 @@ impl Wedge {
                 self.flush_waiting(now, rng, index);
             }
             PathVerified { path, .. } => self.verify(now, rng, index, path),
-            PathBackup { .. } => {}
             PathDown { path: id, .. } => {
                 let Some(at) = peer.paths.iter().position(|path| path.id == id) else { return };
                 let mut path = peer.paths.remove(at);
-                let mut stranded: Vec<_> = path.pacer.take().into();
-                stranded.extend(peer.detach(now, &mut path));
+                let stranded: Vec<_> = path.pacer.take().into();
+                peer.detach(now, &mut path, &mut self.counters);
                 peer.refresh();
                 self.by_spi.remove(&path.inbound.spi());
                 self.events.push_back(WedgeEvent::PathDown { peer: name, path: id });

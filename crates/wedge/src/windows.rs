@@ -25,6 +25,9 @@ pub(crate) struct Slot(usize);
 pub(crate) struct Windows {
     controller: Controller<Gentle>,
     bottlenecks: Bottlenecks,
+    /// Whether the last reduction of each may turn out wrong: a path that was given up for dead begins anew, whatever
+    /// becomes of what it had under way.
+    undoable: Vec<bool>,
     /// Slots of paths that are gone.
     free: Vec<Slot>,
 }
@@ -37,6 +40,7 @@ impl Windows {
         Self {
             controller: Controller::new(Gentle { rule, shares: Vec::new() }, config),
             bottlenecks: Bottlenecks::default(),
+            undoable: Vec::new(),
             free: Vec::new(),
         }
     }
@@ -103,11 +107,13 @@ impl Windows {
         busy: Option<usize>,
     ) {
         let Slot(path) = slot;
-        if news.spurious > 0 && news.lost == 0 {
+        let undoable = self.undoable.get(path).copied().unwrap_or_default();
+        if news.spurious > 0 && news.lost == 0 && undoable {
             self.controller.on_spurious(path, Undo::Restore, now);
         }
         if news.lost > 0 || news.ce > 0 {
             let cause = if news.lost > 0 { Cause::Loss } else { Cause::Ecn };
+            self.set_undoable(slot, true);
             let event = Congestion { cause, flight: news.flight as f64, next: next.into() };
             self.controller.on_congestion(path, &event, now);
         }
@@ -135,8 +141,16 @@ impl Windows {
 
     /// Nothing was acknowledged for a retransmission timeout.
     pub(crate) fn timeout(&mut self, now: Instant, slot: Slot, flight: usize, next: u32) {
-        let event = Congestion { cause: Cause::Timeout, flight: flight as f64, next: next.into() };
+        // As Linux does it: the threshold follows from the window, not from what programs happened to have under way, and
+        // is held while nothing gets through (RFC 5681 §3.1).
+        let (window, threshold) = (self.window(slot), self.threshold(slot));
+        self.set_undoable(slot, true);
+        let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
+        let event = Congestion { cause: Cause::Timeout, flight: (flight as f64).max(window), next: next.into() };
         self.controller.on_congestion(slot.0, &event, now);
+        if window <= mss {
+            self.controller.set_ssthresh(slot.0, threshold);
+        }
     }
 
     /// Nothing was sent for long.
@@ -161,7 +175,17 @@ impl Windows {
         self.bottlenecks.sharers(slot.0)
     }
 
+    fn set_undoable(&mut self, Slot(path): Slot, undoable: bool) {
+        if self.undoable.len() <= path {
+            self.undoable.resize(path + 1, false);
+        }
+        if let Some(known) = self.undoable.get_mut(path) {
+            *known = undoable;
+        }
+    }
+
     fn restart(&mut self, slot: Slot) {
+        self.set_undoable(slot, false);
         let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
         self.controller.end_recovery(slot.0);
         self.controller.set_cwnd(slot.0, congestion::InitialWindow::Rfc6928.bytes(mss));

@@ -16,7 +16,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use wedge::{Counters, PeerConfig, PeerLocator, PeerStatus, WedgeEvent};
+use wedge::{Counters, PeerConfig, PeerLocator, PeerStatus};
 use wire::ip::{IpPacket, protocol};
 use wire::{Hit, tcp};
 
@@ -231,7 +231,8 @@ fn inspect(world: &World, seen: &mut Seen, before: &mut [(u64, u64); 2]) {
         let most = seen.windows[side];
         assert!(windows < 64 << 20, "windows of {windows}");
         if let Some(holding) = peer.holding {
-            let bound = (3 * most).max(128_000) + 1_600;
+            // Windows may have been larger between two looks.
+            let bound = (3 * most + most / 2).max(128_000) + 1_600;
             assert!(holding.bytes as u64 <= bound, "{holding:?}, windows of {most}");
             // What is sent again besides: no more than was under way.
             assert!(holding.packets as u64 <= bound / 60 + most / 60, "{holding:?}");
@@ -430,11 +431,7 @@ fn run(seed: u64) -> Duration {
             );
         }
     }
-    let deaths = |side: usize| {
-        let died = |event: &&WedgeEvent| matches!(event, WedgeEvent::PathDead { .. } | WedgeEvent::PathDown { .. });
-        world.events[side].iter().filter(died).count() as u32
-    };
-    twice(&world, [&left, &right], [deaths(0), deaths(1)]);
+    twice(&world, [&left, &right]);
     let status = world.hosts[1].status(world.now).peers.remove(0);
     // What the holding buffer has dropped, TCP sends again behind what it did not.
     let holes = status.proven_losses + status.expired_holes + world.hosts[0].counters().queue_full;
@@ -445,12 +442,13 @@ fn run(seed: u64) -> Duration {
 }
 
 /// A packet is sent a second time where it was taken for lost, and again where it was under way on a path that died.
-fn twice(world: &World, programs: [&Programs; 2], deaths: [u32; 2]) {
+fn twice(world: &World, programs: [&Programs; 2]) {
     for side in 0..2 {
         let (from, to) = (programs[side], programs[1 - side]);
         let counters = world.hosts[side].counters();
         let again = counters.repaired + counters.rescheduled;
-        let most = 2 + deaths[side];
+        // Once, repaired, and rescued from dead paths.
+        let most = 5;
         let udp: u64 = to.received.values().map(|(times, _)| u64::from(times - 1)).sum();
         let mut tcp = 0;
         assert!(to.received.values().all(|(times, _)| *times <= most), "{most}");

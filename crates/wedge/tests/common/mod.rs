@@ -2,6 +2,7 @@
 //! else is joined.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
+pub mod liar;
 pub mod stream;
 
 use clock::{Duration, Instant, Rng, Streams};
@@ -106,6 +107,8 @@ pub struct World {
     pub ahead: [Duration; 2],
     /// Timers of each host that went off.
     pub timers: [u64; 2],
+    /// Changes what a host says; the hosts have to log their keys.
+    pub liar: Option<liar::Liar>,
 }
 
 /// What a network does besides queueing and losing.
@@ -208,6 +211,7 @@ impl World {
             astray: Vec::new(),
             ahead: [Duration::ZERO; 2],
             timers: [0; 2],
+            liar: None,
         }
     }
 
@@ -310,6 +314,9 @@ impl World {
                 self.hosts[side].handle_application(own, &mut self.rngs[side], &packets);
             }
             while let Some(event) = self.hosts[side].poll_event() {
+                if let (Some(liar), WedgeEvent::KeyLog(line)) = (&mut self.liar, &event) {
+                    liar.learn(line);
+                }
                 self.events[side].push(event);
             }
             let mut out = Vec::new();
@@ -327,7 +334,10 @@ impl World {
         self.hosts[1 - from].handle_network(own, &mut self.rngs[1 - from], &[datagram]);
     }
 
-    fn transmit(&mut self, side: usize, transmit: Transmit) {
+    fn transmit(&mut self, side: usize, mut transmit: Transmit) {
+        if let Some(liar) = &mut self.liar {
+            liar.pass(side, &mut transmit);
+        }
         if let Some(record) = &mut self.record {
             record.push((side, transmit.clone()));
         }

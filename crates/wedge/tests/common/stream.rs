@@ -30,6 +30,10 @@ pub struct Sender {
     /// When the segment of this number was sent, to measure a round trip.
     timed: Option<(u64, Instant)>,
     timer: Option<Instant>,
+    /// The window grows in recovery, too: it began with a timeout.
+    slow: bool,
+    /// The first segment that was not acknowledged when the timer expired last.
+    timed_out: Option<u64>,
     pub retransmissions: u64,
     pub timeouts: u64,
     /// What is left of the window after a loss: CUBIC's 0.7, Reno's 0.5.
@@ -52,6 +56,8 @@ impl Sender {
             rtt: RttEstimator::new(RttConfig::default()),
             timed: None,
             timer: None,
+            slow: false,
+            timed_out: None,
             retransmissions: 0,
             timeouts: 0,
             beta: 0.7,
@@ -112,9 +118,12 @@ impl Program for Sender {
             }
             if self.recover.is_some_and(|recover| ack >= recover) {
                 self.recover = None;
+                self.slow = false;
             }
-            if self.recover.is_none() {
+            if self.recover.is_none() || self.slow {
                 // RFC 5681 §3.1 with appropriate byte counting.
+                // RFC 3465 §2.2: after a timeout one segment at most, for holes that fill acknowledge many at once.
+                let newly = if self.slow { 1 } else { newly };
                 let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
                 self.cwnd += growth * newly as f64;
             }
@@ -142,8 +151,13 @@ impl Program for Sender {
     fn send(&mut self, now: Instant) -> Vec<Vec<u8>> {
         if self.timer.is_some_and(|timer| timer <= now) {
             self.timeouts += 1;
-            self.reduce();
+            // RFC 5681 §3.1: held where the timer expires for the same segment again.
+            if self.timed_out != Some(self.una) {
+                self.timed_out = Some(self.una);
+                self.reduce();
+            }
             self.cwnd = 1.0;
+            self.slow = true;
             self.recover = Some(self.next);
             self.rtt.back_off();
             self.timed = None;
