@@ -264,10 +264,11 @@ impl Wedge {
     }
 
     fn handle_event(&mut self, now: Instant, rng: &mut dyn CryptoRng, event: hip::Event) {
-        use hip::Event::{Closed, Established, Failed, Notified, PathDown, PathUp, PathVerified};
+        use hip::Event::{Closed, Established, Failed, Notified, PathBackup, PathDown, PathUp, PathVerified};
         let (Established { peer: hit, .. }
         | PathUp { peer: hit, .. }
         | PathVerified { peer: hit, .. }
+        | PathBackup { peer: hit, .. }
         | PathDown { peer: hit, .. }
         | Closed { peer: hit, .. }
         | Notified { peer: hit, .. }
@@ -309,6 +310,7 @@ impl Wedge {
                 self.flush_waiting(now, rng, index);
             }
             PathVerified { path, .. } => self.verify(now, rng, index, path),
+            PathBackup { .. } => {}
             PathDown { path: id, .. } => {
                 let Some(at) = peer.paths.iter().position(|path| path.id == id) else { return };
                 let mut path = peer.paths.remove(at);
