@@ -16,7 +16,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use wedge::{Counters, PeerConfig, PeerLocator, PeerStatus};
+use wedge::{PeerConfig, PeerLocator, Status};
 use wire::ip::{IpPacket, protocol};
 use wire::{Hit, tcp};
 
@@ -255,8 +255,8 @@ fn inspect(world: &World, seen: &mut Seen, before: &mut [(u64, u64); 2]) {
     }
 }
 
-fn states(world: &World) -> Vec<(PeerStatus, Counters)> {
-    world.hosts.iter().map(|host| (host.status(world.now).peers.remove(0), *host.counters())).collect()
+fn states(world: &World) -> Vec<Status> {
+    world.hosts.iter().map(|host| host.status(world.now)).collect()
 }
 
 fn peer(world: &World, side: usize, paths: &[u8]) -> PeerConfig {
@@ -344,6 +344,7 @@ fn run(seed: u64) -> Duration {
         config.congestion = rule.parse().unwrap();
         config.paths.iter_mut().filter(|_| !told).for_each(|path| path.rate = None);
     });
+    world.meshed = true;
     world.rngs = [2 * seed, 2 * seed + 1].map(ChaCha20Rng::seed_from_u64);
     world.rng = Rng::from_seed(rng.next_u64());
     world.links = links.into_iter().map(|pair| pair.map(|l| Link::new(l, Rng::from_seed(rng.next_u64())))).collect();
