@@ -107,6 +107,8 @@ pub struct World {
     pub ahead: [Duration; 2],
     /// Timers of each host that went off.
     pub timers: [u64; 2],
+    /// Each locator reaches each other, by the link of a's.
+    pub meshed: bool,
     /// Changes what a host says; the hosts have to log their keys.
     pub liar: Option<liar::Liar>,
 }
@@ -211,6 +213,7 @@ impl World {
             astray: Vec::new(),
             ahead: [Duration::ZERO; 2],
             timers: [0; 2],
+            meshed: false,
             liar: None,
         }
     }
@@ -342,9 +345,14 @@ impl World {
             record.push((side, transmit.clone()));
         }
         let Route { local, remote } = transmit.route;
-        let path = (0..self.links.len())
-            .find(|path| local.ip() == locator(*path, side, 0).ip() && remote.ip() == locator(*path, 1 - side, 0).ip());
-        let Some(path) = path else { return };
+        let number = |address: SocketAddr, side: usize| {
+            (0..self.links.len()).find(|path| address.ip() == locator(*path, side, 0).ip())
+        };
+        let (Some(ours), Some(theirs)) = (number(local, side), number(remote, 1 - side)) else { return };
+        if ours != theirs && !self.meshed {
+            return;
+        }
+        let path = if side == 0 { ours } else { theirs };
         self.sent[path][side] += 1;
         let headers = 20 + if transmit.protocol == Protocol::Udp { 8 } else { 0 };
         let bytes = (transmit.bytes.len() + headers) as u32;
