@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use clock::{Duration, Instant};
 use scheduler::PathId;
-use wire::hip::HostId;
+use wire::hip::{HostId, Locator};
 use wire::{Hit, Spi};
 use zeroize::Zeroizing;
 
@@ -139,8 +139,8 @@ pub(crate) struct Association {
     pub(crate) announce: bool,
     /// The UPDATE that tells them is out.
     pub(crate) announcement: Option<Announcement>,
-    /// The SPIs that the peer has told last as those of all its paths, and under which Update ID.
-    pub(crate) told: Option<(u32, Vec<Spi>)>,
+    /// The locators that the peer has told last as all that it has, and under which Update ID.
+    pub(crate) told: Option<(u32, Vec<Locator>)>,
     /// Where the peer was on paths that are gone, the last first.
     pub(crate) former: Vec<SocketAddr>,
     /// Paths that the peer has opened and that wait for its echo.

@@ -15,7 +15,7 @@ use scheduler::PathId;
 use wire::hip::{Builder, Locator, PacketKind, Parameter};
 use wire::{Hit, Spi};
 
-use crate::association::{Announcement, Association, I1Sent, Phase, Retry};
+use crate::association::{Announcement, Association, I1Sent, Opening, Phase, Retry};
 use crate::config::HostConfig;
 use crate::event::Event;
 use crate::exchange::unmapped;
@@ -46,6 +46,7 @@ impl Host {
         for record in self.peers.values_mut() {
             match &mut record.phase {
                 Phase::Up(up) if up.initiator => {
+                    give_way(&mut self.out, up, now, &self.config, |_| true);
                     let remotes = up.remotes();
                     up.learn(routes(&self.config, &record.peer, &remotes), now);
                 }
@@ -163,6 +164,24 @@ impl Host {
     pub(crate) fn forget_unreachable(&mut self, peer: Hit) {
         if let Some(record) = self.peers.get_mut(&peer) {
             self.out.end(record, "no path to the peer is left");
+        }
+    }
+}
+
+/// There is something new to try: an opening that leads to where the peer is not, or was not answered at once, waits.
+pub(crate) fn give_way(
+    out: &mut Output,
+    up: &mut Association,
+    now: Instant,
+    config: &HostConfig,
+    is_there: impl Fn(IpAddr) -> bool,
+) {
+    let vain = |opening: &mut Opening| opening.retry.tries > 1 || !is_there(opening.route.remote.ip());
+    if let Some(opening) = up.opening.take_if(vain) {
+        out.spis.remove(&opening.spi_in);
+        up.renewals.extend(opening.replaces);
+        if is_there(opening.route.remote.ip()) {
+            up.postpone(opening.route, now, config.path_retry);
         }
     }
 }

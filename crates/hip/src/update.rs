@@ -24,7 +24,7 @@ use crate::exchange::{security_associations, unmapped};
 use crate::host::{Host, Output, Refusal, routes};
 use crate::identity::HostIdentity;
 use crate::keymat::EspKeyPair;
-use crate::locators::{self, locators_in_use};
+use crate::locators::{self, give_way, locators_in_use};
 use crate::route::Route;
 use crate::session::Session;
 
@@ -107,6 +107,11 @@ impl Host {
         if up.peer_update_id.is_some_and(|last| seq <= last) {
             if let Some((_, answer)) = up.answers.iter().find(|(old, _)| *old == seq) {
                 self.out.send_again(route, answer);
+            } else if opened {
+                // Overtaken on the way by a later UPDATE: the peer still waits for its echo.
+                let builder = Builder::new(PacketKind::Update, hit, peer).push(&Parameter::Ack(vec![seq]));
+                let answer = seal(&up.session, echoes(builder, packet), &self.identity, rng)?;
+                self.out.send(route, answer);
             }
             self.open_paths(now, rng, peer);
             return Err(Refusal::Replayed);
@@ -127,7 +132,7 @@ impl Host {
                 if let Some(set) = packet.locator_set() {
                     locators::take(&mut self.out, up, peer, set, !opened);
                     if !opened {
-                        up.told = Some((seq, set.iter().filter_map(|locator| locator.spi).collect()));
+                        up.told = Some((seq, set.clone()));
                     }
                 }
                 if up.initiator
@@ -136,6 +141,7 @@ impl Host {
                     let learned: Vec<_> = set.iter().map(|locator| unmapped(locator.address)).collect();
                     if !opened {
                         up.review_remotes(&record.peer.locators, &learned, now, self.config.path_retry);
+                        give_way(&mut self.out, up, now, &self.config, |remote| learned.contains(&remote));
                     }
                     up.learn(routes(&self.config, &record.peer, &learned), now);
                 }
@@ -236,10 +242,10 @@ fn complete(
     let peer = packet.sender();
     let esp = *packet.esp_info().filter(|esp| esp.new_spi.0 > 255).ok_or(Refusal::Malformed)?;
     let Some(opening) = up.opening.take() else { return Err(Refusal::Unexpected) };
-    let overtaken = |(seq, spis): &(u32, Vec<Spi>)| {
-        packet.seq().is_some_and(|own| own < seq) && !spis.is_empty() && !spis.contains(&esp.new_spi)
-    };
-    if up.told.as_ref().is_some_and(overtaken) {
+    let overtaken = up.told.as_ref().filter(|(seq, _)| packet.seq().is_some_and(|own| own < seq));
+    let told = overtaken.map(|(_, set)| set.clone()).unwrap_or_default();
+    let by_spi = told.iter().any(|locator| locator.spi.is_some());
+    if by_spi && !told.iter().any(|locator| locator.spi == Some(esp.new_spi)) {
         // What the peer has said after this answer does not have the path any more.
         out.spis.remove(&opening.spi_in);
         up.postpone(opening.route, now, config.path_retry);
@@ -249,6 +255,7 @@ fn complete(
         candidate.failures = 0;
     }
     up_path(out, up, peer, opening.route, opening.keys, esp.new_spi, opening.spi_in, true);
+    locators::take(out, up, peer, &told, false);
     if let Some(old) = opening.replaces {
         remove(out, up, peer, old);
     } else if let Some(needless) = up.needless_path() {
@@ -354,7 +361,7 @@ fn echoes(mut builder: Builder, packet: &Packet<'_>) -> Builder {
 
 impl Association {
     /// Leaves a route alone for a while: twice as long after each failure.
-    fn postpone(&mut self, route: Route, now: Instant, first: clock::Duration) {
+    pub(crate) fn postpone(&mut self, route: Route, now: Instant, first: clock::Duration) {
         if let Some(candidate) = self.candidates.iter_mut().find(|candidate| candidate.route == route) {
             candidate.not_before = now + first * (1 << candidate.failures.min(6));
             candidate.failures += 1;
