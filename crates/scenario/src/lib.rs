@@ -41,7 +41,7 @@
 //! `generation` (1, 2, 3), `growth` ("per_path", "coupled", "lia"), `dupthresh`, `addr` (false, true or a part of the
 //! least round-trip time), `receive_buffer` ("453p"), `marking`, `probe_interval`; for MPTCP `opportunistic`; for SCTP `ordered`, `nr_sack`, `send_buffer`,
 //! `rtx` ("rtx_same", "rtx_cwnd", "rtx_ssthresh", "rtx_fpf"), `path_max_retrans`, `heartbeat`, `max_burst`, and for CMT-SCTP
-//! `sfr`, `cuc` ("none", "v1", "v2"), `dac`, `splitting` ("none", "sender", "receiver", "both"); for UDP `rate` and `on_off = { on, off, times = "fixed" or "exponential" }`.
+//! `sfr`, `cuc` ("none", "v1", "v2"), `dac`, `strict_windows`, `splitting` ("none", "sender", "receiver", "both"); for UDP `rate` and `on_off = { on, off, times = "fixed" or "exponential" }`.
 //!
 //! `[[node]]`: `name` and `locators`, one for all links of the node or one for each: for `sinnet fairness`, which gives nodes
 //! locators of its own where a file does not.

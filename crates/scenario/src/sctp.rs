@@ -20,6 +20,8 @@ pub struct SctpSpec {
     pub cuc: Option<CucSpec>,
     /// `dac`: delayed acknowledgments for CMT.
     pub dac: Option<bool>,
+    /// `strict_windows`: the paths together stay within the sum of their windows.
+    pub strict_windows: Option<bool>,
     /// `splitting`: the buffers that are divided among the paths, the sender's and the receiver's.
     pub splitting: Option<(bool, bool)>,
     /// `rtx`: where lost chunks are sent again.
@@ -78,7 +80,7 @@ pub(crate) fn sctp(
     let mut entry = |key| {
         let entry = table.optional(key);
         any = any.or(entry);
-        if matches!(key, "sfr" | "cuc" | "dac" | "splitting") {
+        if matches!(key, "sfr" | "cuc" | "dac" | "strict_windows" | "splitting") {
             cmt = cmt.or(entry);
         }
         entry.map(|entry| &entry.node)
@@ -89,6 +91,7 @@ pub(crate) fn sctp(
         sfr: entry("sfr").map(reader::boolean).transpose()?,
         cuc: entry("cuc").map(|node| reader::word(node, &CUC)).transpose()?,
         dac: entry("dac").map(reader::boolean).transpose()?,
+        strict_windows: entry("strict_windows").map(reader::boolean).transpose()?,
         splitting: entry("splitting").map(|node| reader::word(node, &SPLITTING)).transpose()?,
         rtx: entry("rtx").map(|node| reader::word(node, &RTX)).transpose()?,
         send_buffer: entry("send_buffer").map(amount).transpose()?,

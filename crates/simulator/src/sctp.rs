@@ -62,6 +62,7 @@ pub(crate) fn sctp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result
     config.nr_sack = spec.nr_sack.unwrap_or(config.nr_sack);
     config.split_fast_retransmit = spec.sfr.unwrap_or(config.split_fast_retransmit);
     config.delayed_ack_for_cmt = spec.dac.unwrap_or(config.delayed_ack_for_cmt);
+    config.strict_windows = spec.strict_windows.unwrap_or(config.strict_windows);
     config.cwnd_update = match spec.cuc {
         None => config.cwnd_update,
         Some(CucSpec::Cumulative) => CwndUpdate::Cumulative,

@@ -73,6 +73,10 @@ pub struct SctpConfig {
     pub cwnd_update: CwndUpdate,
     /// DAC: acknowledgments are delayed though something is missing, and say how many packets they are for.
     pub delayed_ack_for_cmt: bool,
+    /// The last packet of a path may go beyond its window (RFC 9260 §6.1 B) only where the paths together stay within the sum
+    /// of theirs: otherwise several paths would exceed several windows, and the bundle take more than one path does. What
+    /// INET calls strict booking of windows, by the authors of the papers on CMT.
+    pub strict_windows: bool,
     /// Acknowledge every second packet, or after so long (RFC 9260 §6.2: 200 ms); every packet if `None`.
     pub delayed_ack: Option<Duration>,
     /// Non-renegable selective acknowledgments: what the receiver has delivered, the sender need not keep.
@@ -119,6 +123,7 @@ impl SctpConfig {
             split_fast_retransmit: false,
             cwnd_update: CwndUpdate::Cumulative,
             delayed_ack_for_cmt: false,
+            strict_windows: false,
             delayed_ack: Some(Duration::from_millis(200)),
             nr_sack: false,
             ordered: true,
@@ -152,6 +157,7 @@ impl SctpConfig {
             split_fast_retransmit: true,
             cwnd_update: CwndUpdate::PathV2,
             delayed_ack_for_cmt: true,
+            strict_windows: true,
             nr_sack: true,
             ordered: false,
             splitting: Splitting::Both,

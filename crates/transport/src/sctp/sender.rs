@@ -380,8 +380,20 @@ impl SctpSender {
         let outstanding = self.chunks.outstanding_on(index);
         let bytes = outstanding * u64::from(self.config.payload());
         let burst = self.paths.get(index).map_or(0, |path| path.burst);
+        if outstanding == 0 {
+            return true;
+        }
         // RFC 9260 §6.1 B: less than a window, so that the last packet may go beyond it.
-        (bytes as f64) < self.controller.cwnd(index) && (outstanding < burst || outstanding == 0)
+        let exceeds = (bytes + u64::from(self.config.payload())) as f64 > self.controller.cwnd(index);
+        (bytes as f64) < self.controller.cwnd(index)
+            && outstanding < burst
+            && !(exceeds && self.config.strict_windows && self.paths.len() > 1 && !self.has_room_in_all())
+    }
+
+    /// Whether one packet more stays within the windows of all paths together.
+    fn has_room_in_all(&self) -> bool {
+        let bytes = (self.chunks.outstanding() + 1) * u64::from(self.config.payload());
+        bytes as f64 <= self.controller.association_window()
     }
 
     /// What is to be sent again now, and on which path.
