@@ -109,12 +109,13 @@ impl WindowRule for Wvegas {
             next += 1.0;
         }
         let delay = rtt - base;
-        // Without a queue there is nothing to drain; the kernel's test would be true for 0 ≥ 2·0.
         if delay > 0.0 {
             if state.queue_delay == 0.0 || state.queue_delay > delay {
                 state.queue_delay = delay;
             }
-            if delay >= 2.0 * state.queue_delay {
+            // The kernel's test is also true for 0 ≥ 2·0, and again and again on the way from an empty queue to the one that the
+            // path aims at, which it then never reaches. There is something to drain beyond that.
+            if delay >= 2.0 * state.queue_delay && queued > state.alpha {
                 next *= base / (2.0 * rtt);
                 state.queue_delay = 0.0;
             }
