@@ -12,6 +12,7 @@
 
 mod balia;
 mod cdg;
+mod chd;
 mod compound;
 mod coupled;
 mod cubic;

@@ -153,6 +153,7 @@ registry! {
     "daimd-balia" => DaimdBalia(Daimd<Balia>), "BALIA with early reductions by delay.";
     "mhip" => Mhip(Mhip), "The two-level control of multipath HIP.";
     "cdg" => Cdg(Cdg), "Hayes and Armitage 2011: by the gradient of the delay.";
+    "chd" => Chd(chd::Chd), "Hayes and Armitage 2010: delay-based AIMD once a round, with a shadow window.";
     "hd" => Hd(Hd), "Budzisz and others 2009: delay-based AIMD.";
     "compound" => Compound(Compound), "Tan and others 2006: Reno and a second window by delay.";
     "ewtcp" => Ewtcp(Ewtcp), "Each of n paths grows by 1/√n packets a round.";
