@@ -19,5 +19,6 @@ mod runtime;
 pub mod sockets;
 mod start;
 pub mod time;
+mod uplinks;
 
 pub use start::{UpError, UpOptions, check, up};

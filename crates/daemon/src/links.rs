@@ -1,11 +1,13 @@
-//! Which interface of this machine each configured path is.
+//! Which interface of this machine each configured path is, or where none is configured, which interfaces are paths. Asked
+//! again whenever an interface or an address has changed.
 
 use std::net::IpAddr;
 
 use clock::Duration;
 use diagnostic::Diagnostic;
+use wire::Hit;
 
-use crate::config::{Config, PathConfig};
+use crate::config::{Config, InterfacesConfig, PathConfig};
 use crate::netlink::Interface;
 
 /// A path with everything known about it.
@@ -23,40 +25,98 @@ pub struct Link {
     pub rate: Option<u64>,
     /// One way.
     pub delay: Duration,
+    /// It carries data only where no other path works.
+    pub backup: bool,
+}
+
+/// The paths that there are now.
+#[derive(Debug, Default)]
+pub struct Resolved {
+    /// Those that can be used.
+    pub links: Vec<Link>,
+    /// What keeps the others from that.
+    pub missing: Vec<Diagnostic>,
 }
 
 /// Finds each path's interface and address. With several paths, each is bound to its interface, because the kernel would
 /// route them all by their destination; the one path of a host goes where the kernel sends it, unless the configuration
-/// names the interface.
-///
-/// # Errors
-/// Points at the path whose address or interface is not there, or that shares one.
-pub fn resolve(config: &Config, interfaces: &[Interface]) -> Result<Vec<Link>, Diagnostic> {
-    let mut links: Vec<(Link, u32)> = Vec::new();
-    for path in &config.paths {
-        let (interface, address) = find(config, path, interfaces)?;
-        if let Some((other, _)) = links.iter().find(|(_, index)| *index == interface.index) {
-            return Err(config.path_error(
-                path,
-                format!(
-                    "the paths \"{}\" and \"{}\" are both on the interface {}",
-                    other.name, path.name, interface.name
-                ),
-                "each path needs an access link of its own: leave one of them out".to_owned(),
-            ));
-        }
-        let carries = u16::try_from(interface.mtu).unwrap_or(u16::MAX);
-        let link = Link {
-            name: path.name.clone(),
-            address,
-            device: (path.interface.is_some() || config.paths.len() > 1).then(|| interface.name.clone()),
-            mtu: path.mtu.map_or(carries, |mtu| mtu.min(carries)),
-            rate: path.rate,
-            delay: path.delay,
-        };
-        links.push((link, interface.index));
+/// names the interface. Of a path whose address or interface is not there, or that shares one, an error tells.
+pub fn resolve(config: &Config, interfaces: &[Interface]) -> Resolved {
+    if config.paths.is_empty() {
+        return Resolved { links: automatic(config, interfaces), missing: Vec::new() };
     }
-    Ok(links.into_iter().map(|(link, _)| link).collect())
+    let mut links: Vec<(Link, u32)> = Vec::new();
+    let mut missing = Vec::new();
+    for path in &config.paths {
+        match configured(config, path, interfaces, &links) {
+            Ok(link) => links.push(link),
+            Err(error) => missing.push(error),
+        }
+    }
+    Resolved { links: links.into_iter().map(|(link, _)| link).collect(), missing }
+}
+
+fn configured(
+    config: &Config,
+    path: &PathConfig,
+    interfaces: &[Interface],
+    links: &[(Link, u32)],
+) -> Result<(Link, u32), Diagnostic> {
+    let (interface, address) = find(config, path, interfaces)?;
+    if let Some((other, _)) = links.iter().find(|(_, index)| *index == interface.index) {
+        return Err(config.path_error(
+            path,
+            format!("the paths \"{}\" and \"{}\" are both on the interface {}", other.name, path.name, interface.name),
+            "each path needs an access link of its own: leave one of them out".to_owned(),
+        ));
+    }
+    let carries = carries(interface);
+    let link = Link {
+        name: path.name.clone(),
+        address,
+        device: (path.interface.is_some() || config.paths.len() > 1).then(|| interface.name.clone()),
+        mtu: path.mtu.map_or(carries, |mtu| mtu.min(carries)),
+        rate: path.rate,
+        delay: path.delay,
+        backup: path.backup,
+    };
+    Ok((link, interface.index))
+}
+
+/// Each interface that leads anywhere, with an address of each family that some peer has.
+fn automatic(config: &Config, interfaces: &[Interface]) -> Vec<Link> {
+    let is_hit = |address: &IpAddr| matches!(address, IpAddr::V6(address) if Hit::from(*address).is_orchid());
+    let mut links = Vec::new();
+    for running in [true, false] {
+        for interface in interfaces.iter().filter(|interface| interface.running == running) {
+            // A Sinnet's own device is no access link of another.
+            let own = interface.name == config.device || interface.addresses.iter().any(is_hit);
+            if own || interface.loopback || InterfacesConfig::lists(&config.interfaces.ignore, &interface.name) {
+                continue;
+            }
+            let mut families = [true, false].into_iter().filter_map(|v4| {
+                let of_family = |address: &&IpAddr| address.is_ipv4() == v4 && usable(config, **address);
+                interface.global.iter().find(of_family)
+            });
+            let first = families.next();
+            for (address, suffix) in first.into_iter().map(|a| (a, "")).chain(families.map(|a| (a, "/6"))) {
+                links.push(Link {
+                    name: format!("{}{suffix}", interface.name),
+                    address: *address,
+                    device: Some(interface.name.clone()),
+                    mtu: carries(interface),
+                    rate: None,
+                    delay: crate::config::UNKNOWN_DELAY,
+                    backup: InterfacesConfig::lists(&config.interfaces.backup, &interface.name),
+                });
+            }
+        }
+    }
+    links
+}
+
+fn carries(interface: &Interface) -> u16 {
+    u16::try_from(interface.mtu).unwrap_or(u16::MAX)
 }
 
 fn find<'a>(
@@ -118,17 +178,28 @@ mod tests {
     use super::*;
 
     fn machine() -> Vec<Interface> {
-        let interface = |index, name: &str, mtu, addresses: &[&str]| Interface {
-            index,
-            name: name.to_owned(),
-            mtu,
-            addresses: addresses.iter().map(|address| address.parse().expect("an address")).collect(),
+        let interface = |index, name: &str, mtu, addresses: &[&str]| {
+            let addresses: Vec<IpAddr> = addresses.iter().map(|a| a.parse().expect("an address")).collect();
+            let global = |a: &&IpAddr| !["127.", "169.", "fe80"].iter().any(|local| a.to_string().starts_with(local));
+            Interface {
+                index,
+                name: name.to_owned(),
+                mtu,
+                loopback: name == "lo",
+                running: name != "idle0",
+                global: addresses.iter().filter(global).copied().collect(),
+                addresses,
+            }
         };
         vec![
             interface(1, "lo", 65536, &["127.0.0.1"]),
             interface(2, "eth0", 1500, &["fe80::1", "2001:db8::1", "192.0.2.10", "192.0.2.11"]),
             interface(3, "wwan0", 1420, &["169.254.1.1", "203.0.113.10"]),
             interface(4, "down0", 1500, &[]),
+            interface(5, "idle0", 1500, &["192.0.2.77"]),
+            interface(6, "sinnet0", 1400, &["1.0.0.1", "2001:22::1"]),
+            interface(7, "sinnet7", 1400, &["1.0.0.7", "2001:22::7"]),
+            interface(8, "docker0", 1500, &["172.17.0.1"]),
         ]
     }
 
@@ -138,7 +209,49 @@ mod tests {
             text += &format!("[[path]]\nname = \"p{number}\"\nrate = \"8Mbit/s\"\ndelay = \"3ms\"\n{path}\n");
         }
         text += "[[peer]]\nname = \"b\"\nhit = \"2001:22::b\"\nlocators = [\"198.51.100.7\"]\n";
-        resolve(&crate::config::parse(&text, "a.toml").expect("right"), &machine())
+        let mut resolved = resolve(&crate::config::parse(&text, "a.toml").expect("right"), &machine());
+        if resolved.missing.is_empty() { Ok(resolved.links) } else { Err(resolved.missing.remove(0)) }
+    }
+
+    fn found(text: &str) -> Vec<(String, String, bool)> {
+        let text = format!("identity = \"a.pem\"\n{text}");
+        let resolved = resolve(&crate::config::parse(&text, "a.toml").expect("right"), &machine());
+        assert!(resolved.missing.is_empty());
+        let short = |link: Link| {
+            assert!(link.device.is_some_and(|device| link.name.starts_with(&device)));
+            (link.name, link.address.to_string(), link.backup)
+        };
+        resolved.links.into_iter().map(short).collect()
+    }
+
+    #[test]
+    fn where_no_path_is_configured_every_interface_that_leads_anywhere_is_one() {
+        let peer = |locators| format!("[[peer]]\nname = \"b\"\nhit = \"2001:22::b\"\nlocators = [{locators}]\n");
+        let own = |list: &[(&str, &str, bool)]| -> Vec<(String, String, bool)> {
+            list.iter().map(|(name, address, backup)| ((*name).to_owned(), (*address).to_owned(), *backup)).collect()
+        };
+        let text = "[interfaces]\nignore = [\"dock*\"]\nbackup = [\"wwan0\"]\n".to_owned();
+        // What has no carrier comes last, and only families of peers count.
+        let expected = [("eth0", "192.0.2.10", false), ("wwan0", "203.0.113.10", true), ("idle0", "192.0.2.77", false)];
+        assert_eq!(found(&(text.clone() + &peer("\"198.51.100.7\""))), own(&expected));
+        assert_eq!(found(&(text.clone() + &peer("\"2001:db8::7\""))), own(&[("eth0", "2001:db8::1", false)]));
+        let expected = [
+            ("eth0", "192.0.2.10", false),
+            ("eth0/6", "2001:db8::1", false),
+            ("wwan0", "203.0.113.10", true),
+            ("idle0", "192.0.2.77", false),
+        ];
+        assert_eq!(found(&text), own(&expected));
+        assert!(found("").iter().any(|(name, ..)| name == "docker0"));
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_yet_keeps_no_other_from_use() {
+        let text = "identity = \"a.pem\"\n[[path]]\nname = \"x\"\ninterface = \"eth9\"\n[[path]]\nname = \"y\"\n\
+                    address = \"203.0.113.10\"\nbackup = true\n";
+        let resolved = resolve(&crate::config::parse(text, "a.toml").expect("right"), &machine());
+        assert_eq!(resolved.links.iter().map(|link| (&*link.name, link.backup)).collect::<Vec<_>>(), [("y", true)]);
+        assert_eq!(resolved.missing.iter().map(Diagnostic::line).collect::<Vec<_>>(), [4]);
     }
 
     #[test]

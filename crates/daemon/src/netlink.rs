@@ -1,14 +1,16 @@
 //! What the daemon asks of and tells the kernel about interfaces and routes, over rtnetlink (RFC 3549): a request and its
-//! answer, blocking, at set-up only. (The `rtnetlink` crate does the same, but brings a runtime for it.)
+//! answer, blocking, for less than a millisecond. (The `rtnetlink` crate does the same, but brings a runtime for it.) A
+//! [`Monitor`] says when it is worth asking again.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkMessage};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
+use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
@@ -24,8 +26,14 @@ pub struct Interface {
     pub name: String,
     /// The largest IP packet it carries, in bytes.
     pub mtu: u32,
-    /// Its own addresses, in the kernel's order.
+    /// It leads to this host only.
+    pub loopback: bool,
+    /// It has a carrier, as far as the kernel knows.
+    pub running: bool,
+    /// Its own addresses that can be sent from, in the kernel's order; none while it is down.
     pub addresses: Vec<IpAddr>,
+    /// Those of them with a meaning beyond this link, without those that are about to end (RFC 4862 §5.5.4).
+    pub global: Vec<IpAddr>,
 }
 
 /// All interfaces, with their addresses.
@@ -35,10 +43,22 @@ pub struct Interface {
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut netlink = Netlink::open()?;
     let mut interfaces = Vec::new();
+    let mut down = Vec::new();
     netlink.request(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP, |answer| {
         let RouteNetlinkMessage::NewLink(link) = answer else { return };
-        let mut interface =
-            Interface { index: link.header.index, name: String::new(), mtu: u32::MAX, addresses: Vec::new() };
+        let flags = link.header.flags;
+        let mut interface = Interface {
+            index: link.header.index,
+            name: String::new(),
+            mtu: u32::MAX,
+            loopback: flags.contains(LinkFlags::Loopback),
+            running: flags.contains(LinkFlags::Running),
+            addresses: Vec::new(),
+            global: Vec::new(),
+        };
+        if !flags.contains(LinkFlags::Up) {
+            down.push(interface.index);
+        }
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::IfName(name) => interface.name = name,
@@ -57,12 +77,69 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             .attributes
             .iter()
             .find_map(|a| if let AddressAttribute::Address(ip) = a { Some(*ip) } else { None });
+        let wide =
+            |a: &AddressAttribute| if let AddressAttribute::Flags(flags) = a { Some(flags.bits()) } else { None };
+        let flags = message.attributes.iter().find_map(wide).unwrap_or(message.header.flags.bits().into());
+        let flags = AddressFlags::from_bits_retain(flags);
+        // Others may have the address, too.
         let owner = interfaces.iter_mut().find(|interface| interface.index == message.header.index);
-        if let (Some(address), Some(owner)) = (local.or(address), owner) {
+        let usable = !flags.intersects(AddressFlags::Tentative | AddressFlags::Dadfailed);
+        if let (Some(address), Some(owner)) = (local.or(address), owner.filter(|_| usable))
+            && !down.contains(&owner.index)
+        {
             owner.addresses.push(address);
+            if message.header.scope == AddressScope::Universe && !flags.contains(AddressFlags::Deprecated) {
+                owner.global.push(address);
+            }
         }
     })?;
     Ok(interfaces)
+}
+
+/// Becomes readable when an interface or an address appears, disappears or changes.
+#[derive(Debug)]
+pub struct Monitor {
+    socket: Socket,
+}
+
+impl Monitor {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn open() -> io::Result<Self> {
+        // rtnetlink(7): links, and the addresses of both families.
+        const GROUPS: [u32; 3] = [1, 5, 9];
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        for group in GROUPS {
+            socket.add_membership(group)?;
+        }
+        socket.set_non_blocking(true)?;
+        Ok(Self { socket })
+    }
+
+    /// Whether something has changed since the last call. What it was is not read: asking for everything is cheap, and
+    /// nothing is missed where the kernel had more to tell than there was room for.
+    pub fn turn(&mut self) -> bool {
+        let mut changed = false;
+        loop {
+            let mut message = Vec::with_capacity(64);
+            match self.socket.recv_from(&mut message, 0) {
+                Ok(_) => changed = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return changed,
+                // ENOBUFS: news was lost.
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+impl AsFd for Monitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 /// Keeps interface `index` from making itself a link-local address: nobody on it would hear that address's multicast.

@@ -19,6 +19,7 @@ use crate::keylog::KeyLog;
 use crate::names::Responder;
 use crate::sockets::{PathSocket, Received};
 use crate::time::Clock;
+use crate::uplinks::Uplinks;
 
 /// Trains of packets taken from the TUN device before the network has its turn.
 const TRAINS: usize = 16;
@@ -31,8 +32,7 @@ pub(crate) struct Runtime {
     pub(crate) random: ChaCha20Rng,
     pub(crate) wedge: Wedge,
     pub(crate) device: Device,
-    /// The device's name.
-    pub(crate) name: String,
+    pub(crate) uplinks: Uplinks,
     pub(crate) sockets: Vec<PathSocket>,
     pub(crate) responder: Option<Responder>,
     pub(crate) control: Control,
@@ -80,6 +80,7 @@ impl Packets {
 /// What can be done without waiting.
 struct Ready {
     signals: bool,
+    uplinks: bool,
     control: bool,
     responder: bool,
     device: bool,
@@ -104,6 +105,10 @@ impl Runtime {
             }
             let ready = self.wait(now, end)?;
             self.packets(&ready, &mut buffers)?;
+            if ready.uplinks {
+                let now = self.clock.now();
+                self.uplinks.turn(now, &mut self.random, &mut self.wedge, &mut self.sockets);
+            }
             if ready.responder {
                 self.responder.iter_mut().for_each(Responder::turn);
             }
@@ -131,6 +136,7 @@ impl Runtime {
         // While a socket is full, the programs wait too: their packets stay in the device's queue.
         let device = if blocked { PollFlags::empty() } else { PollFlags::IN };
         fds.push(PollFd::from_borrowed_fd(self.device.as_fd(), device));
+        fds.push(PollFd::from_borrowed_fd(self.uplinks.monitor.as_fd(), PollFlags::IN));
         for socket in &self.sockets {
             let flags = if socket.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             fds.push(PollFd::from_borrowed_fd(socket.as_fd(), flags));
@@ -155,10 +161,11 @@ impl Runtime {
         let seen = |fd: &PollFd<'_>| !fd.revents().is_empty();
         let readable = |fd: &PollFd<'_>| !fd.revents().difference(PollFlags::OUT).is_empty();
         let any = |range: std::ops::Range<usize>| fds.get(range).unwrap_or_default().iter().any(seen);
-        let path_sockets = fds.get(2..responder).unwrap_or_default();
+        let path_sockets = fds.get(3..responder).unwrap_or_default();
         Ok(Ready {
             signals: any(0..1),
             device: any(1..2) && !blocked,
+            uplinks: any(2..3),
             sockets: path_sockets.iter().map(|fd| (readable(fd), fd.revents().contains(PollFlags::OUT))).collect(),
             responder: any(responder..control),
             control: any(control..fds.len()),
@@ -230,7 +237,7 @@ impl Runtime {
     fn controlled(&mut self) -> bool {
         let mut stop = false;
         let now = self.clock.now();
-        let (wedge, name, sockets) = (&self.wedge, &self.name, &self.sockets);
+        let (wedge, name, sockets) = (&self.wedge, &self.uplinks.config.device, &self.sockets);
         self.control.turn(|request| match request {
             Request::Status => json!(Report {
                 ready: true,

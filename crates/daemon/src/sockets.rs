@@ -122,6 +122,11 @@ impl PathSocket {
         self.local == local && self.protocol == protocol
     }
 
+    /// True if it is bound to this locator.
+    pub fn is_at(&self, local: SocketAddr) -> bool {
+        self.local == local
+    }
+
     /// Packets that could not be sent so far.
     pub fn lost(&self) -> u64 {
         self.lost

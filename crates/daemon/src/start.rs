@@ -18,11 +18,13 @@ use crate::control::{self, Control};
 use crate::device::{Device, DeviceConfig};
 use crate::dns::Names;
 use crate::keylog::KeyLog;
-use crate::links::{self, Link};
+use crate::links::{self, Link, Resolved};
 use crate::names::Responder;
+use crate::netlink::Monitor;
 use crate::runtime::Runtime;
 use crate::sockets::PathSocket;
 use crate::time::{self, Clock};
+use crate::uplinks::Uplinks;
 use crate::{netlink, privileges};
 
 /// What the command line adds to the configuration.
@@ -74,7 +76,11 @@ struct Loaded {
 /// What is wrong with the file or the key.
 pub fn check(path: &Path) -> Result<String, UpError> {
     let Loaded { config, identity } = load(path)?;
-    Ok(format!("{} paths, {} peers, HIT {}", config.paths.len(), config.peers.len(), identity.hit()))
+    let paths = match config.paths.len() {
+        0 => "every interface a path".to_owned(),
+        count => format!("{count} paths"),
+    };
+    Ok(format!("{paths}, {} peers, HIT {}", config.peers.len(), identity.hit()))
 }
 
 /// Runs a daemon with the configuration at `path` until SIGINT, SIGTERM, SIGHUP or a request ends it.
@@ -85,9 +91,23 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     let Loaded { config, identity } = load(path)?;
     let clock = Clock::start();
     let mut random = time::random().map_err(|error| UpError::Setup(format!("no randomness: {error}")))?;
+    // Before the first look, so that nothing is missed after it.
+    let monitor =
+        Monitor::open().map_err(|error| UpError::Setup(format!("listening for changes of addresses: {error}")))?;
     let interfaces =
         netlink::interfaces().map_err(|error| UpError::Setup(format!("asking for the interfaces: {error}")))?;
-    let links = links::resolve(&config, &interfaces)?;
+    let Resolved { links, mut missing } = links::resolve(&config, &interfaces);
+    if links.is_empty() {
+        return Err(match missing.is_empty() {
+            true => {
+                UpError::Setup("no interface has an address to reach the peers from: is the network up?".to_owned())
+            }
+            false => missing.remove(0).into(),
+        });
+    }
+    for error in &missing {
+        tracing::warn!("{}; it becomes a path when it is there", error.message());
+    }
     let hit = identity.hit();
     let (lsi, peer_lsis) = config.assign_lsis(hit);
 
@@ -120,7 +140,11 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         wedge.add_peer(peer_config(&config, peer, *lsi, &links));
     }
 
-    let sockets = open_sockets(&config, &links)?;
+    let mut sockets = Vec::new();
+    for link in &links {
+        let opened = open_sockets(&config, link);
+        sockets.extend(opened.map_err(|(local, error)| socket_failure(link, local, &error))?);
+    }
     let device_config =
         DeviceConfig { name: config.device.clone(), hit, lsi, mtu: wedge.tun_mtu(), lsi_mtu: wedge.lsi_mtu() };
     let device = Device::open(&device_config).map_err(|error| device_failure(&config.device, &error))?;
@@ -136,8 +160,8 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         %hit, %lsi, device = config.device, mtu = device_config.mtu, control = %control_path.display(),
         "ready"
     );
-    let name = config.device;
-    let runtime = Runtime { clock, random, wedge, device, name, sockets, responder, control, signals, keylog };
+    let uplinks = Uplinks { config, peer_lsis, links, monitor };
+    let runtime = Runtime { clock, random, wedge, device, uplinks, sockets, responder, control, signals, keylog };
     Ok(runtime.run()?)
 }
 
@@ -149,7 +173,7 @@ fn load(path: &Path) -> Result<Loaded, UpError> {
 }
 
 /// A locator as [`Route`] has it: the port says how packets travel.
-fn locator(config: &Config, address: IpAddr) -> SocketAddr {
+pub(crate) fn locator(config: &Config, address: IpAddr) -> SocketAddr {
     let port = match config.encapsulation {
         Encapsulation::Udp => hip::UDP_PORT,
         Encapsulation::Native => 0,
@@ -157,19 +181,21 @@ fn locator(config: &Config, address: IpAddr) -> SocketAddr {
     SocketAddr::new(address, port)
 }
 
-fn local_path(config: &Config, link: &Link) -> LocalPath {
+pub(crate) fn local_path(config: &Config, link: &Link) -> LocalPath {
     LocalPath {
         name: link.name.clone(),
         locator: locator(config, link.address),
         rate: link.rate,
         delay: link.delay,
         mtu: link.mtu,
+        backup: link.backup,
     }
 }
 
-fn peer_config(config: &Config, peer: &config::PeerConfig, lsi: Lsi, links: &[Link]) -> PeerConfig {
+pub(crate) fn peer_config(config: &Config, peer: &config::PeerConfig, lsi: Lsi, links: &[Link]) -> PeerConfig {
     let routes = peer.routes.iter().filter_map(|route| {
-        let local = locator(config, links.get(route.from)?.address);
+        let name = &config.paths.get(route.from)?.name;
+        let local = locator(config, links.iter().find(|link| link.name == *name)?.address);
         let route_config = *route;
         let route = Route { local, remote: locator(config, route.to) };
         Some(PeerRoute { route, rate: route_config.rate, delay: route_config.delay })
@@ -182,20 +208,15 @@ fn peer_config(config: &Config, peer: &config::PeerConfig, lsi: Lsi, links: &[Li
     PeerConfig { name: peer.name.clone(), hit: peer.hit, lsi, locators: locators.collect(), routes: routes.collect() }
 }
 
-fn open_sockets(config: &Config, links: &[Link]) -> Result<Vec<PathSocket>, UpError> {
+/// The sockets of a link.
+pub(crate) fn open_sockets(config: &Config, link: &Link) -> Result<Vec<PathSocket>, (SocketAddr, io::Error)> {
     let protocols: &[Protocol] = match config.encapsulation {
         Encapsulation::Udp => &[Protocol::Udp],
         Encapsulation::Native => &[Protocol::Hip, Protocol::Esp],
     };
-    let mut sockets = Vec::new();
-    for link in links {
-        for protocol in protocols {
-            let local = locator(config, link.address);
-            let socket = PathSocket::open(local, *protocol, link.device.as_deref());
-            sockets.push(socket.map_err(|error| socket_failure(link, local, &error))?);
-        }
-    }
-    Ok(sockets)
+    let local = locator(config, link.address);
+    let open = |protocol: &Protocol| PathSocket::open(local, *protocol, link.device.as_deref());
+    protocols.iter().map(|protocol| open(protocol).map_err(|error| (local, error))).collect()
 }
 
 /// A daemon without names is of use, so this is not an error.

@@ -46,7 +46,7 @@ impl Host {
         for record in self.peers.values_mut() {
             match &mut record.phase {
                 Phase::Up(up) if up.initiator => {
-                    give_way(&mut self.out, up, now, &self.config, |_| true);
+                    give_way(&mut self.out, up, now, &self.config, 0, |_| true);
                     let remotes = up.remotes();
                     up.learn(routes(&self.config, &record.peer, &remotes), now);
                 }
@@ -168,15 +168,17 @@ impl Host {
     }
 }
 
-/// There is something new to try: an opening that leads to where the peer is not, or was not answered at once, waits.
+/// There is something new to try: an opening that leads to where the peer is not, or was sent more than `tries` times,
+/// waits.
 pub(crate) fn give_way(
     out: &mut Output,
     up: &mut Association,
     now: Instant,
     config: &HostConfig,
+    tries: u32,
     is_there: impl Fn(IpAddr) -> bool,
 ) {
-    let vain = |opening: &mut Opening| opening.retry.tries > 1 || !is_there(opening.route.remote.ip());
+    let vain = |opening: &mut Opening| opening.retry.tries > tries || !is_there(opening.route.remote.ip());
     if let Some(opening) = up.opening.take_if(vain) {
         out.spis.remove(&opening.spi_in);
         up.renewals.extend(opening.replaces);

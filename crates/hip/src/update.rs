@@ -11,6 +11,8 @@
 //! Each of the two has seen its own nonce come back on that very route before it sends data there. The Initiator of the
 //! association opens the paths, one after the other, since Update IDs have to arrive in order.
 
+use std::net::IpAddr;
+
 use clock::Instant;
 use rand_core::CryptoRng;
 use scheduler::PathId;
@@ -141,7 +143,10 @@ impl Host {
                     let learned: Vec<_> = set.iter().map(|locator| unmapped(locator.address)).collect();
                     if !opened {
                         up.review_remotes(&record.peer.locators, &learned, now, self.config.path_retry);
-                        give_way(&mut self.out, up, now, &self.config, |remote| learned.contains(&remote));
+                        // An address without a path is better tried at once than any pair that shares its ends.
+                        let used = |remote: &IpAddr| up.paths.iter().any(|path| path.route.remote.ip() == *remote);
+                        let tries = u32::from(learned.iter().all(used));
+                        give_way(&mut self.out, up, now, &self.config, tries, |remote| learned.contains(&remote));
                     }
                     up.learn(routes(&self.config, &record.peer, &learned), now);
                 }

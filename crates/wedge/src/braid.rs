@@ -322,7 +322,7 @@ impl PeerState {
         let Some(braid) = &mut self.braid else { return };
         let mut dead = Vec::new();
         for index in 0..self.paths.len() {
-            let others = self.paths.iter().enumerate().filter(|(other, path)| *other != index && path.is_usable());
+            let others = self.paths.iter().enumerate().filter(|(other, path)| *other != index && path.answers());
             let others: Vec<Instant> =
                 others.filter_map(|(_, path)| Some(path.control.as_ref()?.sent.progress_at())).collect();
             let Some(path) = self.paths.get_mut(index) else { continue };

@@ -2,7 +2,7 @@
 
 use clock::Duration;
 use hip::{HostConfig, Route};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use wire::{Hit, Lsi};
 
 /// The configuration of a [`crate::Wedge`].
@@ -34,6 +34,8 @@ pub struct LocalPath {
     pub delay: Duration,
     /// MTU of the outer interface in bytes.
     pub mtu: u16,
+    /// It carries data only where no other path works; towards a Sinnet peer in both directions.
+    pub backup: bool,
 }
 
 /// A host to talk to.
@@ -88,6 +90,14 @@ impl WedgeConfig {
     /// The rule for windows where none is chosen.
     pub fn default_congestion() -> congestion::Rule {
         congestion::Rule::Mhip(congestion::Mhip::default())
+    }
+
+    pub(crate) fn locators(&self) -> Vec<SocketAddr> {
+        self.paths.iter().map(|path| path.locator).collect()
+    }
+
+    pub(crate) fn backups(&self) -> Vec<IpAddr> {
+        self.paths.iter().filter(|path| path.backup).map(|path| path.locator.ip()).collect()
     }
 
     /// What the configuration says of a route to a peer.

@@ -7,6 +7,7 @@
 //! association and path; the header is put back; packets of a TCP connection are put in order; the packet is delivered
 //! in the family that the local program speaks.
 
+mod backup;
 mod bottleneck;
 mod braid;
 mod config;
@@ -17,6 +18,7 @@ mod heartbeat;
 mod holding;
 mod inbound;
 mod jump;
+mod locators;
 mod numbers;
 mod outbound;
 mod pacing;

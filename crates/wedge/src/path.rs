@@ -23,6 +23,12 @@ pub(crate) struct Path {
     pub way: Way,
     /// The peer is known to receive at the remote locator.
     pub verified: bool,
+    /// It carries data only where no other path works: this host wants it so.
+    pub backup: bool,
+    /// The peer wants it so.
+    pub peers_backup: bool,
+    /// It is a backup, and others work.
+    pub standby: bool,
     pub outbound: OutboundSa,
     pub inbound: InboundSa,
     pub pacer: Pacer,
@@ -47,9 +53,19 @@ pub(crate) fn outer_header(route_is_v4: bool, in_udp: bool) -> usize {
 }
 
 impl Path {
-    /// Whether data may be sent on it, were it alive.
+    /// Whether data may be sent on it now.
     pub(crate) fn is_usable(&self) -> bool {
+        self.answers() && !self.standby
+    }
+
+    /// Whether data could be sent on it.
+    pub(crate) fn answers(&self) -> bool {
         self.verified && self.heartbeat.is_alive()
+    }
+
+    /// Whether either host wants it only where no other path works.
+    pub(crate) fn is_backup(&self) -> bool {
+        self.backup || self.peers_backup
     }
 
     /// Bytes of the outer IP packet for an inner payload of this many bytes.
@@ -133,7 +149,9 @@ impl Path {
             name: self.name.clone(),
             local: self.route.local.to_string(),
             remote: self.route.remote.to_string(),
-            alive: self.is_usable(),
+            alive: self.answers(),
+            backup: self.is_backup(),
+            standby: self.standby,
             rate: self.way.rate,
             srtt_ms: self.srtt().map(|srtt| srtt.as_secs_f64() * 1e3),
             bytes_out: self.traffic.bytes_out,

@@ -230,6 +230,7 @@ impl PeerState {
         let change = path.heartbeat.answered(now, nonce);
         let (name, route) = (path.name.clone(), path.route);
         if change == Some(Change::Revived) {
+            path.standby = false;
             self.raise(now, id);
             events.push_back(WedgeEvent::PathAlive { peer: self.config.name.clone(), path: id, name, route });
         }
@@ -257,9 +258,11 @@ impl PeerState {
 
     /// Looks again at which paths there are and how they differ.
     pub(crate) fn refresh(&mut self) {
+        self.choose_backups();
         let any_alive = self.paths.iter().any(Path::is_usable);
         let in_use = || self.paths.iter().filter(|path| !any_alive || path.is_usable());
-        self.alive = in_use().map(|path| path.id.0).collect();
+        // The peer may see less, or more, than this host does, and send on a backup.
+        self.alive = self.paths.iter().filter(|path| !any_alive || path.answers()).map(|path| path.id.0).collect();
         // A path's round-trip time bounds what is between it and another one-way, however unequal its directions are.
         let remote = |path: &Path| path.control.as_ref().map_or(Duration::ZERO, |control| control.sent.remote_rtt());
         let rtt = |path: &Path| path.srtt().unwrap_or(path.way.delay * 2).max(remote(path));

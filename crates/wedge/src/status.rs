@@ -79,6 +79,10 @@ pub struct PathStatus {
     pub remote: String,
     /// Whether it answers heartbeats.
     pub alive: bool,
+    /// It carries data only where no other path works: this host or the peer wants it so.
+    pub backup: bool,
+    /// It is a backup, and others work.
+    pub standby: bool,
     /// Configured rate in bit/s, if there is one.
     pub rate: Option<u64>,
     /// Smoothed round-trip time in milliseconds; absent before the first answer.

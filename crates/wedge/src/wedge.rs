@@ -1,6 +1,6 @@
 //! The host: its peers, the way in and the way out, and what drives them.
 
-use crate::config::{PeerConfig, UNKNOWN_RATE, WedgeConfig};
+use crate::config::{LocalPath, PeerConfig, UNKNOWN_RATE, WedgeConfig};
 use crate::event::WedgeEvent;
 use crate::heartbeat::Heartbeat;
 use crate::numbers;
@@ -81,7 +81,7 @@ impl Wedge {
     pub fn new(identity: HostIdentity, config: WedgeConfig, rng: &mut dyn CryptoRng) -> Result<Self, WedgeError> {
         let max_payload = check(&config)?;
         let hip =
-            hip::HostConfig { locators: config.paths.iter().map(|path| path.locator).collect(), ..config.hip.clone() };
+            hip::HostConfig { locators: config.locators(), backups: config.backups(), ..config.hip.clone() };
         let host = Host::new(identity, hip, rng)?;
         Ok(Self {
             hit: host.hit(),
@@ -284,6 +284,7 @@ impl Wedge {
             PathUp { path: id, route, outbound, inbound, verified, .. } => {
                 let way = self.config.way(&peer.config, route);
                 let local = self.config.paths.iter().find(|path| path.locator.ip() == route.local.ip());
+                let backup = local.is_some_and(|path| path.backup);
                 let local = local.map_or_else(|| route.local.ip().to_string(), |path| path.name.clone());
                 if self.config.keylog {
                     let (us, them) = (route.local.ip(), route.remote.ip());
@@ -299,6 +300,9 @@ impl Wedge {
                     name: local,
                     way,
                     verified,
+                    backup,
+                    peers_backup: false,
+                    standby: false,
                     outbound,
                     inbound,
                     pacer: Pacer::new(way.rate.unwrap_or(UNKNOWN_RATE)),
@@ -310,7 +314,7 @@ impl Wedge {
                 self.flush_waiting(now, rng, index);
             }
             PathVerified { path, .. } => self.verify(now, rng, index, path),
-            PathBackup { .. } => {}
+            PathBackup { path, backup, .. } => peer.set_backup(path, backup),
             PathDown { path: id, .. } => {
                 let Some(at) = peer.paths.iter().position(|path| path.id == id) else { return };
                 let mut path = peer.paths.remove(at);
@@ -353,21 +357,23 @@ impl Wedge {
 fn check(config: &WedgeConfig) -> Result<usize, WedgeError> {
     let mut least = usize::MAX;
     for (index, path) in config.paths.iter().enumerate() {
-        if path.rate == Some(0) {
-            return Err(WedgeError::NoRate(path.name.clone()));
-        }
         if let Some(other) = config.paths.iter().take(index).find(|other| other.locator.ip() == path.locator.ip()) {
             return Err(WedgeError::SameAddress(other.name.clone(), path.name.clone()));
         }
-        let header = outer_header(path.locator.is_ipv4(), path.locator.port() != 0);
-        let space = usize::from(path.mtu).saturating_sub(header);
-        let payload = config.hip.esp_suites.iter().map(|suite| suite.max_payload(space)).min().unwrap_or(0);
-        let payload = payload.saturating_sub(if config.hip.feedback { numbers::HEADER } else { 0 });
-        // Below this not even a TCP header with its options and some data fits.
-        if payload < 100 {
-            return Err(WedgeError::NoRoom(path.name.clone()));
-        }
-        least = least.min(payload);
+        least = least.min(room(&config.hip, path)?);
     }
     if config.paths.is_empty() { Err(WedgeError::NoPath) } else { Ok(least) }
+}
+
+/// The largest inner payload that fits a path with any of the suites.
+pub(crate) fn room(hip: &hip::HostConfig, path: &LocalPath) -> Result<usize, WedgeError> {
+    if path.rate == Some(0) {
+        return Err(WedgeError::NoRate(path.name.clone()));
+    }
+    let header = outer_header(path.locator.is_ipv4(), path.locator.port() != 0);
+    let space = usize::from(path.mtu).saturating_sub(header);
+    let payload = hip.esp_suites.iter().map(|suite| suite.max_payload(space)).min().unwrap_or(0);
+    let payload = payload.saturating_sub(if hip.feedback { numbers::HEADER } else { 0 });
+    // Below this not even a TCP header with its options and some data fits.
+    if payload < 100 { Err(WedgeError::NoRoom(path.name.clone())) } else { Ok(payload) }
 }

@@ -9,13 +9,19 @@
 //! congestion = "mhip"             # how windows grow and shrink (optional): a rule's name as in scenario files; or
 //!                                 # "configured-rates": nothing is measured, packets are paced at the paths' rates
 //!
-//! [[path]]                        # this host's access links, at least one
+//! [[path]]                        # this host's access links; without any, each interface that is up is one, except the
+//!                                 # loopback, with its first global address of each family that peers have
 //! name = "dsl"
 //! address = "192.0.2.10"          # or interface = "eth0", or both
 //! rate = "8Mbit/s"                # optional: the most to send; needed where the peer is a plain HIP host, and for
 //!                                 # "configured-rates"
 //! delay = "30ms"                  # optional: one way; of use in the same cases
 //! mtu = 1500                      # optional; otherwise the interface's
+//! backup = false                  # optional: true for a link that carries data only where no other works
+//!
+//! [interfaces]                    # where there is no [[path]]; names, with * at the end for any rest
+//! ignore = ["docker*"]            # optional: these are no access links
+//! backup = ["wwan*"]              # optional: as above
 //!
 //! [[peer]]
 //! name = "b.hip"
@@ -52,6 +58,7 @@ use hip::identity::HostIdentity;
 use wire::{Hit, Lsi};
 
 use reader::{At, Source};
+pub(crate) use sections::UNKNOWN_DELAY;
 
 /// A configuration that makes sense in itself; whether its addresses are this host's is seen when the daemon starts.
 #[derive(Clone, Debug)]
@@ -66,8 +73,10 @@ pub struct Config {
     pub congestion: Congestion,
     /// The TUN device's name.
     pub device: String,
-    /// The access links; at least one.
+    /// The access links; where there are none, they are found.
     pub paths: Vec<PathConfig>,
+    /// How they are found.
+    pub interfaces: InterfacesConfig,
     /// The hosts that may be talked to.
     pub peers: Vec<PeerConfig>,
     /// ESP suites in order of preference.
@@ -100,7 +109,28 @@ pub struct PathConfig {
     pub delay: Duration,
     /// The largest IP packet, in bytes, where it is less than the interface's.
     pub mtu: Option<u16>,
+    /// It carries data only where no other path works.
+    pub backup: bool,
     span: Range<usize>,
+}
+
+/// Which interfaces are access links, where no path is configured.
+#[derive(Clone, Debug, Default)]
+pub struct InterfacesConfig {
+    /// These are none.
+    pub ignore: Vec<String>,
+    /// These carry data only where no other path works.
+    pub backup: Vec<String>,
+}
+
+impl InterfacesConfig {
+    /// Whether a list has the name, or one with a star that it begins with.
+    pub(crate) fn lists(list: &[String], name: &str) -> bool {
+        list.iter().any(|item| match item.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => item == name,
+        })
+    }
 }
 
 /// How much is sent on a path.

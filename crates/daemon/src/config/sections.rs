@@ -15,12 +15,12 @@ use wire::{Hit, Lsi};
 
 use super::reader::{At, Item, Section, Source};
 use super::units::{parse_delay, parse_rate};
-use super::{Config, Congestion, Encapsulation, LocatorConfig, PathConfig, PeerConfig, RouteConfig};
+use super::{Config, Congestion, Encapsulation, InterfacesConfig, LocatorConfig, PathConfig, PeerConfig, RouteConfig};
 
 const RATE: &str = "as in rate = \"8Mbit/s\"";
 const DELAY: &str = "as in delay = \"30ms\", one way";
 /// One way, where it is not configured: of a peer that gives no feedback it is all that is known before heartbeats.
-const UNKNOWN_DELAY: Duration = Duration::from_millis(25);
+pub(crate) const UNKNOWN_DELAY: Duration = Duration::from_millis(25);
 const CONGESTION: &str = "as in congestion = \"lia\"; a rule of the laboratory, or \"configured-rates\"";
 const ADDRESS: &str = "an IPv4 or IPv6 address, as in \"192.0.2.10\"";
 const LSI: &str = "an LSI is an IPv4 address in 1.0.0.0/8, as in lsi = \"1.0.0.2\"";
@@ -43,6 +43,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         "control",
         "congestion",
         "path",
+        "interfaces",
         "peer",
         "tun",
         "esp",
@@ -57,11 +58,16 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let control = file.text("control")?.map(|path| PathBuf::from(path.value));
     let congestion = file.parsed("congestion", CONGESTION, congestion)?;
     let paths = paths(&mut file)?;
-    if let Some(At { value: Congestion::ConfiguredRates, span }) = &congestion
-        && let Some(path) = paths.iter().find(|path| path.rate.is_none())
-    {
-        let message = format!("the path {:?} has no rate to be configured by", path.name);
-        return Err(source.error(span, message, "give every [[path]] a rate, or leave `congestion` out"));
+    let interfaces = interfaces(&mut file, &paths)?;
+    if let Some(At { value: Congestion::ConfiguredRates, span }) = &congestion {
+        let help = "give every [[path]] a rate, or leave `congestion` out";
+        if paths.is_empty() {
+            return Err(source.error(span, "there is no [[path]] that could have a rate", help));
+        }
+        if let Some(path) = paths.iter().find(|path| path.rate.is_none()) {
+            let message = format!("the path {:?} has no rate to be configured by", path.name);
+            return Err(source.error(span, message, help));
+        }
     }
     let congestion = congestion
         .map_or_else(|| Congestion::Measured(WedgeConfig::default_congestion()), |congestion| congestion.value);
@@ -91,6 +97,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         congestion,
         device,
         paths,
+        interfaces,
         peers,
         esp_suites,
         encapsulation,
@@ -110,10 +117,8 @@ fn congestion(text: &str) -> Result<Congestion, String> {
 }
 
 fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
-    let sections = file.sections("path", "[[path]]", &["name", "address", "interface", "rate", "delay", "mtu"])?;
-    if sections.is_empty() {
-        return Err(file.missing("path", "a table [[path]] for each access link, with its address"));
-    }
+    let keys = &["name", "address", "interface", "rate", "delay", "mtu", "backup"];
+    let sections = file.sections("path", "[[path]]", keys)?;
     let mut paths: Vec<PathConfig> = Vec::new();
     for mut section in sections {
         let source = section.source();
@@ -154,6 +159,7 @@ fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
         if let Some(mtu) = mtu.as_ref().filter(|mtu| mtu.value < 1280) {
             return Err(source.error(&mtu.span, format!("an MTU of {} is too small", mtu.value), mtu_help));
         }
+        let backup = section.flag("backup")?.unwrap_or(false);
         paths.push(PathConfig {
             name: name.value,
             address: address.map(|address| address.value),
@@ -161,10 +167,33 @@ fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
             rate: rate.map(|rate| rate.value),
             delay: delay.map_or(UNKNOWN_DELAY, |delay| delay.value),
             mtu: mtu.map(|mtu| mtu.value),
+            backup,
             span,
         });
     }
     Ok(paths)
+}
+
+fn interfaces(file: &mut Section<'_>, paths: &[PathConfig]) -> Result<InterfacesConfig, Diagnostic> {
+    let Some(mut section) = file.section("interfaces", "[interfaces]", &["ignore", "backup"])? else {
+        return Ok(InterfacesConfig::default());
+    };
+    let source = section.source();
+    if !paths.is_empty() {
+        let help = "leave out [interfaces], or every [[path]]";
+        return Err(source.error(section.span(), "[interfaces] is for files without [[path]]", help));
+    }
+    let mut names = |key: &str| {
+        let help = format!("names of interfaces, as in {key} = [\"wwan0\", \"docker*\"]");
+        let Some(list) = section.list(key, &help)? else { return Ok(Vec::new()) };
+        let name = |item: &Item<'_>| {
+            let text = item.as_text().filter(|text| !text.is_empty());
+            let wrong = || source.error(&item.span(), "this is not a name", help.as_str());
+            text.map(str::to_owned).ok_or_else(wrong)
+        };
+        list.value.iter().map(name).collect::<Result<Vec<_>, Diagnostic>>()
+    };
+    Ok(InterfacesConfig { ignore: names("ignore")?, backup: names("backup")? })
 }
 
 fn device(file: &mut Section<'_>) -> Result<String, Diagnostic> {
@@ -281,14 +310,15 @@ fn peer(mut section: Section<'_>, paths: &[PathConfig], seen: &mut Seen) -> Resu
     Ok(PeerConfig { name: name.value, hit: hit.value, lsi: lsi.map(|lsi| lsi.value), locators, routes })
 }
 
-/// An address that no path can reach by its family is a mistake. A path known only by its interface may reach any.
+/// An address that no path can reach by its family is a mistake. A path known only by its interface may reach any, and so
+/// may paths that are found.
 fn reachable(
     source: &Source,
     span: &std::ops::Range<usize>,
     to: IpAddr,
     paths: &[PathConfig],
 ) -> Result<(), Diagnostic> {
-    if paths.iter().any(|path| path.address.is_none_or(|from| from.is_ipv4() == to.is_ipv4())) {
+    if paths.is_empty() || paths.iter().any(|path| path.address.is_none_or(|from| from.is_ipv4() == to.is_ipv4())) {
         return Ok(());
     }
     let family = if to.is_ipv4() { "IPv4" } else { "IPv6" };

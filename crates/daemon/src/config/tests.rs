@@ -66,9 +66,25 @@ fn little_is_enough() {
     let text =
         "identity = \"a.pem\"\n[[path]]\nname = \"x\"\ninterface = \"eth0\"\nrate = \"1Gbit/s\"\ndelay = \"0ms\"\n";
     let config = parse(text, "a.toml").expect("right");
+    assert!(!config.paths[0].backup);
     assert_eq!(config.encapsulation, Encapsulation::Udp);
     assert_eq!(config.esp_suites, hip::HostConfig::default().esp_suites);
     assert!(config.dns && config.peers.is_empty() && config.device == "sinnet0");
+}
+
+#[test]
+fn without_paths_they_are_found() {
+    let text = "identity = \"a.pem\"\n[interfaces]\nignore = [\"docker*\"]\nbackup = [\"wwan0\"]\n";
+    let config = parse(text, "a.toml").expect("right");
+    let InterfacesConfig { ignore, backup } = &config.interfaces;
+    assert!(config.paths.is_empty() && ignore == &["docker*"] && backup == &["wwan0"]);
+    let lists = |name| (InterfacesConfig::lists(ignore, name), InterfacesConfig::lists(backup, name));
+    assert_eq!(
+        ["docker0", "dock", "wwan0", "wwan01"].map(lists),
+        [(true, false), (false, false), (false, true), (false, false)]
+    );
+    let error = parse("identity = \"a.pem\"\ncongestion = \"configured-rates\"\n", "a.toml").expect_err("no rates");
+    assert_eq!((error.line(), error.column()), (2, 14), "{error}");
 }
 
 type Wrong = (&'static str, &'static str, (usize, usize), &'static str, &'static str);
@@ -140,6 +156,8 @@ const WRONG: &[Wrong] = &[
         "leave `lsi` out",
     ),
     ("[\"198.51.100.7\",", "[\"203.0.113.7\",", (20, 28), "has the address 203.0.113.7 twice", "once"),
+    ("[tun]", "[interfaces]\nbackup = [\"lte\"]\n[tun]", (29, 1), "is for files without [[path]]", "leave out"),
+    ("mtu = 1420", "backup = \"yes\"", (15, 10), "`backup` is not true or false", "backup = true"),
     // Values that are none.
     ("2001:22:0:1::b", "2001:db8::b", (19, 7), "an IPv6 address but no HIT", "2001:20::/28"),
     ("2001:22:0:1::b", "hello", (19, 7), "\"hello\" is no HIT", "2001:20::/28"),

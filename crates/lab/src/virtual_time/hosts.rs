@@ -67,7 +67,14 @@ fn host(
         let out = if end == 0 { &path.there } else { &path.back };
         let (rate, delay) = (plan.told_rate(out), plan.delay(out));
         if !local_paths.iter().any(|known| known.locator == local) {
-            local_paths.push(LocalPath { name: format!("path{}", number + 1), locator: local, rate, delay, mtu: MTU });
+            local_paths.push(LocalPath {
+                name: format!("path{}", number + 1),
+                locator: local,
+                rate,
+                delay,
+                mtu: MTU,
+                backup: false,
+            });
         }
         if !locators.iter().any(|known| known.address == remote) {
             locators.push(PeerLocator { address: remote, rate: None, delay: None });

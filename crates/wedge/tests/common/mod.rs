@@ -127,7 +127,7 @@ fn back(at: Instant, ahead: Duration) -> Instant {
     Instant::from_nanos(at.as_nanos().saturating_sub(ahead.as_nanos()))
 }
 
-fn locator(path: usize, side: usize, port: u16) -> SocketAddr {
+pub fn locator(path: usize, side: usize, port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, path as u8, side as u8 + 1)), port)
 }
 
@@ -158,6 +158,7 @@ impl World {
                     .iter()
                     .enumerate()
                     .map(|(path, spec)| LocalPath {
+                        backup: false,
                         name: format!("link{path}"),
                         locator: locator(path, side, port),
                         rate: Some(spec.rate),

@@ -1,0 +1,103 @@
+//! Two daemons that find their access links themselves, in two network namespaces joined by two cables: in the middle of a
+//! download an address goes and another comes, and then a third cable is plugged in. The oracles are the file that arrives
+//! and the kernel's counters of the interfaces. Where namespaces are not allowed the test says so and does nothing.
+
+use std::process::Command;
+
+/// Run by bash as root of a user namespace, in a directory of its own, with nothing in it that outlives it; $1 is the program.
+const SCRIPT: &str = r#"
+set -eu
+sinnet=$1
+unshare --net sleep 100 & far=$!
+trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
+for _ in $(seq 50); do # until the other namespace is there
+    [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
+done
+there="nsenter --net=/proc/$far/ns/net"
+ip link set lo up; $there ip link set lo up
+cable() { # number, megabits per second
+    ip link add e$1 type veth peer name f$1
+    ip link set f$1 netns $far
+    ip link set e$1 up; $there ip link set f$1 up
+    $there tc qdisc add dev f$1 root tbf rate ${2}mbit burst 20k latency 100ms 2>/dev/null || true
+}
+address() { ip addr $1 10.$2.0.$3/24 dev e$2; }
+for i in 1 2; do cable $i 20; address add $i 1; $there ip addr add 10.$i.0.2/24 dev f$i; done
+A=$($sinnet keygen --out a.pem); B=$($sinnet keygen --out b.pem)
+configure() { # host, peer's name, peer's HIT, peer's number
+    printf 'identity = "%s.pem"\nname = "%s.hip"\n' $1 $1
+    printf '[[peer]]\nname = "%s.hip"\nhit = "%s"\nlocators = ["10.1.0.%s", "10.2.0.%s"]\n' $2 $3 $4 $4
+}
+configure a b $B 2 >a.toml; configure b a $A 1 >b.toml
+$sinnet up -c a.toml --control a.sock 2>a.log & a=$!
+$there $sinnet up -c b.toml --control b.sock 2>b.log & b=$!
+for _ in $(seq 100); do
+    grep -q ' ready ' a.log && grep -q ' ready ' b.log && break
+    kill -0 $a $b || { cat a.log b.log; exit 1; }
+    sleep 0.1
+done
+carried() { sed -n "s/^ *$1: *\([0-9]*\).*/\1/p" /proc/net/dev; }
+wait_for() { for _ in $(seq 100); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; exit 1; }
+ping -c 3 -i 0.2 -W 5 $B
+wait_for '[ "$(grep -c "is up" a.log)" = 2 ]'
+head -c 30000000 /dev/urandom >file
+$there bash -c 'exec python3 -m http.server --bind :: 8000' >/dev/null 2>&1 &
+wait_for 'curl -sS --max-time 5 -o /dev/null "http://[$B]:8000/a.toml" 2>/dev/null'
+curl -sS --max-time 60 -o got "http://[$B]:8000/file" & download=$!
+sleep 2
+# The second path's address goes, and another comes.
+address del 2 1
+wait_for 'grep -q "10.2.0.1 on e2 is gone" a.log'
+kill -0 $download
+address add 2 9
+wait_for 'grep -q "e2, 10.2.0.9 → 10.2.0.2" a.log'
+before=$(carried e2)
+sleep 1
+kill -0 $download
+echo "the new address of e2 has carried $(( $(carried e2) - before )) bytes in a second"
+[ $(( $(carried e2) - before )) -gt 500000 ]
+# A third cable.
+cable 3 20; address add 3 1; $there ip addr add 10.3.0.2/24 dev f3
+wait_for 'grep -q "is up: e3, 10.3.0.1 → 10.3.0.2" a.log'
+before=$(carried e3)
+sleep 1
+kill -0 $download
+echo "e3 has carried $(( $(carried e3) - before )) bytes in a second"
+[ $(( $(carried e3) - before )) -gt 500000 ]
+wait $download
+cmp file got
+grep -c 'has proved its identity' a.log | grep -qx 1
+# And all addresses at once: the association waits, and goes on at the new one.
+address del 1 1; address del 2 9; address del 3 1
+wait_for '[ "$(grep -c "is gone and is not used" a.log)" = 4 ]'
+sleep 1
+address add 1 7
+ping -c 3 -i 0.2 -W 10 -w 15 $B
+grep -c 'has proved its identity' a.log | grep -qx 1
+$sinnet down --control a.sock; wait $a
+$there $sinnet down --control b.sock; wait $b
+echo "all went well"
+"#;
+
+#[expect(clippy::print_stderr, reason = "a test that did not run must not look like one that did")]
+#[test]
+fn addresses_come_and_go_under_a_download() {
+    let unshare = |command: &[&str]| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--net", "--mount", "--kill-child", "--fork"]).args(command);
+        unshare
+    };
+    if !unshare(&["true"]).output().is_ok_and(|output| output.status.success()) {
+        eprintln!("not tried: this machine does not allow user namespaces");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let output = unshare(&["timeout", "90", "bash", "-c", SCRIPT, "interfaces", env!("CARGO_BIN_EXE_sinnet")])
+        .current_dir(directory.path())
+        .output()
+        .expect("unshare starts");
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let log = |name| std::fs::read_to_string(directory.path().join(name)).unwrap_or_default();
+    let logs = format!("{}\n{}", log("a.log"), log("b.log"));
+    assert!(output.status.success() && out.contains("all went well"), "{out}\n{error}\n{logs}");
+}

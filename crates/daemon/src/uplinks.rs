@@ -1,0 +1,148 @@
+//! The access links while the daemon runs: when an interface or an address appears, disappears or changes, the paths
+//! follow. Nothing here needs privileges: since Linux 5.7 anyone may bind a fresh socket to a device. Only raw sockets, for
+//! the native protocols, cannot be opened any more once privileges are given up.
+
+use std::io;
+use std::net::IpAddr;
+
+use clock::Instant;
+use rand_core::CryptoRng;
+use wedge::Wedge;
+use wire::Lsi;
+
+use crate::config::{Config, Encapsulation};
+use crate::links::{self, Link};
+use crate::netlink::{self, Monitor};
+use crate::sockets::PathSocket;
+use crate::start::{local_path, locator, open_sockets, peer_config};
+
+/// What is configured, and what there is of it.
+#[derive(Debug)]
+pub(crate) struct Uplinks {
+    pub(crate) config: Config,
+    /// The peers' LSIs, in the order of the configuration.
+    pub(crate) peer_lsis: Vec<Lsi>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) monitor: Monitor,
+}
+
+impl Uplinks {
+    /// Looks whether anything has changed, and lets sockets and paths follow.
+    pub(crate) fn turn(
+        &mut self,
+        now: Instant,
+        random: &mut dyn CryptoRng,
+        wedge: &mut Wedge,
+        sockets: &mut Vec<PathSocket>,
+    ) {
+        if !self.monitor.turn() {
+            return;
+        }
+        let interfaces = match netlink::interfaces() {
+            Ok(interfaces) => interfaces,
+            // The next change is another chance.
+            Err(error) => return tracing::warn!(%error, "asking for the interfaces"),
+        };
+        let there = links::resolve(&self.config, &interfaces).links;
+        let change = Change::between(&self.links, &there);
+        if change.gone.is_empty() && change.new.is_empty() {
+            return;
+        }
+        // A new address before the loss of the old one: so a host that moves is never without a locator. The same address
+        // on another interface has to leave the first one before.
+        let (moved, gone): (Vec<_>, Vec<_>) =
+            change.gone.into_iter().partition(|gone| change.new.iter().any(|new| new.address == gone.address));
+        for link in moved {
+            self.remove(now, random, wedge, sockets, &link);
+        }
+        for link in change.new {
+            self.add(now, random, wedge, sockets, link);
+        }
+        for link in gone {
+            self.remove(now, random, wedge, sockets, &link);
+        }
+    }
+
+    fn add(
+        &mut self,
+        now: Instant,
+        random: &mut dyn CryptoRng,
+        wedge: &mut Wedge,
+        sockets: &mut Vec<PathSocket>,
+        link: Link,
+    ) {
+        let opened = match open_sockets(&self.config, &link) {
+            Ok(opened) => opened,
+            Err((_, error)) => {
+                let remedy = match (self.config.encapsulation, error.kind()) {
+                    (Encapsulation::Native, io::ErrorKind::PermissionDenied) => {
+                        "; its raw sockets need privileges that were given up: start Sinnet again, or use \
+                         encapsulation = \"udp\""
+                    }
+                    _ => "",
+                };
+                return tracing::warn!("{} on {} is no path: {error}{remedy}", link.address, link.name);
+            }
+        };
+        let path = local_path(&self.config, &link);
+        self.links.push(link);
+        self.tell_routes(wedge);
+        let Some(link) = self.links.last() else { return };
+        match wedge.add_path(now, random, path) {
+            Ok(()) => {
+                tracing::info!("{} on {} is there and is used", link.address, link.name);
+                sockets.extend(opened);
+            }
+            Err(error) => {
+                tracing::warn!("{} on {} is no path: {error}", link.address, link.name);
+                self.links.pop();
+            }
+        }
+    }
+
+    fn remove(
+        &mut self,
+        now: Instant,
+        random: &mut dyn CryptoRng,
+        wedge: &mut Wedge,
+        sockets: &mut Vec<PathSocket>,
+        link: &Link,
+    ) {
+        tracing::warn!("{} on {} is gone and is not used any more", link.address, link.name);
+        let local = locator(&self.config, link.address);
+        sockets.retain(|socket| !socket.is_at(local));
+        self.links.retain(|other| other != link);
+        self.tell_routes(wedge);
+        wedge.remove_path(now, random, link.address);
+    }
+
+    /// Configured pairs of locators begin at the addresses that there are.
+    fn tell_routes(&self, wedge: &mut Wedge) {
+        for (peer, lsi) in self.config.peers.iter().zip(&self.peer_lsis) {
+            if !peer.routes.is_empty() {
+                wedge.add_peer(peer_config(&self.config, peer, *lsi, &self.links));
+            }
+        }
+    }
+}
+
+/// What is different.
+#[derive(Debug, Default)]
+struct Change {
+    gone: Vec<Link>,
+    new: Vec<Link>,
+}
+
+impl Change {
+    /// A path is the same while its name, its address and its interface are.
+    fn between(old: &[Link], new: &[Link]) -> Self {
+        let key = |link: &Link| -> (String, IpAddr, Option<String>) {
+            (link.name.clone(), link.address, link.device.clone())
+        };
+        let lacks = |list: &[Link], link: &Link| !list.iter().any(|other| key(other) == key(link));
+        Self {
+            gone: old.iter().filter(|link| lacks(new, link)).cloned().collect(),
+            new: new.iter().filter(|link| lacks(old, link)).cloned().collect(),
+        }
+    }
+}
