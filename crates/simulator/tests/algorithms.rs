@@ -98,3 +98,49 @@ fn flows_alike_share_alike() {
         assert!(rates.iter().all(|rate| (rate / 5.0 - 1.0).abs() < 0.25), "{congestion}: {rates:?}");
     }
 }
+
+/// Every rule for single paths is one of TCP's, those that draw do so from the seed of the run, and those that couple are told so.
+#[test]
+fn tcp_takes_every_rule_for_one_path() {
+    let text = |rule: &str| {
+        format!(
+            r#"
+            name = "rule"
+            duration = "20s"
+            [[link]]
+            between = ["a", "b"]
+            rate = "10Mbit/s"
+            delay = "20ms"
+            queue = "1bdp"
+            [[flow]]
+            name = "one"
+            from = "a"
+            to = "b"
+            protocol = "tcp"
+            congestion = "{rule}"
+            "#
+        )
+    };
+    let digest = |rule: &str, seed| {
+        let scenario = scenario::parse(&text(rule), "rule.toml").unwrap_or_else(|error| panic!("{error}"));
+        let result = simulator::run(&scenario, seed, &RunOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+        assert!(result.flows[0].goodput_mbps > 7.0, "{rule}: {}", result.flows[0].goodput_mbps);
+        result.digest
+    };
+    for rule in ["cubic", "compound", "vegas"] {
+        assert_eq!(digest(rule, 1), digest(rule, 2), "{rule}: nothing is random here");
+    }
+    for rule in ["cdg", "hd", "chd"] {
+        assert_eq!(digest(rule, 1), digest(rule, 1));
+        assert_ne!(digest(rule, 1), digest(rule, 2), "{rule} draws");
+    }
+    for (rule, sentence) in [
+        ("lia", "\"lia\" couples paths, and TCP has one"),
+        ("reno-sp", "no congestion control of TCP is called \"reno-sp\""),
+        ("chd:threshold=no", "its value must be a time in seconds from 0 to 10"),
+    ] {
+        let scenario = scenario::parse(&text(rule), "rule.toml").unwrap_or_else(|error| panic!("{error}"));
+        let error = simulator::run(&scenario, 1, &RunOptions::default()).unwrap_err().to_string();
+        assert!(error.contains(sentence), "{error}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clock::{Duration, Instant, Rng};
+use clock::{Duration, Instant, Rng, Streams};
 use congestion::{Controller, Rule};
 
 use crate::config::TcpConfig;
@@ -35,10 +35,11 @@ pub struct TcpSender {
 }
 
 impl TcpSender {
-    /// A sender that has not started. `random` is for [`TcpConfig::send_jitter`].
+    /// A sender that has not started. `random` is for [`TcpConfig::send_jitter`], and for rules that draw.
     pub fn new(config: Arc<TcpConfig>, random: Rng) -> Self {
         let mut control = Controller::new(config.rule.clone(), config.engine);
         let path = control.add_path(config.mss());
+        control.seed(Streams::new(random.clone().next_u64()).stream("rule"));
         let mss = u64::from(config.mss());
         Self {
             flow: Subflow::new(path, Arc::clone(&config), random),

@@ -66,12 +66,13 @@ impl Path {
 }
 
 impl MptcpSender {
-    /// A sender that has not started. `random` is for the jitter of its subflows.
+    /// A sender that has not started. `random` is for the jitter of its subflows, and for rules that draw.
     pub fn new(config: &Arc<MptcpConfig>, mut random: Rng) -> Self {
         let tcp = &config.tcp;
         let mut control = Controller::new(tcp.rule.clone(), tcp.engine);
         // The first subflow draws what a TCP would.
         let streams = Streams::new(random.clone().next_u64());
+        control.seed(streams.stream("rule"));
         let path = |index: usize| {
             let number = control.add_path(tcp.mss());
             let random = if index == 0 {
