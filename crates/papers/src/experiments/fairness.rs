@@ -1,6 +1,6 @@
 //! Paper \[4\]: rules for several paths in CMT-SCTP, at a shared bottleneck and beside a path of one's own.
 
-use fairness::{Notion, line};
+use fairness::{Network, NetworkError, Notion, line};
 
 use super::shown;
 use crate::estimate::Measured;
@@ -40,6 +40,8 @@ pub(super) const ALL: &[Experiment] = &[
 const RULES: [(&str, &str); 3] = [("reno-mp", "Reno-MP"), ("rp-mp-v2", "RP-MP-v2"), ("lia-byte", "MPTCP")];
 /// Payload of a packet over its size: what of a rate is goodput at most.
 const PAYLOAD: f64 = 1452.0 / 1500.0;
+/// Mbit/s of the shared link where fair allocations are computed (Fig. 2).
+const BETA: f64 = 4.0;
 /// Mbit/s of the path that scenario 3 leaves to the multi-path flow alone.
 const ALPHA: f64 = 20.0;
 
@@ -302,16 +304,62 @@ fn expected(_: &Results, out: &mut Evaluation) {
         ("scenario 3, link-centric, beta = 4: B01, B10", Notion::LinkFlow, 2.0, 1, &[2.0, 2.0]),
     ];
     for (name, notion, alpha, first, printed) in settings {
-        let got = allocation(notion, alpha, 4.0).unwrap_or_default();
+        let got = allocation(notion, alpha, BETA).unwrap_or_default();
         let got = got.get(first..).unwrap_or_default();
         out.parts(name, &(0..printed.len()).map(|index| exact(got.get(index))).collect::<Vec<_>>());
         let equal =
             got.len() == printed.len() && got.iter().zip(printed).all(|(got, printed)| (got - printed).abs() < 1e-6);
         out.relation(format!("{name}: as printed"), Some(equal), String::new());
     }
-    let more = allocation(Notion::NetworkFlow, 7.0, 4.0).unwrap_or_default();
+    let more = allocation(Notion::NetworkFlow, 7.0, BETA).unwrap_or_default();
     let holds = matches!(more.as_slice(), [_, shared, single] if shared.abs() < 1e-6 && (single - 4.0).abs() < 1e-6);
     out.relation("scenario 3, network-centric: nothing changes above alpha = 4", Some(holds), String::new());
+    let scenarios = [fairness::scenario_1(BETA), fairness::scenario_2(BETA), fairness::scenario_3(BETA / 2.0, BETA)];
+    let mut worst: f64 = 0.0;
+    for (network, owners) in scenarios.iter().flatten() {
+        for notion in [Notion::LinkSubflow, Notion::LinkFlow, Notion::NetworkFlow] {
+            let Ok(fair) = notion.allocate(network, owners, &vec![None; owners.len()]) else { continue };
+            let planes = fairness::planes(network, owners, notion).unwrap_or_default();
+            worst = planes.iter().map(|plane| plane.distance(&fair.subflows).abs()).fold(worst, f64::max);
+        }
+    }
+    out.relation(
+        "scenarios 1 to 3: what a notion expects lies on its line or plane",
+        Some(worst < 1e-6),
+        format!("at most {worst:.1e} Mbit/s beside it"),
+    );
+}
+
+/// Where flow 1 gets its fair share, over what flow 0 gets in sub-flows of the same rate: the planes of a notion, cut.
+fn section(notion: Notion, (network, owners): &(Network, Vec<usize>)) -> Vec<Vec<(f64, f64)>> {
+    let siblings = owners.iter().filter(|owner| **owner == 0).count().max(1) as f64;
+    let at = |plane: &fairness::Plane, total: f64, other: f64| {
+        let rates: Vec<f64> = owners.iter().map(|owner| if *owner == 0 { total / siblings } else { other }).collect();
+        plane.distance(&rates)
+    };
+    let planes = fairness::planes(network, owners, notion).unwrap_or_default();
+    let lines = planes.iter().filter_map(|plane| {
+        // A condition among the sub-flows of one flow says nothing of the other.
+        let slope = -at(plane, 1.0, 0.0) / at(plane, 0.0, 1.0);
+        slope.is_finite().then(|| vec![(0.0, 0.0), (BETA.min(BETA / slope), BETA.min(BETA / slope) * slope)])
+    });
+    let mut lines: Vec<_> = lines.collect();
+    lines.dedup();
+    lines
+}
+
+/// Fig. 2(a) and 2(b): a line, and planes, of which the one with sub-flows of the same rate is drawn.
+fn section_figure(title: &str, caption: &str, scenario: Result<(Network, Vec<usize>), NetworkError>) -> Option<Figure> {
+    let scenario = scenario.ok()?;
+    let mut figure = Figure::new(title, caption, "flow 0 in all, Mbit/s", "flow 1, Mbit/s");
+    for (notion, style) in
+        [(Notion::LinkSubflow, Style::Dashed), (Notion::LinkFlow, Style::Line), (Notion::NetworkFlow, Style::Line)]
+    {
+        for line in section(notion, &scenario) {
+            figure = figure.with(notion.name(), style, line);
+        }
+    }
+    Some(figure.with("all of the link", Style::Dashed, vec![(0.0, BETA), (BETA, 0.0)]))
 }
 
 fn expected_figures(_: &Results) -> Vec<Figure> {
@@ -323,11 +371,21 @@ fn expected_figures(_: &Results) -> Vec<Figure> {
         "Mbit/s",
     );
     for (notion, style) in [(Notion::NetworkFlow, Style::Line), (Notion::LinkFlow, Style::Dashed)] {
-        let shares = line(notion, &alphas, |alpha| fairness::scenario_3(alpha, 4.0)).unwrap_or_default();
+        let shares = line(notion, &alphas, |alpha| fairness::scenario_3(alpha, BETA)).unwrap_or_default();
         for (route, name) in [(1, "B01"), (2, "B10")] {
             let points = shares.iter().filter_map(|(alpha, fair)| Some((*alpha, *fair.subflows.get(route)?))).collect();
             figure = figure.with(format!("{name}, {}", notion.name()), style, points);
         }
     }
-    vec![figure]
+    let lines = section_figure(
+        "Fairness line of scenario 1",
+        "Fig. 2(a): two flows of one path on a link of 4 Mbit/s. Where a line meets the broken one, nothing is left over.",
+        fairness::scenario_1(BETA),
+    );
+    let planes = section_figure(
+        "Fairness planes of scenario 2",
+        "Fig. 2(b): flow 0 has two sub-flows on the link; the planes where these are equal. By sub-flows, flow 0 gets two thirds.",
+        fairness::scenario_2(BETA),
+    );
+    lines.into_iter().chain(planes).chain([figure]).collect()
 }
