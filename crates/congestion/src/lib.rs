@@ -11,6 +11,7 @@
 //! A new rule is a file, and a line in `registry.rs`.
 
 mod balia;
+mod bottleneck;
 mod cdg;
 mod chd;
 mod compound;
@@ -41,6 +42,7 @@ mod vegas;
 mod wvegas;
 
 pub use balia::Balia;
+pub use bottleneck::Bottlenecks;
 pub use cdg::Cdg;
 pub use compound::Compound;
 pub use coupled::Coupled;

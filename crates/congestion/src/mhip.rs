@@ -28,13 +28,25 @@ pub enum Growth {
     Coupled,
     /// By RFC 6356, for comparison.
     Lia,
+    /// Those that share a bottleneck as one Reno, which a loss halves as a whole; others each as a Reno.
+    PerBottleneck,
 }
 
 /// mHIP's rule.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Mhip {
     /// How the windows grow.
     pub growth: Growth,
+    /// Of [`Growth::PerBottleneck`], by path: the lowest path with the same bottleneck. A path that is not here has one of
+    /// its own.
+    pub bundles: Vec<usize>,
+}
+
+impl Mhip {
+    /// The lowest path that has the bottleneck of `path`.
+    pub fn bundle(&self, path: usize) -> usize {
+        self.bundles.get(path).copied().unwrap_or(path)
+    }
 }
 
 /// For so long after a cut it may be taken back. `None` without a round-trip sample.
@@ -59,8 +71,13 @@ impl WindowRule for Mhip {
         if name != "growth" {
             return Err(BadTunable::Unknown { known: &["growth"] });
         }
-        let words = [("per_path", Growth::PerPath), ("coupled", Growth::Coupled), ("lia", Growth::Lia)];
-        self.growth = word(value, &words, "per_path, coupled or lia")?;
+        let words = [
+            ("per_path", Growth::PerPath),
+            ("coupled", Growth::Coupled),
+            ("lia", Growth::Lia),
+            ("per_bottleneck", Growth::PerBottleneck),
+        ];
+        self.growth = word(value, &words, "per_path, coupled, lia or per_bottleneck")?;
         Ok(())
     }
 
@@ -69,6 +86,11 @@ impl WindowRule for Mhip {
         match self.growth {
             Growth::PerPath => reno,
             Growth::Coupled => crate::coupled::increase(path, group, acked),
+            Growth::PerBottleneck => {
+                let bundle = self.bundle(path);
+                let mates = (0..group.paths.len()).filter(|mate| self.bundle(*mate) == bundle);
+                acked * group.path(path).mss / mates.map(|mate| group.path(mate).cwnd).sum::<f64>()
+            }
             Growth::Lia => coupled_increase(group).map_or(f64::INFINITY, |per_packet| per_packet * acked).min(reno),
         }
     }

@@ -57,7 +57,7 @@ fn mhip2_2_growth_in_a_round_trip() {
     // One packet adds so much, and a window of packets is acknowledged in a round trip.
     let per_round = |growth: Growth, path: usize| {
         let paths = [(w[0], w[0], 0.12), (w[1], w[1], 0.12)];
-        w[path] * Bench::new(Mhip { growth }, 1, &paths).grow(path)
+        w[path] * Bench::new(Mhip { growth, ..Mhip::default() }, 1, &paths).grow(path)
     };
     let all = |growth| per_round(growth, 0) + per_round(growth, 1);
     assert!((all(Growth::PerPath) - number(&output["per_path_per_rtt"])).abs() < 1e-9);
@@ -66,6 +66,16 @@ fn mhip2_2_growth_in_a_round_trip() {
     assert!((path0 - number(&output["path0_coupled_per_rtt"])).abs() < 1e-9);
     // At equal round-trip times RFC 6356 has α = w_max / Σw packets for all.
     assert!((all(Growth::Lia) - 40.0 / 60.0).abs() < 1e-9);
+}
+
+/// Paths through one bottleneck grow as one Reno, by one packet a round trip; one with a bottleneck of its own as another.
+#[test]
+fn those_that_share_a_bottleneck_grow_as_one() {
+    let windows = [(10.0, 5.0, 0.1), (30.0, 5.0, 0.1), (20.0, 5.0, 0.1)];
+    let rule = Mhip { growth: Growth::PerBottleneck, bundles: vec![0, 0, 2] };
+    let per_round = |path: usize| windows[path].0 * Bench::new(rule.clone(), 1, &windows).grow(path);
+    assert!((per_round(0) - 0.25).abs() < 1e-9 && (per_round(1) - 0.75).abs() < 1e-9);
+    assert!((per_round(2) - 1.0).abs() < 1e-9);
 }
 
 /// ALGORITHMS §13 M18, and slow start that counts packets, not acknowledgments.

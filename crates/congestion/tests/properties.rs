@@ -108,6 +108,7 @@ fn any_rule() -> impl Strategy<Value = String> {
         "olia:ranking=l2/rtt",
         "mhip:growth=coupled",
         "mhip:growth=lia",
+        "mhip:growth=per_bottleneck",
         "daimd:needs_loss=off,ageing=64,statistic=mean",
         "daimd-balia:hold=10,high=0.3",
         "vegas:divisor=base",

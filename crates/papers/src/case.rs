@@ -60,6 +60,7 @@ const FILES: &[Case] = cases![
     "random-2",
     "random-3",
     "random-network",
+    "random-tcp",
     "receive-buffer",
     "reference",
     "shared-bottleneck",

@@ -38,7 +38,7 @@
 //! shortest), `packet_size`, `receiver_window`, `amount`, `start` and `stop` (a time, or `["0s", "1s"]` for a random
 //! one), `start_with` (the name of a flow, to start when that one does); for TCP itself `delayed_ack` (false, true or a time), `initial_window`, `ecn`, `timestamps`, `undo` ("never",
 //! "eifel", "dsack"), `min_rto`, `send_jitter`, `header_size` (bytes of a packet that are not data); for mHIP in the simulator
-//! `generation` (1, 2, 3), `growth` ("per_path", "coupled", "lia"), `dupthresh`, `addr` (false, true or a part of the
+//! `generation` (1, 2, 3), `growth` ("per_path", "coupled", "lia", "per_bottleneck"), `dupthresh`, `addr` (false, true or a part of the
 //! least round-trip time), `receive_buffer` ("453p"), `marking`, `probe_interval`; for MPTCP `opportunistic`; for SCTP `ordered`, `nr_sack`, `send_buffer`,
 //! `rtx` ("rtx_same", "rtx_cwnd", "rtx_ssthresh", "rtx_fpf"), `path_max_retrans`, `heartbeat`, `max_burst`, and for CMT-SCTP
 //! `sfr`, `cuc` ("none", "v1", "v2"), `dac`, `strict_windows`, `splitting` ("none", "sender", "receiver", "both"); for UDP `rate` and `on_off = { on, off, times = "fixed" or "exponential" }`.

@@ -35,10 +35,16 @@ pub enum GrowthSpec {
     Coupled,
     /// RFC 6356.
     Lia,
+    /// Those that share a bottleneck as one TCP, others each as one.
+    PerBottleneck,
 }
 
-const GROWTH: [(&str, GrowthSpec); 3] =
-    [("per_path", GrowthSpec::PerPath), ("coupled", GrowthSpec::Coupled), ("lia", GrowthSpec::Lia)];
+const GROWTH: [(&str, GrowthSpec); 4] = [
+    ("per_path", GrowthSpec::PerPath),
+    ("coupled", GrowthSpec::Coupled),
+    ("lia", GrowthSpec::Lia),
+    ("per_bottleneck", GrowthSpec::PerBottleneck),
+];
 
 /// ADDR where a file says only `addr = true`.
 const ADDR: f64 = 0.9;

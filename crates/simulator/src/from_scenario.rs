@@ -244,6 +244,7 @@ fn mhip(
             GrowthSpec::PerPath => Growth::PerPath,
             GrowthSpec::Coupled => Growth::Coupled,
             GrowthSpec::Lia => Growth::Lia,
+            GrowthSpec::PerBottleneck => Growth::PerBottleneck,
         };
     }
     if spec.dupthresh.is_some() && generation == Generation::Simple {

@@ -103,7 +103,8 @@ fn the_final_generation_is_friendly() {
     assert!((7.5..=8.0).contains(&alone.flows[0].paths[0].throughput_mbps));
 }
 
-/// Every way of growth takes its share of a bottleneck that three paths have in common with a TCP: three shares, or less.
+/// Every way of growth takes its share of a bottleneck that three paths have in common with a TCP: three shares, or less, or
+/// one.
 #[test]
 fn growth_decides_on_the_share_of_a_bundle() {
     let share = |growth: &str| {
@@ -111,12 +112,29 @@ fn growth_decides_on_the_share_of_a_bundle() {
         let runs = runs(&scenario("shared-network.toml", &[&growth]), 20);
         mean(runs.iter().map(|run| run.flows[0].throughput_mbps / run.flows[1].throughput_mbps))
     };
-    let [per_path, coupled, lia] = ["per_path", "coupled", "lia"].map(share);
+    let [per_path, coupled, lia, one] = ["per_path", "coupled", "lia", "per_bottleneck"].map(share);
     assert!((2.4..3.3).contains(&per_path), "{per_path}");
     // One packet more a round trip for the bundle, but each loss halves one window of three only: (2 − b)/2b with b = 1/6
     // instead of 1/2, the square root of 11/3.
     assert!((1.4..2.2).contains(&coupled), "{coupled}");
     assert!(lia < coupled, "{lia} and {coupled}");
+    assert!((0.9..1.1).contains(&one), "{one}");
+}
+
+/// What arrives on the slow path is acknowledged first by what follows it on the fast one. Still it counts as an answer of
+/// the slow path, which a probe opens and on which losses are noticed.
+#[test]
+fn a_slow_path_is_heard_behind_a_fast_one() {
+    let slow =
+        ["link.n0-n2,n2-n1.delay=30ms", "link.n0-n3,n3-n1.delay=3ms", "link.n0-n2,n2-n1.loss=0.02", "duration=60s"];
+    for seed in 1..=10 {
+        let result = run(&scenario("steady-state.toml", &slow), seed, &RunOptions::default()).unwrap();
+        let path = &result.flows[0].paths[0];
+        // M. Mathis and others, CCR 27(3), 1997: 1250 bytes, 0.126 s, a part 0.04 of packets lost on two links.
+        let model = 1250.0 * 8.0 / 0.126 * (1.5_f64 / 0.04).sqrt() / 1e6;
+        assert!(path.throughput_mbps > 0.4 * model, "{} of {model} Mbit/s with seed {seed}", path.throughput_mbps);
+        assert!(result.flows[0].timeouts < 60, "{} timeouts with seed {seed}", result.flows[0].timeouts);
+    }
 }
 
 #[test]

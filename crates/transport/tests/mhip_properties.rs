@@ -146,7 +146,7 @@ proptest! {
     #[test]
     fn everything_arrives_over_any_network(
         generation in prop_oneof![Just(Generation::Simple), Just(Generation::TwoLevel), Just(Generation::Final)],
-        growth in prop_oneof![Just(Growth::PerPath), Just(Growth::Coupled), Just(Growth::Lia)],
+        growth in prop_oneof![Just(Growth::PerPath), Just(Growth::Coupled), Just(Growth::Lia), Just(Growth::PerBottleneck)],
         mut ways in prop::collection::vec(way(), 1..4),
         packets in 1u64..150,
         dupthresh in 1u32..12,

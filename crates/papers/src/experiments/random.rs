@@ -4,20 +4,21 @@ use clock::{Rng, Streams};
 use fairness::statistics::quantile;
 use scenario::{Document, Point};
 
-use super::on_path1;
 use crate::PapersError;
 use crate::estimate::Measured;
 use crate::experiment::Experiment;
 use crate::figure::{Figure, Style};
-use crate::results::Results;
+use crate::results::{PointView, Results};
 use crate::row::Evaluation;
 
 pub(super) const ALL: &[Experiment] = &[Experiment {
     id: "beyond/random-networks",
     title: "Random networks",
     setup: "The reference experiment on 100 networks with rates of 1 to 50 Mbit/s, propagation delays of 5 to 150 ms and \
-            queues of 0.5 to 3 bandwidth-delay products, each with its own seed; for each generation.",
-    cases: &["random-1", "random-2", "random-3"],
+            queues of 0.5 to 3 bandwidth-delay products, each with its own seed; for each generation, and with a New Reno in \
+            its place. The two that compete enter alike, and other people's packets take a twentieth. Each runs for so \
+            long that windows are halved eight times.",
+    cases: &["random-1", "random-2", "random-3", "random-tcp"],
     evaluate,
     figures,
 }];
@@ -28,8 +29,16 @@ const NETWORKS: u64 = 100;
 const RATES: (f64, f64) = (1.0, 50.0);
 /// One-way propagation delay of a path, ms; evenly on a scale of logarithms.
 const DELAYS: (f64, f64) = (5.0, 150.0);
+/// Of a packet.
+const BITS: f64 = 10_000.0;
 /// In bandwidth-delay products, evenly.
 const QUEUES: (f64, f64) = (0.5, 3.0);
+
+/// So many times windows are halved while it is measured, and in how much of it before; but s at least.
+const HALVINGS: (f64, f64) = (8.0, 2.0);
+const LEAST: (f64, f64) = (60.0, 15.0);
+/// The part of the time in which other people use the bottleneck, and how many packets they send at once on average.
+const OTHERS: (f64, f64) = (0.05, 2.0);
 
 /// The networks drawn from the pattern `document`.
 pub(crate) fn points(document: &Document) -> Result<Vec<Point>, PapersError> {
@@ -39,23 +48,37 @@ pub(crate) fn points(document: &Document) -> Result<Vec<Point>, PapersError> {
 fn network(document: &Document, number: u64) -> Result<Point, diagnostic::Diagnostic> {
     let mut rng = Streams::new(number).stream("random network");
     let mut document = document.clone();
-    let mut windows = Vec::new();
-    for (links, twin) in [("n0-n2,n2-n1", ",n1-n4"), ("n0-n3,n3-n1", "")] {
+    let mut windows = 0.0;
+    for links in ["n0-n2,n4-n2,n2-n1", "n0-n3,n3-n1"] {
         let rate = logarithmic(&mut rng, RATES);
         let delay = logarithmic(&mut rng, DELAYS);
         let queue = uniform(&mut rng, QUEUES);
         document.set(&format!("link.{links}.rate={:.0}kbit/s", rate * 1e3))?;
-        // The delay in whole microseconds, half of it a link; TCP's second link is like mHIP's, so that their round trips are equal.
-        document.set(&format!("link.{links}{twin}.delay={:.0}us", delay / 2.0 * 1e3))?;
+        // The delay in whole microseconds, half of it a link.
+        document.set(&format!("link.{links}.delay={:.0}us", delay / 2.0 * 1e3))?;
         document.set(&format!("link.{links}.queue={queue:.3}bdp"))?;
-        // Twice what the path and its queue hold, as in the reference experiment.
-        windows.push(2.0 * (1.0 + queue) * rate * 1e6 * 2.0 * delay / 1e3 / 8.0 / 1250.0);
-        if twin.is_empty() {
+        // What the path and its queue hold, in packets; and how long it is then, in seconds.
+        let round_trip = (1.0 + queue) * 2.0 * delay / 1e3;
+        let holds = round_trip * rate * 1e6 / BITS;
+        // Twice what the paths and queues hold, as in the reference experiment.
+        windows += 2.0 * holds;
+        if links.starts_with("n0-n2") {
+            let on = OTHERS.1 * BITS / rate;
+            document.set(&format!("flow.others.rate={:.0}kbit/s", rate * 1e3))?;
+            document.set(&format!("flow.others.on_off.on={on:.0}us"))?;
+            document.set(&format!("flow.others.on_off.off={:.0}us", on * (1.0 - OTHERS.0) / OTHERS.0))?;
+            // Each of the two has half of it, halves that, and grows by a packet in a round trip.
+            let halving = holds / 4.0 * round_trip;
+            let (measured, before) = ((HALVINGS.0 * halving).max(LEAST.0), (HALVINGS.1 * halving).max(LEAST.1));
+            document.set(&format!("duration={:.1}s", before + measured))?;
+            document.set(&format!("warm_up={before:.1}s"))?;
+            document.set(&format!("flow.udp.start={:.1}s", before + 0.2 * measured))?;
+            document.set(&format!("flow.udp.stop={:.1}s", before + 0.5 * measured))?;
+        } else {
             document.set(&format!("flow.udp.rate={:.0}kbit/s", rate * 1e3))?;
         }
     }
-    let window = windows.iter().sum::<f64>().ceil().max(16.0);
-    document.set(&format!("flow.mhip,tcp.receiver_window={window:.0}p"))?;
+    document.set(&format!("flow.tested,tcp.receiver_window={:.0}p", windows.ceil().max(16.0)))?;
     document.set(&format!("seed={number}"))?;
     Ok(Point { values: vec![("network".to_owned(), number.to_string())], document })
 }
@@ -72,22 +95,34 @@ fn logarithmic(rng: &mut Rng, (low, high): (f64, f64)) -> f64 {
     uniform(rng, (low.ln(), high.ln())).exp()
 }
 
+/// The throughput on Path1 of the flow that is tested.
+fn tested(point: &PointView<'_>) -> Vec<f64> {
+    point.values(|run| {
+        let flow = run.flows.iter().find(|flow| flow.name == "tested")?;
+        Some(flow.paths.first().map_or(flow.throughput_mbps, |path| path.throughput_mbps))
+    })
+}
+
 /// Sorted friendliness factors of one generation, one a network.
 fn factors(results: &Results, case: &str) -> Vec<f64> {
     let one = |values: Vec<f64>| values.first().copied();
     let points = results
         .points(case)
-        .filter_map(|point| Some(one(on_path1(&point))? / one(point.flow("tcp", |flow| flow.throughput_mbps))?));
+        .filter_map(|point| Some(one(tested(&point))? / one(point.flow("tcp", |flow| flow.throughput_mbps))?));
     let mut factors: Vec<f64> = points.collect();
     factors.sort_by(f64::total_cmp);
     factors
 }
 
-const GENERATIONS: [(&str, &str); 3] =
-    [("random-1", "generation 1"), ("random-2", "generation 2"), ("random-3", "generation 3")];
+const TESTED: [(&str, &str); 4] = [
+    ("random-1", "generation 1"),
+    ("random-2", "generation 2"),
+    ("random-3", "generation 3"),
+    ("random-tcp", "New Reno"),
+];
 
 fn evaluate(results: &Results, out: &mut Evaluation) {
-    for (case, name) in GENERATIONS {
+    for (case, name) in TESTED {
         let sorted = factors(results, case);
         let last = case == "random-3";
         out.further(format!("median FF, {name}"), "1", last.then_some([0.9, 1.1]), median(&sorted));
@@ -131,11 +166,11 @@ fn wilson(count: usize, of: usize) -> (f64, f64) {
 fn figures(results: &Results) -> Vec<Figure> {
     let mut figure = Figure::new(
         "Distribution of the friendliness factor",
-        "For each generation, the part of networks with at most this factor; factors above 4 lie outside the picture. A steep line through 1 at 0.5 is what is wanted.",
+        "For each generation, and for New Reno in its place, the part of networks with at most this factor; factors above 4 lie outside the picture. A steep line through 1 at 0.5 is what is wanted.",
         "friendliness factor on Path1",
         "part of networks",
     );
-    for (case, name) in GENERATIONS {
+    for (case, name) in TESTED {
         let sorted = factors(results, case);
         let n = sorted.len() as f64;
         let steps = sorted.into_iter().enumerate().map(|(i, factor)| (factor, (i + 1) as f64 / n));

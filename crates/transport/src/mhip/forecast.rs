@@ -1,5 +1,7 @@
 //! When a packet would arrive on each path, and which path is the fastest (ALGORITHMS §6.1).
 
+use std::collections::VecDeque;
+
 use clock::{Duration, Instant};
 use scheduler::{Decision, FastestPathFirst, PacketMeta, PathId, PathScheduler, PathView};
 
@@ -25,13 +27,15 @@ pub struct Expected {
     pub arrives: Instant,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     /// The delay of the base exchange; what lies above it in the estimate is other people's queue.
     base: Duration,
     back: Duration,
     /// The least round-trip time, by the base exchange or since.
     round_trip: Duration,
+    /// What departed and was not answered, in order.
+    departed: VecDeque<(Instant, Expected)>,
 }
 
 impl Forecast {
@@ -48,6 +52,7 @@ impl Forecast {
             base: path.delay,
             back: path.back,
             round_trip: path.delay + path.back + Duration::of_transmission(u64::from(bytes), path.rate.max(1)),
+            departed: VecDeque::new(),
         };
         Self {
             fpf: FastestPathFirst::default(),
@@ -87,9 +92,24 @@ impl Forecast {
     /// `bytes` depart on `path`: returns when they are expected to leave its bottleneck, and when to arrive.
     #[inline]
     pub(crate) fn depart(&mut self, path: usize, now: Instant, bytes: u32) -> Expected {
-        let Some(view) = self.views.get_mut(path) else { return Expected { leaves: now, arrives: now } };
+        let (Some(view), Some(known)) = (self.views.get_mut(path), self.known.get_mut(path)) else {
+            return Expected { leaves: now, arrives: now };
+        };
         view.free_at = view.free_at.max(now) + Duration::of_transmission(u64::from(bytes), view.rate);
-        Expected { leaves: view.free_at, arrives: view.free_at + view.delay }
+        let expected = Expected { leaves: view.free_at, arrives: view.free_at + view.delay };
+        known.departed.push_back((now, expected));
+        expected
+    }
+
+    /// What departed on `path` at `sent` is answered: returns what was expected of it, once. A path keeps its packets in
+    /// order, so what departed before and was not answered will not be.
+    #[inline]
+    pub(crate) fn answered(&mut self, path: usize, sent: Instant) -> Option<Expected> {
+        let departed = &mut self.known.get_mut(path)?.departed;
+        while departed.front().is_some_and(|(departure, _)| *departure < sent) {
+            departed.pop_front();
+        }
+        departed.pop_front_if(|(departure, _)| *departure == sent).map(|(_, expected)| expected)
     }
 
     /// What was `expected` is answered at `now`: how much later it arrived, in seconds. The way back is taken to be as long
@@ -175,5 +195,17 @@ mod tests {
             let bound = Duration::from_millis(if late == 0 { 60 } else { 240 });
             assert!((forecast.views[0].delay.as_secs_f64() - bound.as_secs_f64()).abs() < 1e-6);
         }
+    }
+
+    #[test]
+    fn an_answer_finds_what_was_expected_once() {
+        let delay = Duration::from_millis(60);
+        let mut forecast = Forecast::new(&[PathConfig { delay, back: delay, rate: 8_000_000 }], 1250);
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let expected: Vec<Expected> = (1..=3).map(|ms| forecast.depart(0, at(ms), 1250)).collect();
+        assert_eq!(forecast.answered(0, at(2)), Some(expected[1]));
+        assert_eq!(forecast.answered(0, at(2)), None);
+        assert_eq!(forecast.answered(0, at(1)), None, "what was passed is forgotten");
+        assert_eq!(forecast.answered(0, at(3)), Some(expected[2]));
     }
 }

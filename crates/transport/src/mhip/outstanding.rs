@@ -7,14 +7,11 @@ use std::collections::{BTreeSet, VecDeque};
 
 use clock::Instant;
 
-use super::forecast::Expected;
-
 /// One transmission of a packet on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transmission {
     pub(crate) position: u64,
     pub(crate) sent: Instant,
-    pub(crate) expected: Expected,
     /// Its number among those of its path.
     pub(crate) order: u64,
 }
@@ -35,6 +32,8 @@ struct Record {
     /// Of the latest transmission.
     path: u8,
     order: u64,
+    /// It is not the first.
+    again: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -44,6 +43,12 @@ struct Transit {
     /// Passed by so many.
     passed: Vec<(Transmission, u32)>,
     next_order: u64,
+}
+
+impl Record {
+    fn acknowledged(&self, position: u64) -> Acknowledged {
+        Acknowledged { position, path: self.path.into(), order: self.order, again: self.again }
+    }
 }
 
 /// All packets from the first unacknowledged one on.
@@ -61,6 +66,8 @@ pub(crate) struct Acknowledged {
     pub(crate) position: u64,
     pub(crate) path: usize,
     pub(crate) order: u64,
+    /// It was sent more than once: which of the transmissions arrived, this does not tell.
+    pub(crate) again: bool,
 }
 
 impl Outstanding {
@@ -113,15 +120,15 @@ impl Outstanding {
     }
 
     /// `position` departs on `path`: the next new packet, or one deemed lost.
-    pub(crate) fn send(&mut self, position: u64, path: usize, now: Instant, expected: Expected) {
+    pub(crate) fn send(&mut self, position: u64, path: usize, now: Instant) {
         let Some(transit) = self.paths.get_mut(path) else { return };
         let order = transit.next_order;
         transit.next_order += 1;
-        transit.line.push_back(Transmission { position, sent: now, expected, order });
-        let record = Record { fate: Fate::InFlight, path: path as u8, order };
+        transit.line.push_back(Transmission { position, sent: now, order });
+        let record = Record { fate: Fate::InFlight, path: path as u8, order, again: false };
         match self.records.get_mut((position - self.una) as usize) {
             Some(old) => {
-                *old = record;
+                *old = Record { again: true, ..record };
                 self.lost.remove(&position);
             }
             None => self.records.push_back(record),
@@ -129,36 +136,45 @@ impl Outstanding {
     }
 
     /// An acknowledgment came back on `path`, of a packet sent at `sent`, that is `position` if it says so and below
-    /// `below` else. Returns the transmission that it answers, if that was still under way.
-    pub(crate) fn answer(
-        &mut self,
-        path: usize,
-        sent: Instant,
-        position: Option<u64>,
-        below: u64,
-    ) -> Option<Transmission> {
+    /// `below` else: that transmission has arrived.
+    pub(crate) fn answer(&mut self, path: usize, sent: Instant, position: Option<u64>, below: u64) {
         let matches = |transmission: &Transmission| {
             transmission.sent == sent
                 && position.map_or(transmission.position < below, |position| position == transmission.position)
         };
-        let transit = self.paths.get_mut(path)?;
-        if let Some(index) = transit.passed.iter().position(|(transmission, _)| matches(transmission)) {
-            return Some(transit.passed.remove(index).0);
-        }
+        let Some(transit) = self.paths.get(path) else { return };
         let first = transit.line.partition_point(|transmission| transmission.sent < sent);
-        let last = transit.line.partition_point(|transmission| transmission.sent <= sent);
-        let index = (first..last).find(|index| transit.line.get(*index).is_some_and(&matches))?;
-        let answered = transit.line.get(index).copied();
-        let (una, records) = (self.una, &self.records);
-        for skipped in transit.line.drain(..=index).filter(|skipped| Some(*skipped) != answered) {
-            if is_open(una, records, skipped.position) {
-                transit.passed.push((skipped, 0));
+        let line = transit.line.range(first..).take_while(|transmission| transmission.sent == sent);
+        let mut all = transit.passed.iter().map(|(transmission, _)| transmission).chain(line);
+        if let Some(order) = all.find(|transmission| matches(transmission)).map(|transmission| transmission.order) {
+            self.arrived(path, order, true);
+        }
+    }
+
+    /// Transmission `order` of `path` has arrived: if it is `telling`, it has passed those that went out before it and
+    /// have not. Its acknowledgment may be the first to come back, or that of a later packet on a faster path.
+    pub(crate) fn arrived(&mut self, path: usize, order: u64, telling: bool) {
+        let Some(transit) = self.paths.get_mut(path) else { return };
+        if let Some(index) = transit.passed.iter().position(|(transmission, _)| transmission.order == order) {
+            transit.passed.remove(index);
+        } else {
+            let index = transit.line.partition_point(|transmission| transmission.order < order);
+            if transit.line.get(index).is_none_or(|transmission| transmission.order != order) {
+                return;
             }
+            if !telling {
+                transit.line.remove(index);
+                return;
+            }
+            let (una, records) = (self.una, &self.records);
+            let before = transit.line.drain(..=index).filter(|transmission| transmission.order < order);
+            let missing = before.filter(|transmission| is_open(una, records, transmission.position));
+            transit.passed.extend(missing.map(|transmission| (transmission, 0)));
         }
-        for (_, by) in &mut transit.passed {
-            *by += 1;
+        if telling {
+            let earlier = transit.passed.iter_mut().filter(|(transmission, _)| transmission.order < order);
+            earlier.for_each(|(_, by)| *by += 1);
         }
-        answered
     }
 
     /// Everything below `ack` is acknowledged; `newly` is told of what was not before.
@@ -166,8 +182,7 @@ impl Outstanding {
         while self.una < ack {
             let Some(record) = self.records.pop_front() else { break };
             if record.fate != Fate::Arrived {
-                let Record { path, order, .. } = record;
-                newly.push(Acknowledged { position: self.una, path: path.into(), order });
+                newly.push(record.acknowledged(self.una));
             }
             if record.fate == Fate::Lost {
                 self.lost.remove(&self.una);
@@ -187,7 +202,7 @@ impl Outstanding {
                 self.lost.remove(&position);
             }
             record.fate = Fate::Arrived;
-            newly.push(Acknowledged { position, path: record.path.into(), order: record.order });
+            newly.push(record.acknowledged(position));
         }
     }
 
@@ -259,4 +274,50 @@ impl Outstanding {
 #[inline]
 fn is_open(una: u64, records: &VecDeque<Record>, position: u64) -> bool {
     position.checked_sub(una).and_then(|index| records.get(index as usize)).is_some_and(|r| r.fate != Fate::Arrived)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Path 0 is slow: its packets 0 to 4, of which 1 is lost, are acknowledged on path 1, by what follows them there.
+    #[test]
+    fn what_is_acknowledged_behind_another_path_has_passed_what_is_missing() {
+        let at = |us: u64| Instant::from_nanos(us * 1000);
+        let mut outstanding = Outstanding::new(2);
+        for position in 0..6 {
+            outstanding.send(position, usize::from(position == 5), at(position));
+        }
+        let mut newly = Vec::new();
+        outstanding.advance(1, &mut newly);
+        outstanding.sack(2, 6, &mut newly);
+        for acknowledged in &newly {
+            outstanding.arrived(acknowledged.path, acknowledged.order, !acknowledged.again);
+        }
+        outstanding.settle();
+        assert_eq!(outstanding.passed_by(0, 3).map(|missing| missing.position), Some(1));
+        assert_eq!(outstanding.passed_by(0, 4), None);
+        // Their own answers come later and count no more.
+        outstanding.answer(0, at(4), Some(4), u64::MAX);
+        assert_eq!(outstanding.passed_by(0, 4), None);
+        assert_eq!((outstanding.in_flight(0), outstanding.in_flight(1)), (1, 0));
+    }
+
+    #[test]
+    fn what_was_sent_twice_tells_of_no_loss() {
+        let mut outstanding = Outstanding::new(2);
+        let now = Instant::ZERO;
+        (0..3).for_each(|position| outstanding.send(position, 0, now));
+        assert!(outstanding.lose(0));
+        outstanding.send(0, 1, now);
+        outstanding.send(3, 1, now);
+        let mut newly = Vec::new();
+        outstanding.advance(1, &mut newly);
+        assert!(newly.iter().all(|acknowledged| acknowledged.again && acknowledged.path == 1));
+        for acknowledged in &newly {
+            outstanding.arrived(acknowledged.path, acknowledged.order, !acknowledged.again);
+        }
+        assert!(outstanding.passed_by(0, 1).is_none() && outstanding.passed_by(1, 1).is_none());
+        assert_eq!((outstanding.in_flight(0), outstanding.in_flight(1)), (2, 1));
+    }
 }

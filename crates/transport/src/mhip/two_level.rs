@@ -186,6 +186,9 @@ impl TwoLevelSender {
         for (left, right) in blocks.as_slice() {
             self.outstanding.sack(expand(*left, ack), expand(*right, ack), &mut newly);
         }
+        for acknowledged in &newly {
+            self.outstanding.arrived(acknowledged.path, acknowledged.order, !acknowledged.again);
+        }
         self.outstanding.settle();
         let mut forgiven = false;
         for acknowledged in newly.drain(..) {
@@ -214,10 +217,15 @@ impl TwoLevelSender {
         state.timer.sample(sent, now);
         state.timeouts = 0;
         self.forecast.sample(path, now - sent);
-        let Some(transmission) = self.outstanding.answer(path, sent, trigger, self.below(ack)) else { return };
-        self.forecast.correct(path, transmission.expected, now, self.config.gain);
+        self.windows.on_queueing(path, (now - sent).saturating_sub(self.forecast.round_trip(path)), now);
+        self.outstanding.answer(path, sent, trigger, self.below(ack));
+        if let Some(expected) = self.forecast.answered(path, sent) {
+            self.forecast.correct(path, expected, now, self.config.gain);
+        }
         self.forecast.at_most(path, now, self.outstanding.in_flight(path), self.config.tcp.packet_size);
-        if let Some(PathState::Probing { .. }) = self.states.get(path) {
+        if let Some(PathState::Probing { probe }) = self.states.get(path)
+            && probe.sent == sent
+        {
             self.states.reopen(path);
             self.forecast.restart(path, now);
         }
@@ -234,9 +242,11 @@ impl TwoLevelSender {
         let forgiven = self.windows.on_arrived(packet.position, now);
         if let Some(path) = forgiven {
             self.counters.undone += 1;
-            if let Some(path) = self.paths.get_mut(path) {
-                path.counters.undone += 1;
-                path.cut = 0;
+            for (other, state) in self.paths.iter_mut().enumerate() {
+                if self.windows.are_bundled(path, other) {
+                    state.counters.undone += u64::from(other == path);
+                    state.cut = 0;
+                }
             }
         }
         if let Some(path) = self.paths.get(packet.path)
@@ -314,9 +324,13 @@ impl TwoLevelSender {
             self.windows.on_also_missing(path, hole);
             return;
         }
-        state.cut = self.outstanding.next_order(path);
         state.counters.reductions += 1;
         self.counters.reductions += 1;
+        for (other, state) in self.paths.iter_mut().enumerate() {
+            if self.windows.are_bundled(path, other) {
+                state.cut = self.outstanding.next_order(other);
+            }
+        }
         let until = match self.config.addr {
             Some(part) => now + self.forecast.least_round_trip().mul_f64(part),
             None => Instant::ZERO,
@@ -438,7 +452,7 @@ impl TwoLevelSender {
             // What was sent before the path was closed does not count against it.
             self.outstanding.lose_path(path);
         }
-        self.outstanding.send(position, path, now, expected);
+        self.outstanding.send(position, path, now);
         self.next = self.next.max(position + 1);
         self.counters.sent += 1;
         self.counters.retransmissions += u64::from(again);

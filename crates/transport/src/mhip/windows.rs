@@ -4,7 +4,7 @@
 
 use clock::{Duration, Instant};
 use congestion::{
-    Acked, Cause, Congestion, Controller, EngineConfig, Growth, InitialWindow, Mhip, SlowStartTest, Undo,
+    Acked, Bottlenecks, Cause, Congestion, Controller, EngineConfig, Growth, InitialWindow, Mhip, SlowStartTest, Undo,
     WindowRounding,
 };
 
@@ -12,6 +12,8 @@ use congestion::{
 #[derive(Clone, Debug)]
 pub struct Windows {
     control: Controller<Mhip>,
+    /// For [`Growth::PerBottleneck`].
+    bottlenecks: Bottlenecks,
     /// Of each path the last reduction, while it may still be taken back.
     tokens: Vec<Option<Token>>,
 }
@@ -36,13 +38,13 @@ impl Windows {
             slow_start_test: SlowStartTest::Below,
             rounding: WindowRounding::Exact,
         };
-        let mut control = Controller::new(Mhip { growth }, config);
+        let mut control = Controller::new(Mhip { growth, ..Mhip::default() }, config);
         for (cwnd, ssthresh) in paths {
             let path = control.add_path(1);
             control.set_cwnd(path, *cwnd);
             control.set_ssthresh(path, *ssthresh);
         }
-        Self { control, tokens: vec![None; paths.len()] }
+        Self { control, bottlenecks: Bottlenecks::default(), tokens: vec![None; paths.len()] }
     }
 
     /// The window of a path; there is no path beyond the last.
@@ -77,12 +79,29 @@ impl Windows {
         }
     }
 
-    /// The packet at `hole`, sent on `path`, is missing: half the window of that path, and of no other. Until `until` it
-    /// may turn out to have been late only.
+    /// A packet has waited so long in the queues of `path`.
+    #[inline]
+    pub fn on_queueing(&mut self, path: usize, queueing: Duration, now: Instant) {
+        if self.control.rule().growth != Growth::PerBottleneck || !self.bottlenecks.sample(now, path, queueing) {
+            return;
+        }
+        let lowest = |path| (0..path).find(|other| self.bottlenecks.are_shared(*other, path)).unwrap_or(path);
+        self.control.rule_mut().bundles = (0..self.tokens.len()).map(lowest).collect();
+    }
+
+    /// Whether a loss on one path is one on the other too: only with [`Growth::PerBottleneck`].
+    pub fn are_bundled(&self, one: usize, other: usize) -> bool {
+        self.control.rule().bundle(one) == self.control.rule().bundle(other)
+    }
+
+    /// The packet at `hole`, sent on `path`, is missing: half the window of that path, and of those bundled with it. Until
+    /// `until` it may turn out to have been late only.
     pub fn on_missing(&mut self, path: usize, hole: u64, until: Instant, now: Instant) {
         if let Some(token) = self.tokens.get_mut(path) {
             *token = Some(Token { until, holes: vec![hole] });
-            self.reduce(path, Cause::Loss, now);
+            for other in (0..self.tokens.len()).filter(|other| self.are_bundled(path, *other)).collect::<Vec<_>>() {
+                self.reduce(other, Cause::Loss, now);
+            }
         }
     }
 
@@ -110,7 +129,9 @@ impl Windows {
             return None;
         }
         *slot = None;
-        self.control.on_spurious(path, Undo::Restore, now).then_some(path)
+        let bundled: Vec<usize> = (0..self.tokens.len()).filter(|other| self.are_bundled(path, *other)).collect();
+        let restored = bundled.into_iter().filter(|other| self.control.on_spurious(*other, Undo::Restore, now)).count();
+        (restored > 0).then_some(path)
     }
 
     /// Nothing sent on `path` was acknowledged for too long (M16); `again` if that is so since the last time, which
