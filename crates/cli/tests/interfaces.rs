@@ -25,11 +25,11 @@ address() { ip addr $1 10.$2.0.$3/24 dev e$2; }
 for i in 1 2; do cable $i 20; address add $i 1; $there ip addr add 10.$i.0.2/24 dev f$i; done
 A=$($sinnet keygen --out a.pem); B=$($sinnet keygen --out b.pem)
 configure() { # host, peer's name, peer's HIT, peer's number
-    printf 'identity = "%s.pem"\nname = "%s.hip"\n' $1 $1
+    printf 'identity = "%s.pem"\nname = "%s.hip"\nmetrics = "127.0.0.1:9480"\n' $1 $1
     printf '[[peer]]\nname = "%s.hip"\nhit = "%s"\nlocators = ["10.1.0.%s", "10.2.0.%s"]\n' $2 $3 $4 $4
 }
 configure a b $B 2 >a.toml; configure b a $A 1 >b.toml
-$sinnet up -c a.toml --control a.sock 2>a.log & a=$!
+$sinnet up -c a.toml --control a.sock --esp-keylog a.keys 2>a.log & a=$!
 $there $sinnet up -c b.toml --control b.sock 2>b.log & b=$!
 for _ in $(seq 100); do
     grep -q ' ready ' a.log && grep -q ' ready ' b.log && break
@@ -74,6 +74,13 @@ sleep 1
 address add 1 7
 ping -c 3 -i 0.2 -W 10 -w 15 $B
 grep -c 'has proved its identity' a.log | grep -qx 1
+# What Prometheus reads says how much each path has carried, and holds no key.
+curl -sS --max-time 5 -o metrics http://127.0.0.1:9480/metrics
+tail -1 metrics | grep -qx '# EOF'
+grep -q '^sinnet_path_received_bytes_total{peer="b.hip",.*,name="e1",.*} [1-9]' metrics
+keys=$(grep -o '0x[0-9a-f]*' a.keys | cut -c3-); [ $(echo "$keys" | wc -w) -ge 4 ]
+for key in $keys; do ! grep -qi $key metrics; done
+! grep -q 'PRIVATE' metrics
 $sinnet down --control a.sock; wait $a
 $there $sinnet down --control b.sock; wait $b
 echo "all went well"

@@ -12,6 +12,7 @@ pub mod dns;
 pub mod keylog;
 pub mod keys;
 pub mod links;
+pub mod metrics;
 pub mod names;
 pub mod netlink;
 pub mod privileges;

@@ -16,6 +16,7 @@ use wedge::{Wedge, WedgeEvent};
 use crate::control::{Control, Request};
 use crate::device::Device;
 use crate::keylog::KeyLog;
+use crate::metrics::{self, Metrics};
 use crate::names::Responder;
 use crate::sockets::{PathSocket, Received};
 use crate::time::Clock;
@@ -36,6 +37,7 @@ pub(crate) struct Runtime {
     pub(crate) sockets: Vec<PathSocket>,
     pub(crate) responder: Option<Responder>,
     pub(crate) control: Control,
+    pub(crate) metrics: Option<Metrics>,
     /// Readable once a signal asks us to end.
     pub(crate) signals: UnixStream,
     pub(crate) keylog: Option<KeyLog>,
@@ -82,6 +84,7 @@ struct Ready {
     signals: bool,
     uplinks: bool,
     control: bool,
+    metrics: bool,
     responder: bool,
     device: bool,
     /// In the order of [`Runtime::sockets`]: readable, writable.
@@ -116,6 +119,9 @@ impl Runtime {
             if ready.control {
                 stop |= self.controlled();
             }
+            if ready.metrics {
+                self.tell_metrics();
+            }
             if stop && end.is_none() {
                 match buffers.associated.len() {
                     1 => tracing::info!("ending: closing one association"),
@@ -146,6 +152,9 @@ impl Runtime {
         fds.extend(questions.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let control = fds.len();
         fds.extend(self.control.interests().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
+        let metrics = fds.len();
+        let visitors = self.metrics.iter().flat_map(Metrics::interests);
+        fds.extend(visitors.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
 
         let deadline = [self.wedge.poll_timeout().map(|(deadline, _)| deadline), end].into_iter().flatten().min();
         let timeout = deadline.map(|deadline| {
@@ -168,7 +177,8 @@ impl Runtime {
             uplinks: any(2..3),
             sockets: path_sockets.iter().map(|fd| (readable(fd), fd.revents().contains(PollFlags::OUT))).collect(),
             responder: any(responder..control),
-            control: any(control..fds.len()),
+            control: any(control..metrics),
+            metrics: any(metrics..fds.len()),
         })
     }
 
@@ -251,6 +261,15 @@ impl Runtime {
             }
         });
         stop
+    }
+
+    fn tell_metrics(&mut self) {
+        let now = self.clock.now();
+        let (wedge, device, sockets) = (&self.wedge, &self.uplinks.config.device, &self.sockets);
+        let unsent = || sockets.iter().map(PathSocket::lost).sum();
+        self.metrics.iter_mut().for_each(|metrics| {
+            metrics.turn(|| metrics::text(device, unsent(), &wedge.status(now)));
+        });
     }
 
     fn tell(&mut self, event: WedgeEvent, associated: &mut BTreeSet<String>) {

@@ -19,6 +19,7 @@ use crate::device::{Device, DeviceConfig};
 use crate::dns::Names;
 use crate::keylog::KeyLog;
 use crate::links::{self, Link, Resolved};
+use crate::metrics::Metrics;
 use crate::names::Responder;
 use crate::netlink::Monitor;
 use crate::runtime::Runtime;
@@ -149,6 +150,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         DeviceConfig { name: config.device.clone(), hit, lsi, mtu: wedge.tun_mtu(), lsi_mtu: wedge.lsi_mtu() };
     let device = Device::open(&device_config).map_err(|error| device_failure(&config.device, &error))?;
     let responder = if config.dns { respond(&config, hit, lsi, &peer_lsis) } else { None };
+    let metrics = config.metrics.map(listen_for_metrics).transpose()?;
     let signals = signals().map_err(|error| UpError::Setup(format!("catching signals: {error}")))?;
     // The kernel may let a thread oversleep by 50 µs to save power; a paced packet is due when it is due.
     if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
@@ -161,7 +163,8 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         "ready"
     );
     let uplinks = Uplinks { config, peer_lsis, links, monitor };
-    let runtime = Runtime { clock, random, wedge, device, uplinks, sockets, responder, control, signals, keylog };
+    let runtime =
+        Runtime { clock, random, wedge, device, uplinks, sockets, responder, control, metrics, signals, keylog };
     Ok(runtime.run()?)
 }
 
@@ -251,6 +254,11 @@ fn signals() -> io::Result<UnixStream> {
 fn open_keylog(path: &Path) -> Result<KeyLog, UpError> {
     KeyLog::open(path)
         .map_err(|error| UpError::Setup(format!("the key log {} cannot be opened: {error}", path.display())))
+}
+
+fn listen_for_metrics(address: SocketAddr) -> Result<Metrics, UpError> {
+    Metrics::listen(address)
+        .map_err(|error| UpError::Setup(format!("metrics cannot be told at {address}: {error}; change `metrics`")))
 }
 
 fn control_failure(path: &Path, error: &io::Error) -> UpError {

@@ -120,7 +120,13 @@ fn name(path: &Value) -> String {
 
 fn path(path: &Value) -> Vec<String> {
     let name = name(path);
-    let state = if path["alive"].as_bool() == Some(true) { "up" } else { "no answer" };
+    let is = |key: &str| path[key].as_bool() == Some(true);
+    let state = match (is("alive"), is("standby"), is("backup")) {
+        (false, ..) => "no answer",
+        (true, true, _) => "stands by",
+        (true, false, true) => "up, backup",
+        (true, false, false) => "up",
+    };
     let round_trip = path["srtt_ms"].as_f64().map_or("-".to_owned(), |ms| format!("{ms:.1} ms"));
     let (sent, received) = (bytes(&path["bytes_out"]), bytes(&path["bytes_in"]));
     vec![

@@ -6,6 +6,8 @@
 //! name = "a.hip"                  # this host's own name (optional)
 //! lsi = "1.0.0.1"                 # this host's own LSI (optional; otherwise it follows from the HIT)
 //! control = "/run/sinnet/a.sock"  # the control socket (optional; --control wins)
+//! metrics = "127.0.0.1:9480"      # answer http://127.0.0.1:9480/metrics for Prometheus (optional)
+//! metrics_exposed = false         # true allows other than loopback addresses there
 //! congestion = "mhip"             # how windows grow and shrink (optional): a rule's name as in scenario files; or
 //!                                 # "configured-rates": nothing is measured, packets are paced at the paths' rates
 //!
@@ -46,7 +48,7 @@ mod reader;
 mod sections;
 mod units;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +71,8 @@ pub struct Config {
     pub lsi: Option<Lsi>,
     /// Where the control socket shall be.
     pub control: Option<PathBuf>,
+    /// Where metrics shall be told.
+    pub metrics: Option<SocketAddr>,
     /// How much is sent towards peers that are Sinnet too.
     pub congestion: Congestion,
     /// The TUN device's name.

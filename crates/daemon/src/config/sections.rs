@@ -1,7 +1,7 @@
 //! The sections of the file, and what must hold between them.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clock::Duration;
@@ -41,6 +41,8 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         "name",
         "lsi",
         "control",
+        "metrics",
+        "metrics_exposed",
         "congestion",
         "path",
         "interfaces",
@@ -56,6 +58,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let name = file.parsed("name", "as in name = \"a.hip\"", dns_name)?;
     let lsi = file.parsed("lsi", LSI, lsi)?;
     let control = file.text("control")?.map(|path| PathBuf::from(path.value));
+    let metrics = metrics(&mut file)?;
     let congestion = file.parsed("congestion", CONGESTION, congestion)?;
     let paths = paths(&mut file)?;
     let interfaces = interfaces(&mut file, &paths)?;
@@ -94,6 +97,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         name: name.map(|name| name.value),
         lsi: lsi.map(|lsi| lsi.value),
         control,
+        metrics,
         congestion,
         device,
         paths,
@@ -107,6 +111,22 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         identity,
         source: source.clone(),
     })
+}
+
+fn metrics(file: &mut Section<'_>) -> Result<Option<SocketAddr>, Diagnostic> {
+    let parse = |text: &str| text.parse::<SocketAddr>().map_err(|_| format!("\"{text}\" is no address with a port"));
+    let help = "an address of this machine and a port, as in metrics = \"127.0.0.1:9480\"";
+    let address = file.parsed("metrics", help, parse)?;
+    let exposed = file.flag("metrics_exposed")?.unwrap_or(false);
+    if let Some(At { value, span }) = address.as_ref().filter(|address| !exposed && !address.value.ip().is_loopback()) {
+        let message = format!("who reaches {} would read with whom this host talks", value.ip());
+        return Err(file.source().error(
+            span,
+            message,
+            "use 127.0.0.1, or say that it is meant: metrics_exposed = true",
+        ));
+    }
+    Ok(address.map(|address| address.value))
 }
 
 fn congestion(text: &str) -> Result<Congestion, String> {

@@ -87,6 +87,23 @@ fn without_paths_they_are_found() {
     assert_eq!((error.line(), error.column()), (2, 14), "{error}");
 }
 
+#[test]
+fn metrics_are_for_this_machine_unless_it_is_said_that_they_are_for_others() {
+    let read = |text: &str| parse(&format!("identity = \"a.pem\"\n{text}\n"), "a.toml");
+    for local in ["127.0.0.1:9480", "[::1]:9480"] {
+        let config = read(&format!("metrics = {local:?}")).expect("right");
+        assert_eq!(config.metrics, local.parse().ok());
+    }
+    assert_eq!(read("").expect("right").metrics, None);
+    for exposed in ["0.0.0.0:9480", "[::]:9480", "192.0.2.1:9480"] {
+        let error = read(&format!("metrics = {exposed:?}")).expect_err("exposed");
+        assert_eq!((error.line(), error.column()), (2, 11), "{error}");
+        assert!(error.help().unwrap_or_default().contains("metrics_exposed = true"), "{error}");
+        assert!(read(&format!("metrics = {exposed:?}\nmetrics_exposed = true")).expect("meant").metrics.is_some());
+    }
+    assert!(read("metrics = \"9480\"").expect_err("no address").message().contains("no address with a port"));
+}
+
 type Wrong = (&'static str, &'static str, (usize, usize), &'static str, &'static str);
 
 /// Each row: what to replace in the good file by what, where the error must point, and words of the message and the help.

@@ -1,0 +1,274 @@
+//! Metrics for Prometheus: what `sinnet status --json` tells, in the OpenMetrics text format, over just enough of HTTP/1.1
+//! (RFC 9112): `GET /metrics`, one answer per connection.
+//!
+//! The format comes from `prometheus-client`, the Prometheus project's own library. It is filled anew for each answer,
+//! because the numbers live in the wedge, which knows nothing of metrics.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+use rustix::event::PollFlags;
+use serde::Serialize;
+use serde_json::Value;
+use wedge::{PathStatus, PeerStatus, Status};
+
+/// A request is a few lines.
+const LONGEST_REQUEST: usize = 8192;
+/// Who comes while so many ask takes the place of the first of them: no visitor can keep others out by saying nothing.
+const MOST_CONNECTIONS: usize = 16;
+/// What OpenMetrics texts are called.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The daemon's end.
+#[derive(Debug)]
+pub struct Metrics {
+    listener: TcpListener,
+    connections: Vec<Connection>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Metrics {
+    /// Listens at `address`.
+    ///
+    /// # Errors
+    /// Where the port is taken.
+    pub fn listen(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, connections: Vec::new() })
+    }
+
+    /// What to poll for.
+    pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let connections = self.connections.iter().map(|connection| {
+            let flags = if connection.answer.is_empty() { PollFlags::IN } else { PollFlags::OUT };
+            (connection.stream.as_fd(), flags)
+        });
+        std::iter::once((self.listener.as_fd(), PollFlags::IN)).chain(connections)
+    }
+
+    /// Accepts, reads and writes as far as that goes without waiting. `text` is asked for each answer.
+    pub fn turn(&mut self, mut text: impl FnMut() -> String) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if stream.set_nonblocking(true).is_ok() {
+                if self.connections.len() >= MOST_CONNECTIONS {
+                    self.connections.remove(0);
+                }
+                self.connections.push(Connection { stream, request: Vec::new(), answer: Vec::new() });
+            }
+        }
+        self.connections.retain_mut(|connection| connection.turn(&mut text));
+    }
+}
+
+impl Connection {
+    /// False once it is done.
+    fn turn(&mut self, text: &mut impl FnMut() -> String) -> bool {
+        let mut chunk = [0; 1024];
+        while self.answer.is_empty() {
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return false,
+                Ok(length) => self.request.extend_from_slice(chunk.get(..length).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return false,
+            }
+            if self.request.windows(4).any(|end| end == b"\r\n\r\n") {
+                self.answer = respond(&self.request, text);
+            } else if self.request.len() > LONGEST_REQUEST {
+                self.answer = response("431 Request Header Fields Too Large", "text/plain", "too long\n", true);
+            }
+        }
+        while !self.answer.is_empty() {
+            match self.stream.write(&self.answer) {
+                Ok(0) => return false,
+                Ok(length) => drop(self.answer.drain(..length)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+/// The answer to a request whose header is complete.
+fn respond(request: &[u8], text: &mut impl FnMut() -> String) -> Vec<u8> {
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split(' ');
+    let (method, target, version) = (words.next(), words.next(), words.next());
+    let target = target.map(|target| target.split('?').next().unwrap_or_default());
+    match (method, target, version) {
+        (Some(method @ ("GET" | "HEAD")), Some("/metrics"), Some("HTTP/1.1" | "HTTP/1.0")) => {
+            response("200 OK", CONTENT_TYPE, &text(), method == "GET")
+        }
+        (Some(method @ ("GET" | "HEAD")), Some(_), Some("HTTP/1.1" | "HTTP/1.0")) => {
+            response("404 Not Found", "text/plain", "the metrics are at /metrics\n", method == "GET")
+        }
+        (Some(_), Some(_), Some("HTTP/1.1" | "HTTP/1.0")) => {
+            response("405 Method Not Allowed", "text/plain", "only GET and HEAD\n", true)
+        }
+        _ => response("400 Bad Request", "text/plain", "this is not HTTP/1.1\n", true),
+    }
+}
+
+fn response(status: &str, kind: &str, body: &str, with_body: bool) -> Vec<u8> {
+    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}Connection: close\r\n\r\n"
+    );
+    format!("{head}{}", if with_body { body } else { "" }).into_bytes()
+}
+
+type Labels = Vec<(&'static str, String)>;
+type Count = Family<Labels, Counter>;
+type Measure = Family<Labels, Gauge<f64, AtomicU64>>;
+
+/// The state as OpenMetrics text. `unsent` packets were refused by the kernel.
+pub fn text(device: &str, unsent: u64, status: &Status) -> String {
+    let mut registry = Registry::with_prefix("sinnet");
+    let Status { hit, lsi, peers, counters, control } = status;
+    let host = [("device", device.to_owned()), ("hit", hit.clone()), ("lsi", lsi.clone())];
+    registry.register("host", "This host", Info::new(host.to_vec()));
+    let refused = Counter::<u64, AtomicU64>::default();
+    refused.inc_by(unsent);
+    registry.register("unsent_packets", "Packets that the kernel did not take", refused);
+    events(&mut registry, "data_events", "What happened to packets, as `counters` of the status", counters);
+    events(&mut registry, "control_events", "What happened to HIP packets, as `control` of the status", control);
+    associations(&mut registry, peers);
+    paths(&mut registry, peers);
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+/// Every number of a set of counters, under its name.
+fn events(registry: &mut Registry, name: &str, help: &str, counters: &impl Serialize) {
+    let family = Count::default();
+    if let Ok(Value::Object(all)) = serde_json::to_value(counters) {
+        for (event, count) in all {
+            family.get_or_create(&vec![("event", event)]).inc_by(count.as_u64().unwrap_or(0));
+        }
+    }
+    registry.register(name, help, family);
+}
+
+fn associations(registry: &mut Registry, peers: &[PeerStatus]) {
+    let labels = |peer: &PeerStatus| vec![("peer", peer.name.clone())];
+    let mut set = Set { registry, all: peers.iter().map(|peer| (labels(peer), peer)).collect() };
+    set.measure("association_established", "Whether the association is up", None, |peer| {
+        Some(f64::from(u8::from(peer.state == "ESTABLISHED")))
+    });
+    set.measure("association_feedback", "Whether the peer gives feedback", None, |peer| {
+        Some(f64::from(u8::from(peer.feedback)))
+    });
+    set.measure("flows", "Flows remembered", None, |peer| Some(peer.flows as f64));
+    set.count("resequenced_packets", "Packets that had to wait for others before them", |peer| Some(peer.resequenced));
+    set.count("proven_losses", "Holes given up because every path had delivered something younger", |peer| {
+        Some(peer.proven_losses)
+    });
+    set.count("expired_holes", "Holes given up because others had waited long enough", |peer| Some(peer.expired_holes));
+    let holding = |peer: &PeerStatus| peer.holding;
+    set.measure("holding_packets", "Packets that wait for the paths", None, |peer| Some(holding(peer)?.packets as f64));
+    set.measure("holding", "Bytes that wait for the paths", Some(Unit::Bytes), |peer| {
+        Some(holding(peer)?.bytes as f64)
+    });
+    set.measure("holding_delay", "How long the packet that left last had waited", Some(Unit::Seconds), |peer| {
+        Some(holding(peer)?.delay_ms / 1e3)
+    });
+    set.count("holding_dropped_packets", "Packets dropped because programs sent more than the paths carry", |peer| {
+        Some(holding(peer)?.dropped)
+    });
+    set.measure("paths_bind", "Of the time, the part in which the paths were the limit", Some(Unit::Ratios), |peer| {
+        Some(holding(peer)?.paths_bind)
+    });
+}
+
+fn paths(registry: &mut Registry, peers: &[PeerStatus]) {
+    let labels = |peer: &PeerStatus, path: &PathStatus| {
+        vec![
+            ("peer", peer.name.clone()),
+            ("path", path.id.to_string()),
+            ("name", path.name.clone()),
+            ("local", path.local.clone()),
+            ("remote", path.remote.clone()),
+        ]
+    };
+    let all = peers.iter().flat_map(|peer| peer.paths.iter().map(move |path| (labels(peer, path), path)));
+    let mut set = Set { registry, all: all.collect() };
+    let flag = |flag: bool| Some(f64::from(u8::from(flag)));
+    let (bytes, seconds) = (|| Some(Unit::Bytes), || Some(Unit::Seconds));
+    set.measure("path_alive", "Whether the path answers", None, |path| flag(path.alive));
+    set.measure("path_backup", "Whether it carries data only where no other works", None, |path| flag(path.backup));
+    set.measure("path_standby", "Whether it is a backup and others work", None, |path| flag(path.standby));
+    set.measure("path_srtt", "Smoothed round-trip time", seconds(), |path| Some(path.srtt_ms? / 1e3));
+    set.measure("path_queued", "Bytes that wait for the path", bytes(), |path| Some(path.queued as f64));
+    set.count("path_sent_bytes", "Bytes of outer IP packets sent", |path| Some(path.bytes_out));
+    set.count("path_received_bytes", "Bytes of outer IP packets received", |path| Some(path.bytes_in));
+    set.count("path_sent_packets", "ESP packets sent", |path| Some(path.packets_out));
+    set.count("path_received_packets", "ESP packets received and accepted", |path| Some(path.packets_in));
+    let rate = Some(Unit::Other("bits_per_second".to_owned()));
+    set.measure("path_delivery_rate", "What the path delivers", rate, |path| Some(path.measured?.delivery_rate as f64));
+    set.measure("path_cwnd", "Congestion window", bytes(), |path| Some(path.measured?.cwnd as f64));
+    set.measure("path_ssthresh", "Slow-start threshold", bytes(), |path| Some(path.measured?.ssthresh? as f64));
+    set.measure("path_in_flight", "Bytes under way", bytes(), |path| Some(path.measured?.in_flight as f64));
+    set.measure("path_rttvar", "Variation of the round-trip time", seconds(), |path| {
+        Some(path.measured?.rttvar_ms? / 1e3)
+    });
+    set.count("path_delivered_packets", "Packets that arrived", |path| Some(path.measured?.delivered));
+    set.count("path_lost_packets", "Packets that did not arrive", |path| Some(path.measured?.lost));
+    set.count("path_spurious_packets", "Packets taken for lost that arrived", |path| Some(path.measured?.spurious));
+    set.count("path_reordered_packets", "Packets that arrived after later ones", |path| Some(path.measured?.reordered));
+    set.count("path_ce_packets", "Packets with Congestion Experienced", |path| Some(path.measured?.ce));
+}
+
+/// What there are several of, with the labels of each.
+struct Set<'a, T> {
+    registry: &'a mut Registry,
+    all: Vec<(Labels, &'a T)>,
+}
+
+impl<T> Set<'_, T> {
+    fn count(&mut self, name: &str, help: &str, value: impl Fn(&T) -> Option<u64>) {
+        let family = Count::default();
+        for (labels, item) in &self.all {
+            if let Some(value) = value(item) {
+                family.get_or_create(labels).inc_by(value);
+            }
+        }
+        self.registry.register(name, help, family);
+    }
+
+    fn measure(&mut self, name: &str, help: &str, unit: Option<Unit>, value: impl Fn(&T) -> Option<f64>) {
+        let family = Measure::default();
+        for (labels, item) in &self.all {
+            if let Some(value) = value(item) {
+                family.get_or_create(labels).set(value);
+            }
+        }
+        match unit {
+            Some(unit) => self.registry.register_with_unit(name, help, unit, family),
+            None => self.registry.register(name, help, family),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

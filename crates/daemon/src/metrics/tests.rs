@@ -1,0 +1,215 @@
+//! The oracle is the grammar of OpenMetrics 1.0 (its ABNF and the rules on families), written down once more here.
+
+use super::*;
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use wedge::{HoldingStatus, Measured};
+
+fn path(id: u16, name: &str) -> PathStatus {
+    PathStatus {
+        id,
+        name: name.to_owned(),
+        local: "192.0.2.1:10500".to_owned(),
+        remote: "[2001:db8::2]:10500".to_owned(),
+        alive: true,
+        backup: id == 1,
+        standby: id == 1,
+        srtt_ms: (id == 0).then_some(41.5),
+        bytes_out: u64::MAX,
+        bytes_in: 2,
+        packets_out: 3,
+        packets_in: 4,
+        queued: 5,
+        ..PathStatus::default()
+    }
+}
+
+fn state() -> Status {
+    let counters = wedge::Counters { no_peer: 12, ..Default::default() };
+    let control = hip::Counters { established: 1, ..Default::default() };
+    let peer = PeerStatus {
+        name: "b.hip".to_owned(),
+        hit: "2001:22::b".to_owned(),
+        lsi: "1.0.0.2".to_owned(),
+        state: "ESTABLISHED".to_owned(),
+        feedback: true,
+        congestion: Some("mhip".to_owned()),
+        flows: 3,
+        resequenced: 9,
+        paths: vec![path(0, "eth0"), path(1, "a \"quoted\\name\"\nin two lines")],
+        ..PeerStatus::default()
+    };
+    Status { hit: "2001:22::a".to_owned(), lsi: "1.0.0.1".to_owned(), peers: vec![peer], counters, control }
+}
+
+/// Samples by name and labels. Panics where the text is not OpenMetrics.
+fn parse(text: &str) -> BTreeMap<(String, Vec<(String, String)>), f64> {
+    let name_is_right = |name: &str| {
+        let mut chars = name.chars();
+        chars.next().is_some_and(|c| c.is_ascii_alphabetic() || "_:".contains(c))
+            && chars.all(|c| c.is_ascii_alphanumeric() || "_:".contains(c))
+    };
+    let body = text.strip_suffix("# EOF\n").expect("the end is told");
+    let mut samples = BTreeMap::new();
+    let mut types: BTreeMap<String, String> = BTreeMap::new();
+    let mut family = String::new();
+    for line in body.lines() {
+        if let Some(rest) = line.strip_prefix("# ") {
+            let mut words = rest.splitn(3, ' ');
+            let (what, name, value) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+            assert!(name_is_right(name), "{line}");
+            family = name.to_owned();
+            match what {
+                "TYPE" => {
+                    assert!(["counter", "gauge", "info"].contains(&value), "{line}");
+                    assert!(types.insert(name.to_owned(), value.to_owned()).is_none(), "twice: {line}");
+                }
+                "HELP" => assert!(!value.is_empty()),
+                "UNIT" => assert!(name.ends_with(&format!("_{value}")), "{line}"),
+                _ => panic!("{line}"),
+            }
+            continue;
+        }
+        let end = line.find(['{', ' ']).unwrap();
+        let (name, mut rest) = line.split_at(end);
+        let suffix = name.strip_prefix(&family).unwrap_or_else(|| panic!("{line} is not of {family}"));
+        let expected = match types[&family].as_str() {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        assert!(suffix == expected && name_is_right(name), "{line}");
+        let mut labels = Vec::new();
+        if let Some(inner) = rest.strip_prefix('{') {
+            rest = inner;
+            loop {
+                let (key, after) = rest.split_once("=\"").unwrap();
+                assert!(name_is_right(key), "{line}");
+                let (mut value, mut chars) = (String::new(), after.char_indices());
+                let closed = loop {
+                    match chars.next().unwrap() {
+                        (_, '\\') => value.push(match chars.next().unwrap().1 {
+                            'n' => '\n',
+                            c @ ('\\' | '"') => c,
+                            other => panic!("\\{other} in {line}"),
+                        }),
+                        (at, '"') => break at,
+                        (_, c) => value.push(c),
+                    }
+                };
+                labels.push((key.to_owned(), value));
+                rest = &after[closed + 1..];
+                match rest.split_at(1) {
+                    (",", after) => rest = after,
+                    ("}", after) => {
+                        rest = after;
+                        break;
+                    }
+                    _ => panic!("{line}"),
+                }
+            }
+        }
+        let value: f64 = rest.strip_prefix(' ').unwrap().parse().unwrap();
+        assert!(samples.insert((name.to_owned(), labels), value).is_none(), "twice: {line}");
+    }
+    samples
+}
+
+fn labels(list: &[(&str, &str)]) -> Vec<(String, String)> {
+    list.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn the_text_is_open_metrics_and_says_what_the_status_says() {
+    let mut state = state();
+    let before = parse(&text("sinnet0", 4, &state));
+    assert!(!before.keys().any(|(name, _)| name.contains("cwnd")), "what is not known is not told");
+    state.peers[0].holding =
+        Some(HoldingStatus { packets: 2, bytes: 3000, delay_ms: 2.5, dropped: 7, paths_bind: 0.25 });
+    state.peers[0].paths[0].measured = Some(Measured {
+        delivery_rate: 8_000_000,
+        cwnd: 90_000,
+        in_flight: 1500,
+        delivered: 100,
+        lost: 1,
+        ce: 2,
+        ..Measured::default()
+    });
+    let samples = parse(&text("sinnet0", 4, &state));
+    let sample = |name: &str, list: &[(&str, &str)]| samples.get(&(name.to_owned(), labels(list))).copied();
+    let peer = &[("peer", "b.hip")];
+    let eth0 = &[
+        ("peer", "b.hip"),
+        ("path", "0"),
+        ("name", "eth0"),
+        ("local", "192.0.2.1:10500"),
+        ("remote", "[2001:db8::2]:10500"),
+    ];
+    let host = &[("device", "sinnet0"), ("hit", "2001:22::a"), ("lsi", "1.0.0.1")];
+    let all: [(&str, &[(&str, &str)], f64); 12] = [
+        ("sinnet_host_info", host, 1.0),
+        ("sinnet_unsent_packets_total", &[], 4.0),
+        ("sinnet_data_events_total", &[("event", "no_peer")], 12.0),
+        ("sinnet_control_events_total", &[("event", "established")], 1.0),
+        ("sinnet_association_established", peer, 1.0),
+        ("sinnet_holding_bytes", peer, 3000.0),
+        ("sinnet_holding_delay_seconds", peer, 0.0025),
+        ("sinnet_paths_bind_ratios", peer, 0.25),
+        ("sinnet_path_srtt_seconds", eth0, 0.0415),
+        ("sinnet_path_sent_bytes_total", eth0, u64::MAX as f64),
+        ("sinnet_path_delivery_rate_bits_per_second", eth0, 8e6),
+        ("sinnet_path_ce_packets_total", eth0, 2.0),
+    ];
+    for (name, labels, value) in all {
+        assert_eq!(sample(name, labels), Some(value), "{name} in\n{}", text("sinnet0", 4, &state));
+    }
+    assert!(samples.keys().any(|(_, labels)| labels.iter().any(|(_, value)| value.contains("\"quoted\\name\"\nin"))));
+    // Every counter has its event.
+    let counted = serde_json::to_value(state.counters).expect("JSON").as_object().map(serde_json::Map::len);
+    let told = samples.keys().filter(|(name, _)| name == "sinnet_data_events_total").count();
+    assert_eq!(Some(told), counted);
+}
+
+/// One exchange with a server in this process; what comes back.
+fn ask(request: &[u8]) -> String {
+    let mut metrics = Metrics::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
+    let mut stream = TcpStream::connect(metrics.listener.local_addr().expect("bound")).expect("connects");
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(5))).expect("a time");
+    stream.write_all(request).expect("writes");
+    // Twice, as a poll would: once to accept and read, once more where the request had not come whole.
+    for _ in 0..20 {
+        metrics.turn(|| "x 1\n# EOF\n".to_owned());
+        if metrics.connections.is_empty() {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    let mut answer = String::new();
+    if !metrics.connections.is_empty() {
+        return answer;
+    }
+    BufReader::new(stream).read_to_string(&mut answer).expect("reads");
+    answer
+}
+
+#[test]
+fn it_speaks_as_much_http_as_it_takes() {
+    let answer = ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text;"), "{answer}");
+    assert!(answer.contains("\r\nContent-Length: 10\r\n") && answer.ends_with("\r\n\r\nx 1\n# EOF\n"), "{answer}");
+    assert!(ask(b"HEAD /metrics HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n"));
+    assert!(ask(b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(ask(b"POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(ask(b"\xff\x00\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    assert!(ask(&[b'x'; 9000]).starts_with("HTTP/1.1 431 "));
+    assert_eq!(ask(b"GET /metrics"), "", "it waits for the rest");
+}
+
+#[test]
+fn silent_visitors_keep_nobody_out() {
+    let mut metrics = Metrics::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
+    let address = metrics.listener.local_addr().expect("bound");
+    let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(address).expect("connects")).collect();
+    metrics.turn(String::new);
+    assert_eq!((silent.len(), metrics.connections.len()), (100, MOST_CONNECTIONS));
+}
