@@ -6,6 +6,7 @@
 //! path's own window has answered already. What tells the TCP inside that it sends too much is the holding buffer.
 
 use crate::flows::FlowKey;
+use crate::config::UNKNOWN_RATE;
 use crate::heartbeat::Heartbeat;
 use crate::holding::{Holding, Limits};
 use crate::numbers::Numbers;
@@ -15,6 +16,7 @@ use crate::peer::PeerState;
 use crate::received::Received;
 use crate::report::Record;
 use crate::sent::{Absurd, Content, SentLog};
+use crate::snoop::{Delivered, Snoop};
 use crate::status::{Counters, HoldingStatus, Measured};
 use crate::wedge::TimerKind;
 use crate::windows::{Slot, Windows};
@@ -27,6 +29,7 @@ use scheduler::{Decision, PacketMeta, PathScheduler, PathView};
 use std::collections::VecDeque;
 use wire::Spi;
 use wire::ip::protocol;
+use wire::tcp;
 
 /// The least that the holding buffer holds before it drops, in bytes.
 const LEAST_BUFFER: usize = 64_000;
@@ -45,6 +48,8 @@ const TRY: f64 = 3_000.0;
 /// So often it may have been under way on a path that died: paths that die and come back again and again must not send
 /// the same packets for ever.
 const RESCUES: u8 = 3;
+/// A number that no path has.
+const NO_PATH: scheduler::PathId = scheduler::PathId(u16::MAX);
 /// With no more than this waiting, a packet rather waits for the fastest path than takes a slower one.
 const PATIENT_BYTES: usize = 3_100;
 /// ... nor longer than this.
@@ -53,6 +58,8 @@ const PATIENT_TIME: Duration = Duration::from_millis(2);
 const UNORDERED: Duration = Duration::from_millis(5);
 /// What reports may be late by: their own pace, and timers.
 const REPORT_SLACK: Duration = Duration::from_millis(35);
+/// A TCP may keep an acknowledgment for so long: half of what RFC 9293 §3.8.6.3 allows, and what common ones do at most.
+const DELAYED_ACK: Duration = Duration::from_millis(250);
 /// With so many packets under way, silence needs no second question.
 const UNDER_LOAD: usize = 6_000;
 /// A path that was idle for so long begins anew.
@@ -65,6 +72,8 @@ pub(crate) struct Braid {
     /// What a path has lost, the first first.
     pub repairs: VecDeque<Waiting>,
     numbers: Numbers,
+    /// Where the peer gives no feedback.
+    pub snoop: Option<Snoop>,
     /// When a path that is waited for may send.
     wake_at: Option<Instant>,
     /// Bytes dropped by the holding buffer that are counted already.
@@ -89,6 +98,8 @@ pub(crate) struct Control {
     pub slot: Slot,
     pub sent: SentLog,
     pub received: Received,
+    /// Only what TCP acknowledges inside is heard of.
+    is_overheard: bool,
     /// Packets waited while the window or the pace was the limit.
     busy: bool,
     /// The most that was under way since the last report, in bytes.
@@ -105,6 +116,7 @@ impl Braid {
             holding: Holding::default(),
             repairs: VecDeque::new(),
             numbers: Numbers::default(),
+            snoop: None,
             wake_at: None,
             dropped: 0,
             binding: Binding::default(),
@@ -131,7 +143,7 @@ impl Braid {
         }
         let (flow, mut packet) = self.holding.pop(now, limits)?;
         let waited = packet.next_header == protocol::TCP || self.holding.sojourn() > UNORDERED;
-        if let Some(flow) = flow.filter(|_| waited) {
+        if let Some(flow) = flow.filter(|_| waited && self.snoop.is_none()) {
             let header = self.numbers.header(flow, packet.next_header);
             packet.payload.splice(0..0, header);
             packet.next_header = NEXT_HEADER;
@@ -167,8 +179,29 @@ impl Control {
 
 impl PeerState {
     /// The base exchange has ended.
-    pub(crate) fn begin(&mut self, feedback: bool, rule: Rule) {
-        self.braid = feedback.then(|| Box::new(Braid::new(rule)));
+    pub(crate) fn begin(&mut self, feedback: bool, learns: bool, rule: Rule) {
+        self.braid = (feedback || learns).then(|| Box::new(Braid::new(rule)));
+        if let Some(braid) = self.braid.as_mut().filter(|_| !feedback) {
+            braid.snoop = Some(Snoop::default());
+        }
+    }
+
+    /// A segment of the peer's TCP came: without feedback, what it acknowledges is what paths have delivered.
+    pub(crate) fn overhear(
+        &mut self,
+        now: Instant,
+        flow: FlowKey,
+        segment: &tcp::Segment<'_>,
+        counters: &mut Counters,
+    ) {
+        let Some(snoop) = self.braid.as_mut().and_then(|braid| braid.snoop.as_mut()) else { return };
+        for Delivered { path: id, ranges, timed } in snoop.acknowledged(now, flow, segment) {
+            let Some(path) = self.paths.iter().find(|path| path.id == id) else { continue };
+            let highest = ranges.first().map_or(0, |(_, last)| *last);
+            let record = Record { spi: path.outbound.spi(), highest, ranges, ..Record::default() };
+            // Nothing of it can be absurd: what was sent on a path is still known there, or is passed over.
+            let _ = self.record(now, if timed { id } else { NO_PATH }, &record, counters);
+        }
     }
 
     /// What a new path needs, where there is feedback.
@@ -178,6 +211,7 @@ impl PeerState {
             slot: braid.windows.add(mtu),
             sent: SentLog::new(now),
             received: Received::new(spi),
+            is_overheard: braid.snoop.is_some(),
             busy: false,
             top_flight: 0,
             asked: None,
@@ -224,12 +258,15 @@ impl PeerState {
                     control.last_sent = now;
                     braid.windows.idle(now, control.slot);
                 }
-                let window = if any_alive { braid.windows.window(control.slot) } else { TRY };
+                let window = if any_alive || braid.snoop.is_some() { braid.windows.window(control.slot) } else { TRY };
                 if control.sent.in_flight() as f64 >= window {
                     control.busy = true;
                     continue;
                 }
                 let pace = braid.windows.pace(control.slot, srtt);
+                // What is not TCP shares the pace, and is not to be slowed by windows that know nothing of it.
+                let least = path.way.rate.unwrap_or(UNKNOWN_RATE);
+                let pace = if braid.snoop.is_some() { pace.max(least) } else { pace };
                 path.pacer.set_rate(path.way.rate.map_or(pace, |cap| pace.min(Pacer::new(cap).rate())));
                 let rate = match control.sent.rate() {
                     0 => path.pacer.rate(),
@@ -263,8 +300,15 @@ impl PeerState {
             }
             let Some(packet) = braid.next(now, &limits) else { break };
             let Some(path) = self.paths.iter_mut().find(|path| path.id == id) else { break };
-            if path.send_held(now, packet, rng, out).is_err() {
+            let place = match &mut braid.snoop {
+                Some(snoop) => snoop.place(now, packet.next_header, &packet.payload),
+                None => None,
+            };
+            let is_followed = place.is_some() || braid.snoop.is_none();
+            if path.send_held(now, packet, is_followed, rng, out).is_err() {
                 counters.exhausted += 1;
+            } else if let (Some(snoop), Some(place)) = (&mut braid.snoop, place) {
+                snoop.sent(now, place, path.id, path.outbound.sequence());
             }
         }
         let waits = braid.waits();
@@ -344,11 +388,14 @@ impl PeerState {
                 path.heartbeat.hurry(now);
                 continue;
             }
-            if !others.is_empty() && path.heartbeat.is_alive() {
+            // TCP acknowledges when it likes, or never: only a heartbeat without an answer shows that a path is dead.
+            let overheard = braid.snoop.is_some();
+            let answers = overheard && control.asked.is_some_and(|asked| path.heartbeat.answered_at() >= asked);
+            if !others.is_empty() && path.heartbeat.is_alive() && !answers {
                 dead.push(index);
                 continue;
             }
-            if !path.heartbeat.is_alive() {
+            if !path.heartbeat.is_alive() && !overheard {
                 control.asked = None;
                 counters.given_up += control.sent.give_up(now).len() as u64;
                 continue;
@@ -442,7 +489,8 @@ impl Control {
     fn life_deadline(&self, heartbeat: &Heartbeat) -> Instant {
         let patience = self.patience(heartbeat);
         if let Some(asked) = self.asked {
-            return asked + patience;
+            let answered = self.is_overheard && heartbeat.answered_at() >= asked;
+            return asked + patience + if answered { DELAYED_ACK } else { Duration::ZERO };
         }
         let (Some(oldest), Some(progress)) = (self.sent.oldest_at(), self.sent.silent_since()) else {
             return Instant::FAR_FUTURE;
@@ -452,6 +500,10 @@ impl Control {
 
     /// Notes a packet that was sealed.
     pub(crate) fn sealed(&mut self, now: Instant, sequence: u32, wire: usize, content: Content) {
+        let content = match content {
+            Content::Fleeting if self.is_overheard => Content::Report,
+            content => content,
+        };
         if !matches!(content, Content::Report) {
             self.last_sent = now;
         }
@@ -475,6 +527,10 @@ fn rescue(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
 
 /// Queues what may be sent again, what was lost first first; the rest is left to the programs.
 fn repair(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
+    if braid.snoop.is_some() {
+        // The TCP inside has seen the same acknowledgments, and does it itself.
+        return;
+    }
     for mut packet in packets {
         if packet.losses < REPAIRS {
             packet.losses += 1;

@@ -11,7 +11,7 @@ use scheduler::PathId;
 impl Wedge {
     /// Takes a message that came inside ESP on a path.
     pub(crate) fn inbound_feedback(&mut self, now: Instant, index: usize, id: PathId, message: &[u8]) {
-        let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.braid.is_some()) else {
+        let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.gives_feedback()) else {
             self.counters.bad_payload += 1;
             return;
         };
@@ -29,7 +29,7 @@ impl Wedge {
 
     /// Sends the reports that are due.
     pub(crate) fn report(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
-        let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.braid.is_some()) else { return };
+        let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.gives_feedback()) else { return };
         for at in 0..peer.paths.len() {
             let due = |path: &crate::path::Path| {
                 path.verified

@@ -68,6 +68,7 @@ pub(crate) struct Heartbeat {
     next_at: Instant,
     last_traffic: Instant,
     nonce: u64,
+    answered_at: Instant,
     /// Sent since the last one that was answered, oldest first.
     unanswered: VecDeque<(u64, Instant)>,
 }
@@ -81,6 +82,7 @@ impl Heartbeat {
             next_at: now,
             last_traffic: now,
             nonce,
+            answered_at: Instant::ZERO,
             unanswered: VecDeque::new(),
         }
     }
@@ -105,6 +107,11 @@ impl Heartbeat {
     pub(crate) fn slept(&mut self, now: Instant) {
         self.unanswered.clear();
         self.next_at = self.next_at.min(now);
+    }
+
+    /// When the last answer came.
+    pub(crate) fn answered_at(&self) -> Instant {
+        self.answered_at
     }
 
     /// The path's round-trip times.
@@ -155,6 +162,7 @@ impl Heartbeat {
         // Paths are FIFOs: what was sent before it and is not answered is lost.
         let (_, sent_at) = self.unanswered.drain(..=index).next_back()?;
         self.rtt.sample(now - sent_at);
+        self.answered_at = now;
         let revived = !self.alive;
         self.alive = true;
         revived.then_some(Change::Revived)

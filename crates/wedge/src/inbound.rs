@@ -16,6 +16,7 @@ use scheduler::PathId;
 use wire::esp::EspHeader;
 use wire::icmp::{Echo, IcmpError};
 use wire::ip::{IpPacket, V6, V6_HEADER, V6Header, protocol};
+use wire::tcp;
 use wire::translate::translate_6_to_4;
 
 /// ESP's next header of a dummy packet (RFC 4303 §2.6).
@@ -40,6 +41,7 @@ impl Wedge {
         };
         let Some(peer) = self.peers.get_mut(index) else { return };
         let source = peer.config.hit.address();
+        let gives_feedback = peer.gives_feedback();
         let Some(path) = peer.path_mut(id) else { return };
         // The payload lands behind the space for its header.
         let mut inner = Vec::with_capacity(V6_HEADER + packet.len());
@@ -60,7 +62,7 @@ impl Wedge {
         };
         path.received(packet.len());
         let (wire, srtt) = (path.header_len() + packet.len(), path.srtt());
-        if let Some(control) = &mut path.control {
+        if let Some(control) = path.control.as_mut().filter(|_| gives_feedback) {
             let gap = control.received.packet(now, header.seq, wire, false);
             // A report of a report would be followed by another.
             let is_report = next_header == NEXT_HEADER && inner.get(V6_HEADER) == Some(&report::KIND);
@@ -155,6 +157,11 @@ impl Wedge {
         let Some(key) = FlowKey::of(view.protocol(), view.payload(), false) else {
             return self.deliver(index, Family::Six, packet);
         };
+        if view.protocol() == protocol::TCP
+            && let Ok(segment) = tcp::Segment::parse(view.payload())
+        {
+            peer.overhear(now, key, &segment, &mut self.counters);
+        }
         let mut ready = Vec::new();
         peer.inbound(now, key, (id, number), packet, &mut ready);
         for (family, packet) in ready {

@@ -27,6 +27,7 @@ mod peer;
 mod received;
 mod report;
 mod sent;
+mod snoop;
 mod status;
 mod wedge;
 mod windows;

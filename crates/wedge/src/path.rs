@@ -86,8 +86,11 @@ impl Path {
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
-        while let Some(Waiting { next_header, payload, .. }) = self.pacer.release(now) {
+        while let Some(Waiting { next_header, payload, wire, .. }) = self.pacer.release(now) {
             self.seal(next_header, &payload, rng, out)?;
+            if let Some(control) = &mut self.control {
+                control.sealed(now, self.outbound.sequence(), wire, Content::Report);
+            }
         }
         Ok(())
     }
@@ -115,18 +118,21 @@ impl Path {
         Ok(())
     }
 
-    /// Seals and hands out a packet of the holding buffer, and keeps it until the peer has it.
+    /// Seals and hands out a packet of the holding buffer, and keeps it until the peer has it, if that will be known.
     pub(crate) fn send_held(
         &mut self,
         now: Instant,
         packet: Waiting,
+        is_followed: bool,
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
         self.pacer.sent(packet.wire, now);
         self.seal(packet.next_header, &packet.payload, rng, out)?;
         if let Some(control) = &mut self.control {
-            control.sealed(now, self.outbound.sequence(), packet.wire, Content::Data(packet));
+            let wire = packet.wire;
+            let content = if is_followed { Content::Data(packet) } else { Content::Report };
+            control.sealed(now, self.outbound.sequence(), wire, content);
         }
         Ok(())
     }

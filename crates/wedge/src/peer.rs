@@ -8,6 +8,7 @@ use crate::numbers::Number;
 use crate::pacing::Waiting;
 use crate::path::Path;
 use crate::sent::Content;
+use crate::snoop::Snoop;
 use crate::status::{Counters, PathStatus, PeerStatus};
 use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
@@ -78,6 +79,11 @@ impl PeerState {
         }
     }
 
+    /// Whether the peer reports what arrives.
+    pub(crate) fn gives_feedback(&self) -> bool {
+        self.braid.as_ref().is_some_and(|braid| braid.snoop.is_none())
+    }
+
     /// Whether there is a path to send data on.
     pub(crate) fn is_reachable(&self) -> bool {
         self.paths.iter().any(|path| path.verified)
@@ -99,8 +105,8 @@ impl PeerState {
     ) {
         let order = match (number, &self.braid) {
             (Some(number), _) => Order::Numbered(number),
-            (None, Some(_)) => Order::AsTheyCome,
-            (None, None) => Order::OfTcp,
+            (None, Some(braid)) if braid.snoop.is_none() => Order::AsTheyCome,
+            (None, _) => Order::OfTcp,
         };
         let reordering =
             Reordering { order, hold: self.hold, repair: self.repair, alive: &self.alive, capacity: HELD_BYTES };
@@ -132,7 +138,9 @@ impl PeerState {
         out: &mut Vec<Transmit>,
     ) {
         let urgent = is_urgent(next_header, &payload);
-        if !urgent && self.braid.is_some() {
+        let snooping = self.braid.as_ref().is_some_and(|braid| braid.snoop.is_some());
+        // Of what is not TCP nothing is heard without feedback, so no window could tell when to send it.
+        if !urgent && self.braid.is_some() && (!snooping || next_header == protocol::TCP) {
             self.silent_since.get_or_insert(now);
             let wire = self.paths.first().map_or(0, |path| path.wire_len(payload.len()));
             for path in &mut self.paths {
@@ -271,7 +279,7 @@ impl PeerState {
         let variation = in_use().filter_map(|path| path.heartbeat.rtt().rttvar()).max().unwrap_or_default();
         self.hold = longest - shortest + variation * 4 + SLACK;
         self.repair = Duration::ZERO;
-        if self.braid.is_some() {
+        if self.gives_feedback() {
             // A loss is told when the next packet of its path arrives, and sent again on the fastest.
             self.repair = (longest + shortest) / 2 + SLACK;
             self.hold = (self.hold + self.repair).min(LONGEST_REPAIR);
@@ -303,7 +311,8 @@ impl PeerState {
             resequenced: statistics.held,
             proven_losses: statistics.proven_losses,
             expired_holes: statistics.expired,
-            feedback: self.braid.is_some(),
+            feedback: self.gives_feedback(),
+            overheard: self.braid.as_ref().and_then(|braid| braid.snoop.as_ref()).map(Snoop::segments),
             congestion: self.braid.as_ref().map(|braid| braid.windows.rule().to_owned()),
             holding: self.braid.as_ref().map(|braid| braid.status()),
             paths: self

@@ -25,7 +25,7 @@ const MOST: usize = 1 << 16;
 /// What a packet is to the window.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// A report: nobody waits for it.
+    /// A report, or what nothing will be heard of: nobody waits for it.
     Report,
     /// It counts, but is not worth sending again: a heartbeat, a pure acknowledgment.
     Fleeting,

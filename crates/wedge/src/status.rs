@@ -18,7 +18,7 @@ pub struct Status {
 }
 
 /// A snapshot of the association with one peer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PeerStatus {
     /// What it is called.
     pub name: String,
@@ -30,6 +30,8 @@ pub struct PeerStatus {
     pub state: String,
     /// Whether the peer gives feedback; what is measured below is absent without.
     pub feedback: bool,
+    /// Of a peer that gives none, where paths are measured by the acknowledgments of the TCP inside: segments under way.
+    pub overheard: Option<usize>,
     /// The rule by which windows grow and shrink.
     pub congestion: Option<String>,
     /// What waits because the paths have no room.
@@ -51,7 +53,7 @@ pub struct PeerStatus {
 }
 
 /// A snapshot of the holding buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HoldingStatus {
     /// Packets that wait.
     pub packets: usize,
@@ -67,7 +69,7 @@ pub struct HoldingStatus {
 }
 
 /// A snapshot of one path.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PathStatus {
     /// Its number.
     pub id: u16,
@@ -102,7 +104,7 @@ pub struct PathStatus {
 }
 
 /// What is known of a path from the peer's reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// Delivery rate in bit/s, outer headers included; the greatest of the last round trips.
     pub delivery_rate: u64,

@@ -278,7 +278,9 @@ impl Wedge {
         let name = peer.config.name.clone();
         match event {
             Established { feedback, .. } => {
-                peer.begin(feedback, self.config.congestion.clone());
+                // Where all rates are configured they are kept, and nothing has to be learned.
+                let learns = self.config.paths.iter().any(|path| path.rate.is_none());
+                peer.begin(feedback, learns, self.config.congestion.clone());
                 self.events.push_back(WedgeEvent::Established { peer: name });
             }
             PathUp { path: id, route, outbound, inbound, verified, .. } => {
