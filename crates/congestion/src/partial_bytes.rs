@@ -28,8 +28,10 @@ impl PartialBytes {
         if full {
             *count -= path.cwnd; // The window before it grows: RFC 9260 §7.2.2, ALGORITHMS §13 A6.
         }
-        if acked >= path.flight {
-            *count = 0.0; // All that was sent is acknowledged.
+        if full && acked >= path.flight {
+            // All that was sent is acknowledged. But a window of less than two packets is in full use by one, and if each
+            // acknowledgment cleared the count, it would never grow again.
+            *count = 0.0;
         }
         full
     }

@@ -243,3 +243,41 @@ fn what_cannot_be_is_told() {
     let tcp = disjoint("opportunistic = true", "").replace("\"mptcp\"", "\"tcp\"");
     assert!(told(&tcp).unwrap_err().contains("`opportunistic` is for protocol = \"mptcp\""));
 }
+
+/// Paper 5, by the acceptance test of ALGORITHMS §5.3, and the same for the layer over other rules, which the paper leaves
+/// open: nothing is lost on idle paths, and beside Reno delays cut the window so that the bundle gets less than by losses
+/// alone, but is not starved, and each subflow less than the Reno beside it.
+#[test]
+fn delays_cut_what_losses_would() {
+    let of = |file: &str, rule: &str| {
+        let path = format!("{}/../../scenarios/papers/{file}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let text = text.replace("congestion = \"daimd\"", &format!("congestion = \"{rule}\""));
+        text.split("[sweep]").next().unwrap_or_default().to_owned()
+    };
+    for (layer, below) in [("daimd", "lia"), ("daimd-olia", "olia"), ("daimd-balia", "balia")] {
+        let idle = run(&of("daimd-idle-a", layer), 1);
+        assert_eq!(idle.flows[0].losses, 0, "{layer}");
+        // What is left of 15 Mbit/s without headers is 14.28.
+        assert!(idle.flows[0].goodput_mbps > 14.0, "{layer}: {}", idle.flows[0].goodput_mbps);
+        let (with, without) = (of("daimd-capacity", layer), of("daimd-capacity", below));
+        let total = |text: &str| mean(text, 6, |run| run.flows[0].goodput_mbps);
+        let ratio = total(&with) / total(&without);
+        assert!((0.6..0.9).contains(&ratio), "{layer}: {ratio}");
+        for path in 0..2 {
+            let part = mean(&with, 6, |run| run.flows[0].paths[path].goodput_mbps / run.flows[path + 1].goodput_mbps);
+            assert!(part < 1.0, "{layer}: {part} on path {path}");
+        }
+    }
+}
+
+/// A path whose rule counts bytes grows again from a window of one packet.
+#[test]
+fn resource_pooling_leaves_no_path_behind() {
+    let result = run(&shared("20Mbit/s", "1ms", "rp2"), 1);
+    let paths: Vec<f64> = result.flows[0].paths.iter().map(|path| path.goodput_mbps).collect();
+    let ratio = paths[0] / paths[1];
+    assert!((0.4..2.5).contains(&ratio), "{paths:?}");
+    let ratio = result.flows[0].goodput_mbps / result.flows[1].goodput_mbps;
+    assert!((0.7..1.4).contains(&ratio), "{ratio}");
+}
