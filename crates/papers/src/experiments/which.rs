@@ -69,11 +69,28 @@ fn advise(results: &Results, out: &mut Evaluation) {
             Measured::of(&point.flow("mptcp", |f| f.goodput_mbps))?,
         ))
     };
-    if let (Some((daimd, rate)), Some((lia, _))) = (queue("daimd"), queue("lia")) {
+    let queues = results.points("beyond-queues").filter_map(|point| point.value("congestion"));
+    let queues: Vec<_> = queues.filter_map(|rule| Some((rule, queue(rule)?))).collect();
+    let most = queues.iter().map(|(_, (_, rate))| rate.mean).fold(0.0, f64::max);
+    let shortest = |least: f64| {
+        let enough = queues.iter().filter(move |(_, (_, rate))| rate.mean >= least * most);
+        enough.min_by(|a, b| a.1.0.mean.total_cmp(&b.1.0.mean)).copied()
+    };
+    if let (Some((full, (median, rate))), Some((least, (waiting, slow))), Some((lia, _))) =
+        (shortest(0.98), shortest(0.0), queue("lia"))
+    {
+        let but = if least == full {
+            String::new()
+        } else {
+            format!(" {least} has the shortest queue of all, {:.0} ms, at {:.2} Mbit/s.", waiting.mean, slow.mean)
+        };
         out.notes.push(format!(
-            "If waiting matters more than shares, DAIMD shortens the queue at full rate ({:.2} Mbit/s): a median of \
-             {:.0} ms instead of {:.0} ms under LIA where the queue holds two bandwidth-delay products.",
-            rate.mean, daimd.mean, lia.mean
+            "If waiting matters more than shares, take {full}: at full rate ({:.2} Mbit/s) a packet waits {:.0} ms, in the median, \
+             instead of {:.0} ms under LIA, where the queue holds two bandwidth-delay products.{but} All medians: {}.",
+            rate.mean,
+            median.mean,
+            lia.mean,
+            queues.iter().map(|(rule, (delay, _))| format!("{rule} {:.0} ms", delay.mean)).collect::<Vec<_>>().join(", ")
         ));
     }
     let growth = |name: &str| results.at("beyond-shared-red", &[("growth", name)]).and_then(|point| bundle(&point));
