@@ -173,8 +173,8 @@ impl TwoLevelSender {
         self.account(now);
         for (index, path) in self.paths.iter_mut().enumerate() {
             // ALGORITHMS §1 rule 1.
-            path.full = !self.config.tcp.engine.window_limited_growth
-                || self.outstanding.in_flight(index) as f64 + 1.0 > self.windows.cwnd(index);
+            let (flight, cwnd) = together(&self.outstanding, &self.windows, index);
+            path.full = !self.config.tcp.engine.window_limited_growth || flight as f64 + 1.0 > cwnd;
         }
         let came_on = usize::from(packet.path);
         if !packet.flags.has(Flags::REFUSED) {
@@ -429,7 +429,12 @@ impl TwoLevelSender {
             return Some((position, path, true));
         }
         let (outstanding, windows, states) = (&self.outstanding, &self.windows, &self.states);
-        let room = |path| states.is_open(path) && outstanding.in_flight(path) < windows.cwnd(path) as u64;
+        // Of windows that are one it is the sum of which a part of a packet is nothing.
+        let room = |path| {
+            let (flight, cwnd) = together(outstanding, windows, path);
+            let own = (outstanding.in_flight(path) as f64) < windows.cwnd(path);
+            own && flight < cwnd as u64 && states.is_open(path)
+        };
         let path = self.forecast.choose(now, self.config.tcp.packet_size, room)?;
         if self.waits(now) { None } else { Some((position, path, false)) }
     }
@@ -503,4 +508,12 @@ impl TwoLevelSender {
             counters: path.counters,
         })
     }
+}
+
+/// What is under way on a path and those bundled with it, in packets, and what their windows are together.
+#[inline]
+fn together(outstanding: &Outstanding, windows: &Windows, path: usize) -> (u64, f64) {
+    windows
+        .bundle(path)
+        .fold((0, 0.0), |(flight, cwnd), path| (flight + outstanding.in_flight(path), cwnd + windows.cwnd(path)))
 }

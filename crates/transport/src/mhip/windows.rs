@@ -94,12 +94,17 @@ impl Windows {
         self.control.rule().bundle(one) == self.control.rule().bundle(other)
     }
 
+    /// The path and those bundled with it.
+    pub fn bundle(&self, path: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.tokens.len()).filter(move |other| self.are_bundled(path, *other))
+    }
+
     /// The packet at `hole`, sent on `path`, is missing: half the window of that path, and of those bundled with it. Until
     /// `until` it may turn out to have been late only.
     pub fn on_missing(&mut self, path: usize, hole: u64, until: Instant, now: Instant) {
         if let Some(token) = self.tokens.get_mut(path) {
             *token = Some(Token { until, holes: vec![hole] });
-            for other in (0..self.tokens.len()).filter(|other| self.are_bundled(path, *other)).collect::<Vec<_>>() {
+            for other in self.bundle(path).collect::<Vec<_>>() {
                 self.reduce(other, Cause::Loss, now);
             }
         }
@@ -129,7 +134,7 @@ impl Windows {
             return None;
         }
         *slot = None;
-        let bundled: Vec<usize> = (0..self.tokens.len()).filter(|other| self.are_bundled(path, *other)).collect();
+        let bundled: Vec<usize> = self.bundle(path).collect();
         let restored = bundled.into_iter().filter(|other| self.control.on_spurious(*other, Undo::Restore, now)).count();
         (restored > 0).then_some(path)
     }
