@@ -5,8 +5,8 @@
 //! long, so that the TCP inside, which would halve its window for all paths together, does not hear of what the
 //! path's own window has answered already. What tells the TCP inside that it sends too much is the holding buffer.
 
-use crate::flows::FlowKey;
 use crate::config::UNKNOWN_RATE;
+use crate::flows::FlowKey;
 use crate::heartbeat::Heartbeat;
 use crate::holding::{Holding, Limits};
 use crate::numbers::Numbers;
@@ -183,6 +183,7 @@ impl PeerState {
         self.braid = (feedback || learns).then(|| Box::new(Braid::new(rule)));
         if let Some(braid) = self.braid.as_mut().filter(|_| !feedback) {
             braid.snoop = Some(Snoop::default());
+            braid.windows.listen();
         }
     }
 
@@ -253,14 +254,16 @@ impl PeerState {
             for path in &mut self.paths {
                 let usable = if any_alive { path.is_usable() } else { path.verified };
                 let Some(control) = path.control.as_mut().filter(|_| usable) else { continue };
-                let srtt = control.sent.rtt().srtt().or(path.heartbeat.rtt().srtt());
+                let (told, beaten) = (control.sent.rtt().srtt(), path.heartbeat.rtt().srtt());
+                let srtt = if braid.snoop.is_some() { beaten.or(told) } else { told.or(beaten) };
                 if control.sent.in_flight() == 0 && now - control.last_sent > IDLE {
                     control.last_sent = now;
                     braid.windows.idle(now, control.slot);
                 }
                 let window = if any_alive || braid.snoop.is_some() { braid.windows.window(control.slot) } else { TRY };
                 if control.sent.in_flight() as f64 >= window {
-                    control.busy = true;
+                    // Losses are not repaired where nothing is told: a path is not filled further while another has room.
+                    control.busy |= braid.snoop.is_none();
                     continue;
                 }
                 let pace = braid.windows.pace(control.slot, srtt);
@@ -443,6 +446,16 @@ impl PeerState {
             control.asked = None;
             control.sent.slept(now);
             braid.windows.set_open(control.slot, true);
+        }
+    }
+
+    /// A heartbeat was answered.
+    pub(crate) fn beaten(&mut self, now: Instant, id: scheduler::PathId) {
+        if let (Some(path), Some(braid)) = (self.paths.iter().find(|path| path.id == id), &mut self.braid)
+            && let (Some(control), rtt) = (&path.control, path.heartbeat.rtt())
+            && let (Some(latest), Some(least)) = (rtt.latest(), rtt.min())
+        {
+            braid.windows.queueing(now, control.slot, latest.saturating_sub(least));
         }
     }
 

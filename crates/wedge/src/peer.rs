@@ -237,6 +237,8 @@ impl PeerState {
         counters.heartbeats_answered += 1;
         let change = path.heartbeat.answered(now, nonce);
         let (name, route) = (path.name.clone(), path.route);
+        self.beaten(now, id);
+        let Some(path) = self.path_mut(id) else { return };
         if change == Some(Change::Revived) {
             path.standby = false;
             self.raise(now, id);

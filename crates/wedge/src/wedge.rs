@@ -80,8 +80,7 @@ impl Wedge {
     /// [`WedgeError`] for a configuration that cannot work.
     pub fn new(identity: HostIdentity, config: WedgeConfig, rng: &mut dyn CryptoRng) -> Result<Self, WedgeError> {
         let max_payload = check(&config)?;
-        let hip =
-            hip::HostConfig { locators: config.locators(), backups: config.backups(), ..config.hip.clone() };
+        let hip = hip::HostConfig { locators: config.locators(), backups: config.backups(), ..config.hip.clone() };
         let host = Host::new(identity, hip, rng)?;
         Ok(Self {
             hit: host.hit(),

@@ -28,6 +28,8 @@ pub(crate) struct Windows {
     /// Whether the last reduction of each may turn out wrong: a path that was given up for dead begins anew, whatever
     /// becomes of what it had under way.
     undoable: Vec<bool>,
+    /// What is acknowledged is known from inside, where it may have waited for other paths.
+    by_ear: bool,
     /// Slots of paths that are gone.
     free: Vec<Slot>,
 }
@@ -41,6 +43,7 @@ impl Windows {
             controller: Controller::new(Gentle { rule, shares: Vec::new() }, config),
             bottlenecks: Bottlenecks::default(),
             undoable: Vec::new(),
+            by_ear: false,
             free: Vec::new(),
         }
     }
@@ -70,6 +73,19 @@ impl Windows {
         self.controller.set_open(slot.0, open);
         if open {
             self.restart(slot);
+        }
+    }
+
+    /// From now on paths are measured by what TCP acknowledges inside.
+    pub(crate) fn listen(&mut self) {
+        self.by_ear = true;
+    }
+
+    /// An answer to a heartbeat had waited so long in queues: TCP's acknowledgments cannot tell, for what was put in order
+    /// behind the slowest path is late on all of them.
+    pub(crate) fn queueing(&mut self, now: Instant, slot: Slot, queueing: Duration) {
+        if self.by_ear && self.bottlenecks.sample(now, slot.0, queueing) {
+            self.share();
         }
     }
 
@@ -119,6 +135,7 @@ impl Windows {
         }
         let base = self.controller.paths().get(path).map_or(Duration::MAX, |path| path.base_rtt);
         if let Some(rtt) = news.rtt
+            && !self.by_ear
             && base != Duration::MAX
             && self.bottlenecks.sample(now, path, rtt.saturating_sub(base))
         {
@@ -131,7 +148,12 @@ impl Windows {
             let window = self.window(slot);
             let filled = if window < self.threshold(slot) { 2.0 } else { GAIN.1 };
             let is_limit = busy.is_some_and(|top| top as f64 * filled >= window);
-            let flight = if is_limit { news.flight.max(window as u64) } else { news.flight };
+            let flight = match is_limit {
+                true => news.flight.max(window as u64),
+                // The path was full, but another had room.
+                false if self.by_ear => news.flight.min(window as u64 / 4),
+                false => news.flight,
+            };
             let srtt = srtt.unwrap_or_default();
             let acked =
                 Acked { bytes: news.acked, flight, upto: news.upto.into(), next: next.into(), rtt: news.rtt, srtt };

@@ -56,15 +56,30 @@ fn the_sum_of_paths_is_reached_without_feedback_or_rates() {
     assert!(both >= 0.9 * sum, "{both} of {sum}");
 }
 
+/// Never slower than the best path alone, also where the other is far away, or slow and near.
+#[test]
+fn a_second_path_does_no_harm() {
+    for (good, other) in [
+        (Spec::new(8_000_000, ms(20)), Spec::new(4_000_000, ms(80))),
+        (Spec::new(8_000_000, ms(30)), Spec::new(2_000_000, ms(10))),
+    ] {
+        let (alone, both) = (goodput(&[good], 30), goodput(&[good, other], 30));
+        assert!(both >= 0.98 * alone, "{other:?}: {both} with it, {alone} without");
+    }
+}
+
 #[test]
 fn rates_and_round_trips_are_measured_by_acknowledgments() {
-    let mut world = to_a_plain_host(&[Spec::new(8_000_000, ms(30)), Spec::new(2_000_000, ms(10))]);
-    let (mut sender, mut receiver) = download(&world);
-    world.run(at(10_000), &mut [&mut sender, &mut receiver]);
-    for (path, rate) in world.hosts[0].status(world.now).peers.remove(0).paths.iter().zip([8e6, 2e6]) {
+    for (rate, delay) in [(8_000_000, 30), (2_000_000, 10)] {
+        let mut world = to_a_plain_host(&[Spec::new(rate, ms(delay))]);
+        let (mut sender, mut receiver) = download(&world);
+        world.run(at(10_000), &mut [&mut sender, &mut receiver]);
+        let path = world.hosts[0].status(world.now).peers.remove(0).paths.remove(0);
         let measured = path.measured.unwrap();
-        // What is put in order for TCP is acknowledged in bursts, so a rate is found within a fifth.
-        assert!((measured.delivery_rate as f64 / rate - 1.0).abs() < 0.2, "{path:?}");
+        assert!((measured.delivery_rate as f64 / rate as f64 - 1.0).abs() < 0.1, "{path:?}");
+        // The queue of the link is one and a half times what fits into a round trip.
+        let (srtt, rtt) = (path.srtt_ms.unwrap(), 2.0 * delay as f64);
+        assert!(srtt >= rtt && srtt <= 2.6 * rtt + 20.0, "{path:?}");
     }
 }
 
@@ -89,7 +104,7 @@ fn a_tcp_on_a_shared_path_is_left_its_share() {
         let ff = ours / theirs;
         assert!(ff <= 1.4, "{ff} on link {shared}: {ours} and {theirs}");
         let all = receiver.goodput(at(10_000), at(100_000)) + theirs;
-        assert!(all > 0.85 * 12e6 * 0.93, "{all}");
+        assert!(all > 0.8 * 12e6 * 0.93, "{all}");
     }
 }
 
