@@ -172,8 +172,8 @@ pub(super) fn receive_buffer(results: &Results, case: &str, out: &mut Evaluation
     };
     let crossed = crossing(|m| m.mean).map(|mean| Measured {
         mean,
-        low: crossing(|m| m.high).unwrap_or(f64::NAN),
-        high: crossing(|m| m.low).unwrap_or(f64::NAN),
+        low: crossing(|m| m.high).unwrap_or(0.0),
+        high: crossing(|m| m.low).unwrap_or(f64::INFINITY),
         seeds: curve.first().map_or(0, |(_, m)| m.seeds),
         spread: false,
     });
@@ -181,13 +181,22 @@ pub(super) fn receive_buffer(results: &Results, case: &str, out: &mut Evaluation
     let ends = curve.first().zip(curve.last());
     let detail = format!("FF from {} to {}", shown(ends.map(|e| e.0.1)), shown(ends.map(|e| e.1.1)));
     out.relation("FF rises with the buffer", ends.map(|(first, last)| first.1.high < last.1.low), detail);
-    let flat = match curve.as_slice() {
-        [.., (x, a), (_, b)] => {
-            Some(((a.mean - b.mean).abs() <= 0.02, format!("{} at {x} packets, {}", shown(Some(*a)), shown(Some(*b)))))
-        }
-        _ => None,
+    // The most that a buffer without a limit of its own ever held.
+    let held = results.points(case).last().map(|point| point.flow("mhip", |flow| flow.most_held as f64));
+    let held = held.and_then(|held| held.into_iter().reduce(f64::max));
+    let beyond: Vec<_> = curve.iter().filter(|(buffer, _)| held.is_some_and(|held| *buffer >= held)).collect();
+    let (holds, detail) = match beyond.as_slice() {
+        [(x, a), .., (y, b)] => (
+            Some((a.mean - b.mean).abs() <= 0.02),
+            format!(
+                "{} at {x} packets, {} at {y}; no more than {} were held",
+                shown(Some(*a)),
+                shown(Some(*b)),
+                held.unwrap_or(0.0)
+            ),
+        ),
+        _ => (None, String::new()),
     };
-    let (holds, detail) = flat.map_or((None, String::new()), |(holds, detail)| (Some(holds), detail));
     out.relation("FF stays flat once the buffer holds all reordered packets", holds, detail);
 }
 

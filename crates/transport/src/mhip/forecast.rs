@@ -109,7 +109,8 @@ impl Forecast {
         while departed.front().is_some_and(|(departure, _)| *departure < sent) {
             departed.pop_front();
         }
-        departed.pop_front_if(|(departure, _)| *departure == sent).map(|(_, expected)| expected)
+        let is_it = departed.front().is_some_and(|(departure, _)| *departure == sent);
+        if is_it { departed.pop_front().map(|(_, expected)| expected) } else { None }
     }
 
     /// What was `expected` is answered at `now`: how much later it arrived, in seconds. The way back is taken to be as long

@@ -37,7 +37,6 @@ use two_level::TwoLevelSender;
 #[derive(Clone, Debug)]
 pub struct MhipSender(Kind);
 
-#[expect(clippy::large_enum_variant, reason = "a sender is behind a pointer as a whole")]
 #[derive(Clone, Debug)]
 enum Kind {
     Simple(SimpleSender),
