@@ -6,18 +6,19 @@
 //! `quinn-udp`): one system call and one pass of the network stack for up to 64 of them.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 
 use hip::Route;
-use nix::sys::socket::{setsockopt, sockopt};
-use quinn_udp::{RecvMeta, UdpSocketState};
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
+};
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
-use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, Socket, Type};
-use wedge::{Datagram, Protocol, Transmit};
+use wedge::{Datagram, Ecn, Protocol, Transmit};
 
 /// As much as the kernel allows us: a burst of all paths fits.
 const BUFFER: usize = 4 << 20;
@@ -54,7 +55,7 @@ pub struct PathSocket {
 #[derive(Debug, Default)]
 pub struct Received {
     bytes: Vec<u8>,
-    entries: Vec<(Route, Protocol, Range<usize>)>,
+    entries: Vec<(Route, Protocol, Ecn, Range<usize>)>,
 }
 
 impl Received {
@@ -73,18 +74,19 @@ impl Received {
     pub fn datagrams(&self) -> Vec<Datagram<'_>> {
         self.entries
             .iter()
-            .map(|(route, protocol, range)| Datagram {
+            .map(|(route, protocol, ecn, range)| Datagram {
                 route: *route,
                 protocol: *protocol,
+                ecn: *ecn,
                 payload: self.bytes.get(range.clone()).unwrap_or_default(),
             })
             .collect()
     }
 
-    fn push(&mut self, route: Route, protocol: Protocol, payload: &[u8]) {
+    fn push(&mut self, route: Route, protocol: Protocol, ecn: Ecn, payload: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(payload);
-        self.entries.push((route, protocol, start..self.bytes.len()));
+        self.entries.push((route, protocol, ecn, start..self.bytes.len()));
     }
 }
 
@@ -110,6 +112,10 @@ impl PathSocket {
         // The kernel may give less.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
+        if local.is_ipv6() && protocol != Protocol::Udp {
+            // Raw IPv4 sockets see it in the header.
+            setsockopt(&socket, sockopt::Ipv6RecvTClass, &true)?;
+        }
         socket.set_nonblocking(true)?;
         socket.bind(&local.into())?;
         let offload = if protocol == Protocol::Udp { Some(offload(&socket, local)?) } else { None };
@@ -166,8 +172,9 @@ impl PathSocket {
             let remote = SocketAddr::new(meta.addr.ip(), meta.addr.port());
             let route = Route { local: self.local, remote };
             let train = buffer.get(..meta.len).unwrap_or_default();
+            let ecn = meta.ecn.map_or(Ecn::NotEct, |ecn| Ecn::of(ecn as u8));
             for datagram in train.chunks(meta.stride.max(1)) {
-                received.push(route, self.protocol, datagram);
+                received.push(route, self.protocol, ecn, datagram);
             }
         }
         Ok(())
@@ -175,16 +182,16 @@ impl PathSocket {
 
     fn receive_raw(&self, scratch: &mut [u8], received: &mut Received) -> io::Result<()> {
         for _ in 0..BATCH {
-            let (length, _, source) = rustix::net::recvfrom(&self.socket, &mut *scratch, RecvFlags::DONTWAIT)?;
-            let Some(Ok(remote)) = source.map(SocketAddr::try_from) else { continue };
+            let Some((length, remote, traffic_class)) = receive_one(&self.socket, scratch)? else { continue };
             let packet = scratch.get(..length).unwrap_or_default();
             // Raw IPv4 sockets give the IP header along (raw(7)), raw IPv6 sockets do not (RFC 3542 §3).
             let header =
                 if self.local.is_ipv4() { packet.first().map_or(0, |first| usize::from(first & 0x0f) * 4) } else { 0 };
             let Some(payload) = packet.get(header..) else { continue };
+            let traffic_class = if header > 0 { packet.get(1).copied() } else { traffic_class };
             // What a raw socket has instead of a port is no port.
-            let route = Route { local: self.local, remote: SocketAddr::new(remote.ip(), 0) };
-            received.push(route, self.protocol, payload);
+            let route = Route { local: self.local, remote: SocketAddr::new(remote, 0) };
+            received.push(route, self.protocol, Ecn::of(traffic_class.unwrap_or(0)), payload);
         }
         Ok(())
     }
@@ -215,7 +222,8 @@ impl PathSocket {
                     };
                     let destination = first.route.remote;
                     let segment_size = (count > 1).then_some(size);
-                    let transmit = quinn_udp::Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
+                    let ecn = EcnCodepoint::from_bits(first.ecn.bits());
+                    let transmit = quinn_udp::Transmit { destination, ecn, contents, segment_size, src_ip: None };
                     offload.try_send((&self.socket).into(), &transmit)
                 }
                 None => send_raw(&self.socket, first),
@@ -251,7 +259,8 @@ impl PathSocket {
         let fitting = most.min(LONGEST_TRAIN / size.max(1));
         let mut count = 1;
         for packet in self.waiting.iter().skip(1).take(fitting.saturating_sub(1)) {
-            if packet.route.remote != first.route.remote || packet.bytes.len() > size {
+            let alike = (packet.route.remote, packet.ecn) == (first.route.remote, first.ecn);
+            if !alike || packet.bytes.len() > size {
                 break;
             }
             count += 1;
@@ -283,6 +292,8 @@ impl AsFd for PathSocket {
 /// by itself; here a path that shrinks on the way has to work, if slowly.
 fn offload(socket: &Socket, local: SocketAddr) -> io::Result<UdpSocketState> {
     let offload = UdpSocketState::new(socket.into())?;
+    // `quinn-udp` asks for the time of arrival, and has then no room for the ECN mark of an IPv4 train (MSG_CTRUNC).
+    setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
     if local.is_ipv4() {
         rustix::net::sockopt::set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::WANT)?;
     } else {
@@ -292,12 +303,37 @@ fn offload(socket: &Socket, local: SocketAddr) -> io::Result<UdpSocketState> {
     Ok(offload)
 }
 
+/// Takes a packet from a raw socket: its length, where it comes from, and, for IPv6, its traffic class.
+fn receive_one(socket: &Socket, scratch: &mut [u8]) -> io::Result<Option<(usize, IpAddr, Option<u8>)>> {
+    let mut control = nix::cmsg_space!(i32);
+    let mut buffers = [IoSliceMut::new(scratch)];
+    let flags = MsgFlags::MSG_DONTWAIT;
+    let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut buffers, Some(&mut control), flags)?;
+    let traffic_class = message.cmsgs()?.find_map(|one| match one {
+        ControlMessageOwned::Ipv6TClass(class) => u8::try_from(class).ok(),
+        _ => None,
+    });
+    let source = message.address.and_then(|address| {
+        let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+    });
+    Ok(source.map(|source| (message.bytes, source, traffic_class)))
+}
+
 fn send_raw(socket: &Socket, packet: &Transmit) -> io::Result<()> {
     // Linux wants the protocol or zero where a port would be (raw(7)).
-    let remote = SocketAddr::new(packet.route.remote.ip(), 0);
+    let remote = SockaddrStorage::from(SocketAddr::new(packet.route.remote.ip(), 0));
+    let (v4, v6) = (packet.ecn.bits(), i32::from(packet.ecn.bits()));
+    let class = match packet.route.remote {
+        SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&v4),
+        SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&v6),
+    };
+    let marked = packet.ecn != Ecn::NotEct;
+    let control = if marked { std::slice::from_ref(&class) } else { &[] };
     loop {
-        match rustix::net::sendto(socket, &packet.bytes, SendFlags::DONTWAIT, &remote) {
-            Err(rustix::io::Errno::INTR) => {}
+        let bytes = [IoSlice::new(&packet.bytes)];
+        match sendmsg(socket.as_raw_fd(), &bytes, control, MsgFlags::MSG_DONTWAIT, Some(&remote)) {
+            Err(nix::errno::Errno::EINTR) => {}
             result => return Ok(result.map(|_| ())?),
         }
     }
@@ -330,6 +366,8 @@ mod tests {
                     route: Route { local, remote },
                     protocol: Protocol::Udp,
                     bytes: packet.clone(),
+                    // Two neighbours alike, then two others: trains end where marks change.
+                    ecn: Ecn::of(packet.first().copied().unwrap_or(0) / 2),
                 });
             }
         }
@@ -346,6 +384,9 @@ mod tests {
             let patience = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
             assert_eq!(rustix::event::poll(&mut fds, Some(&patience)).expect("polls"), 1, "something is missing");
             receiver.receive(&mut scratch, &mut received).expect("receives");
+        }
+        for datagram in received.datagrams() {
+            assert_eq!(datagram.ecn, Ecn::of(datagram.payload.first().copied().unwrap_or(0) / 2));
         }
         (seen, received.datagrams().iter().map(|datagram| datagram.payload.to_vec()).collect())
     }
@@ -372,7 +413,7 @@ mod tests {
         let ordinary = UdpSocket::bind(local).expect("binds");
         ordinary.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
         let mut send = |remote: SocketAddr, bytes: Vec<u8>| {
-            sender.send(Transmit { route: Route { local, remote }, protocol: Protocol::Udp, bytes });
+            sender.send(Transmit { route: Route { local, remote }, protocol: Protocol::Udp, bytes, ecn: Ecn::NotEct });
         };
         let there = ordinary.local_addr().expect("bound");
         // Port 0 is no destination, and no datagram is that long.

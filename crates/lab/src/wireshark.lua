@@ -15,11 +15,13 @@ ports:set(10500, both)
 local protocols = DissectorTable.get("ip.proto")
 local sinnet = Proto("sinnet", "Sinnet")
 local kinds = { [1] = "report", [2] = "numbered packet", [3] = "first packet of a flow" }
-local kind = ProtoField.uint8("sinnet.kind", "Kind", base.DEC, kinds)
+local kind = ProtoField.uint8("sinnet.kind", "Kind", base.DEC, kinds, 0x0f)
+local marks = { [0] = "Not-ECT", [1] = "ECT(1)", [2] = "ECT(0)", [3] = "CE" }
+local ecn = ProtoField.uint8("sinnet.ecn", "Inner ECN", base.DEC, marks, 0xf0)
 local next_header = ProtoField.uint8("sinnet.next_header", "Next header")
 local number = ProtoField.uint16("sinnet.number", "Number")
 local report = ProtoField.bytes("sinnet.report", "Report")
-sinnet.fields = { kind, next_header, number, report }
+sinnet.fields = { kind, ecn, next_header, number, report }
 
 function sinnet.dissector(buffer, packet, tree)
     if buffer:len() < 4 then
@@ -33,6 +35,7 @@ function sinnet.dissector(buffer, packet, tree)
         packet.cols.info = "report"
         return buffer:len()
     end
+    branch:add(ecn, buffer(0, 1))
     branch:add(next_header, buffer(1, 1))
     branch:add(number, buffer(2, 2))
     local inner = protocols:get_dissector(buffer(1, 1):uint())

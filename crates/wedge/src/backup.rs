@@ -9,7 +9,7 @@ impl PeerState {
     /// The peer wants a path as a backup, or does no longer. Only between Sinnet hosts: others have one preferred locator
     /// without meaning that.
     pub(crate) fn set_backup(&mut self, id: PathId, backup: bool) {
-        if self.braid.is_none() {
+        if !self.gives_feedback() {
             return;
         }
         if let Some(path) = self.path_mut(id) {

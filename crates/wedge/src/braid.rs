@@ -6,6 +6,7 @@
 //! path's own window has answered already. What tells the TCP inside that it sends too much is the holding buffer.
 
 use crate::config::UNKNOWN_RATE;
+use crate::ecn::Ecn;
 use crate::flows::FlowKey;
 use crate::heartbeat::Heartbeat;
 use crate::holding::{Holding, Limits};
@@ -143,11 +144,15 @@ impl Braid {
         }
         let (flow, mut packet) = self.holding.pop(now, limits)?;
         let waited = packet.next_header == protocol::TCP || self.holding.sojourn() > UNORDERED;
+        // The number carries the flow's mark along; without one the peer takes the flow for one that has none.
+        let waited = waited || packet.ecn != Ecn::NotEct;
         if let Some(flow) = flow.filter(|_| waited && self.snoop.is_none()) {
-            let header = self.numbers.header(flow, packet.next_header);
+            let header = self.numbers.header(flow, packet.next_header, packet.ecn);
             packet.payload.splice(0..0, header);
             packet.next_header = NEXT_HEADER;
             packet.wire += header.len();
+        } else if self.snoop.is_none() {
+            packet.ecn = Ecn::NotEct;
         }
         Some(packet)
     }

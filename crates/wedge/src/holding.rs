@@ -301,7 +301,8 @@ mod tests {
     }
 
     fn packet(number: u32, wire: usize) -> Waiting {
-        Waiting { next_header: 17, payload: number.to_be_bytes().to_vec(), wire, losses: 0 }
+        let payload = number.to_be_bytes().to_vec();
+        Waiting { next_header: 17, payload, wire, losses: 0, ecn: crate::Ecn::NotEct }
     }
 
     fn at(ms: u64) -> Instant {

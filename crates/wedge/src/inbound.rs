@@ -1,5 +1,6 @@
 //! The way in: from an ESP packet to a packet for a program.
 
+use crate::ecn::{Ecn, decapsulate};
 use crate::flows::{Family, FlowKey};
 use crate::heartbeat::Beat;
 use crate::numbers::{self, Number};
@@ -30,7 +31,7 @@ impl Wedge {
     }
 
     /// Takes an ESP packet.
-    pub(crate) fn inbound_esp(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8]) {
+    pub(crate) fn inbound_esp(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8], outer: Ecn) {
         let Ok((header, _)) = EspHeader::parse(packet) else {
             self.counters.short_esp += 1;
             return;
@@ -63,7 +64,7 @@ impl Wedge {
         path.received(packet.len());
         let (wire, srtt) = (path.header_len() + packet.len(), path.srtt());
         if let Some(control) = path.control.as_mut().filter(|_| gives_feedback) {
-            let gap = control.received.packet(now, header.seq, wire, false);
+            let gap = control.received.packet(now, header.seq, wire, outer == Ecn::Ce);
             // A report of a report would be followed by another.
             let is_report = next_header == NEXT_HEADER && inner.get(V6_HEADER) == Some(&report::KIND);
             if !is_report {
@@ -92,12 +93,17 @@ impl Wedge {
             number = Some(numbered);
             inner.drain(..numbers::HEADER);
         }
+        let inner_ecn = number.map(Number::ecn).or(gives_feedback.then_some(Ecn::NotEct));
+        let Some(ecn) = decapsulate(inner_ecn, outer) else {
+            self.counters.wrongly_marked += 1;
+            return;
+        };
         // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
         let header = V6Header {
             source,
             destination: self.hit.address(),
             protocol: next_header,
-            traffic_class: 0,
+            traffic_class: ecn.bits(),
             flow_label: 0,
             hop_limit: HOP_LIMIT,
         };

@@ -11,6 +11,7 @@ mod backup;
 mod bottleneck;
 mod braid;
 mod config;
+mod ecn;
 mod event;
 mod feedback;
 mod flows;
@@ -33,6 +34,7 @@ mod wedge;
 mod windows;
 
 pub use config::{LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
+pub use ecn::Ecn;
 pub use event::WedgeEvent;
 pub use status::{Counters, HoldingStatus, Measured, PathStatus, PeerStatus, Status};
 pub use wedge::{TimerKind, Wedge, WedgeError};
@@ -59,6 +61,8 @@ pub struct Datagram<'a> {
     pub protocol: Protocol,
     /// What follows the outer IP header and, for UDP, the UDP header.
     pub payload: &'a [u8],
+    /// The outer IP header's mark.
+    pub ecn: Ecn,
 }
 
 /// Something to send to the network.
@@ -70,4 +74,6 @@ pub struct Transmit {
     pub protocol: Protocol,
     /// What follows the outer IP header and, for UDP, the UDP header.
     pub bytes: Vec<u8>,
+    /// What the outer IP header says about marks.
+    pub ecn: Ecn,
 }

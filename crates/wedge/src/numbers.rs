@@ -7,9 +7,10 @@
 //! acknowledgment) have none, and are delivered as they come.
 //!
 //! ```text
-//! kind (1): 2, or 3 for the first of a flow | next header (1) | number (2) | payload
+//! ECN (4 bits) | kind (4 bits): 2, or 3 for the first of a flow | next header (1) | number (2) | payload
 //! ```
 
+use crate::ecn::Ecn;
 use crate::flows::FlowKey;
 use recovery::{Position, Role};
 use scheduler::PathId;
@@ -34,11 +35,12 @@ pub(crate) struct Numbers {
 pub(crate) struct Number {
     number: u16,
     is_first: bool,
+    ecn: Ecn,
 }
 
 impl Numbers {
     /// The header of the flow's next packet.
-    pub(crate) fn header(&mut self, flow: FlowKey, next_header: u8) -> [u8; HEADER] {
+    pub(crate) fn header(&mut self, flow: FlowKey, next_header: u8, ecn: Ecn) -> [u8; HEADER] {
         if self.next.len() >= FLOWS && !self.next.contains_key(&flow) {
             self.next.clear();
         }
@@ -46,16 +48,23 @@ impl Numbers {
         let next = self.next.entry(flow).or_default();
         let [a, b] = next.to_be_bytes();
         *next = next.wrapping_add(1);
-        [kind, next_header, a, b]
+        [ecn.bits() << 4 | kind, next_header, a, b]
     }
 }
 
 impl Number {
     /// Reads the header: the payload's protocol, and its number. `None` where it is something else.
     pub(crate) fn parse(message: &[u8]) -> Option<(u8, Self)> {
-        let [kind, next_header, a, b] = *message.first_chunk::<HEADER>()?;
+        let [first, next_header, a, b] = *message.first_chunk::<HEADER>()?;
+        let (kind, ecn) = (first & 0x0f, first >> 4);
         let number = u16::from_be_bytes([a, b]);
-        matches!(kind, NUMBERED | FIRST).then_some((next_header, Self { number, is_first: kind == FIRST }))
+        let known = matches!(kind, NUMBERED | FIRST) && ecn < 4;
+        known.then_some((next_header, Self { number, is_first: kind == FIRST, ecn: Ecn::of(ecn) }))
+    }
+
+    /// What the inner IP header said about marks when it left.
+    pub(crate) fn ecn(self) -> Ecn {
+        self.ecn
     }
 
     /// The place for a resequencer, whose numbers have 32 bits: ours are the upper ones, and wrap around with them.
@@ -80,12 +89,12 @@ mod tests {
         let mut out = Vec::new();
         for count in 0..200_000u32 {
             // The other flow's numbers are no concern of this one's, and every two packets change places.
-            numbers.header(key(9), 17);
-            let pair = [2 * count, 2 * count + 1].map(|n| (n, Number::parse(&numbers.header(key(1), 6)).unwrap()));
+            numbers.header(key(9), 17, Ecn::NotEct);
+            let pair = [2 * count, 2 * count + 1].map(|n| (n, Number::parse(&numbers.header(key(1), 6, Ecn::Ect0)).unwrap()));
             let order = if count == 0 { [0, 1] } else { [1, 0] };
             for at in order {
                 let (n, (next_header, number)) = pair[at];
-                assert_eq!(next_header, 6);
+                assert_eq!((next_header, number.ecn()), (6, Ecn::Ect0));
                 let position = number.position(PathId(at as u16));
                 assert_eq!(position.role == Role::Start, n == 0);
                 resequencer.offer(Instant::ZERO, position, n, 1, hold, &[0, 1], &mut out);

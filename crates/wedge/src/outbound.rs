@@ -1,5 +1,6 @@
 //! The way out: from a program's IP packet to a path's queue.
 
+use crate::ecn::Ecn;
 use crate::flows::{Family, FlowKey, Refusal};
 use crate::heartbeat::Beat;
 use crate::pacing::Waiting;
@@ -50,7 +51,7 @@ impl Wedge {
         let (Some(next_header), Some(payload)) = (packet.get(6), packet.get(V6_HEADER..V6_HEADER + length)) else {
             return;
         };
-        self.outbound_payload(now, rng, index, *next_header, payload.to_vec());
+        self.outbound_payload(now, rng, index, (*next_header, Ecn::of(IpPacket::V6(*view).ecn())), payload.to_vec());
     }
 
     fn outbound_v4(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8], view: &V4<'_>) {
@@ -77,7 +78,7 @@ impl Wedge {
         if let Some(key) = FlowKey::of(next_header, &payload, true) {
             peer.flows.outbound(now, key, Family::Four);
         }
-        self.outbound_payload(now, rng, index, next_header, payload);
+        self.outbound_payload(now, rng, index, (next_header, Ecn::of(IpPacket::V4(*view).ecn())), payload);
     }
 
     /// Whether an IPv6 packet of the local stack refuses a flow that is, or is now offered as, IPv4. Notes whose flow
@@ -121,7 +122,7 @@ impl Wedge {
         now: Instant,
         rng: &mut dyn CryptoRng,
         index: usize,
-        next_header: u8,
+        (next_header, ecn): (u8, Ecn),
         payload: Vec<u8>,
     ) {
         let Some(peer) = self.peers.get_mut(index) else { return };
@@ -132,7 +133,7 @@ impl Wedge {
         }
         let Some(peer) = self.peers.get_mut(index) else { return };
         if peer.is_reachable() {
-            peer.send(now, rng, next_header, payload, &mut self.counters, &mut self.transmit);
+            peer.send(now, rng, (next_header, ecn), payload, &mut self.counters, &mut self.transmit);
             return;
         }
         if !peer.wait(next_header, payload) {
@@ -148,7 +149,8 @@ impl Wedge {
     pub(crate) fn flush_waiting(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
         let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.is_reachable()) else { return };
         for (next_header, payload) in peer.take_waiting() {
-            peer.send(now, rng, next_header, payload, &mut self.counters, &mut self.transmit);
+            // What begins a flow is not marked (RFC 3168 §6.1.1).
+            peer.send(now, rng, (next_header, Ecn::NotEct), payload, &mut self.counters, &mut self.transmit);
         }
     }
 
@@ -218,9 +220,9 @@ impl Wedge {
     /// Gives packets that waited for a path to others.
     pub(crate) fn send_again(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, packets: Vec<Waiting>) {
         let Some(peer) = self.peers.get_mut(index) else { return };
-        for Waiting { next_header, payload, .. } in packets {
+        for Waiting { next_header, payload, ecn, .. } in packets {
             self.counters.rescheduled += 1;
-            peer.send(now, rng, next_header, payload, &mut self.counters, &mut self.transmit);
+            peer.send(now, rng, (next_header, ecn), payload, &mut self.counters, &mut self.transmit);
         }
     }
 

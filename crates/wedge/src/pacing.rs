@@ -1,6 +1,7 @@
 //! When a path may send: the sender's queue of a path, released at the path's configured rate, so that the queue is
 //! here, where packets can still be given to another path, and not in the network's first router.
 
+use crate::ecn::Ecn;
 use clock::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -22,6 +23,8 @@ pub(crate) struct Waiting {
     pub wire: usize,
     /// How often it was sent and lost.
     pub losses: u8,
+    /// What the inner IP header says about marks.
+    pub ecn: Ecn,
 }
 
 /// The queue and the clock of one path.
@@ -106,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn packet(wire: usize) -> Waiting {
-        Waiting { next_header: 6, payload: Vec::new(), wire, losses: 0 }
+        Waiting { next_header: 6, payload: Vec::new(), wire, losses: 0, ecn: Ecn::NotEct }
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 use crate::braid::Control;
 use crate::config::Way;
+use crate::ecn::Ecn;
 use crate::heartbeat::Heartbeat;
 use crate::pacing::{Pacer, Waiting};
 use crate::sent::Content;
@@ -86,8 +87,8 @@ impl Path {
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
-        while let Some(Waiting { next_header, payload, wire, .. }) = self.pacer.release(now) {
-            self.seal(next_header, &payload, rng, out)?;
+        while let Some(Waiting { next_header, payload, ecn, wire, .. }) = self.pacer.release(now) {
+            self.seal(next_header, &payload, ecn, rng, out)?;
             if let Some(control) = &mut self.control {
                 control.sealed(now, self.outbound.sequence(), wire, Content::Report);
             }
@@ -111,7 +112,8 @@ impl Path {
         if self.control.is_none() || self.pacer.clear_at() <= now {
             self.pacer.sent(wire, now);
         }
-        self.seal(next_header, payload, rng, out)?;
+        // Control messages, and what RFC 3168 §6.1.4 wants without a mark: acknowledgments alone.
+        self.seal(next_header, payload, Ecn::NotEct, rng, out)?;
         if let Some(control) = &mut self.control {
             control.sealed(now, self.outbound.sequence(), wire, content);
         }
@@ -128,7 +130,7 @@ impl Path {
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
         self.pacer.sent(packet.wire, now);
-        self.seal(packet.next_header, &packet.payload, rng, out)?;
+        self.seal(packet.next_header, &packet.payload, packet.ecn, rng, out)?;
         if let Some(control) = &mut self.control {
             let wire = packet.wire;
             let content = if is_followed { Content::Data(packet) } else { Content::Report };
@@ -177,6 +179,7 @@ impl Path {
         &mut self,
         next_header: u8,
         payload: &[u8],
+        ecn: Ecn,
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
@@ -185,7 +188,7 @@ impl Path {
         self.traffic.packets_out += 1;
         self.traffic.bytes_out += (self.header_len() + bytes.len()) as u64;
         let protocol = if self.route.in_udp() { Protocol::Udp } else { Protocol::Esp };
-        out.push(Transmit { route: self.route, protocol, bytes });
+        out.push(Transmit { route: self.route, protocol, bytes, ecn });
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::braid::Braid;
 use crate::config::PeerConfig;
+use crate::ecn::Ecn;
 use crate::flows::{Family, FlowKey, Flows, Order, Reordering};
 use crate::heartbeat::Change;
 use crate::numbers::Number;
@@ -132,7 +133,7 @@ impl PeerState {
         &mut self,
         now: Instant,
         rng: &mut dyn CryptoRng,
-        next_header: u8,
+        (next_header, ecn): (u8, Ecn),
         payload: Vec<u8>,
         counters: &mut Counters,
         out: &mut Vec<Transmit>,
@@ -146,7 +147,7 @@ impl PeerState {
             for path in &mut self.paths {
                 path.heartbeat.traffic(now);
             }
-            return self.hold(now, Waiting { next_header, payload, wire, losses: 0 });
+            return self.hold(now, Waiting { next_header, payload, wire, losses: 0, ecn });
         }
         if !urgent && self.queue_is_full() {
             counters.queue_full += 1;
@@ -181,7 +182,7 @@ impl PeerState {
             return;
         }
         let wire = path.wire_len(payload.len());
-        path.pacer.push(Waiting { next_header, payload, wire, losses: 0 });
+        path.pacer.push(Waiting { next_header, payload, wire, losses: 0, ecn });
         if path.release(now, rng, out).is_err() {
             counters.exhausted += 1;
         }

@@ -8,7 +8,7 @@ use crate::pacing::Pacer;
 use crate::path::{Path, Traffic, outer_header};
 use crate::peer::PeerState;
 use crate::status::{Counters, Status};
-use crate::{Datagram, Protocol, Transmit};
+use crate::{Datagram, Ecn, Protocol, Transmit};
 use clock::Instant;
 use hip::identity::HostIdentity;
 use hip::{Host, HostError, Peer};
@@ -156,10 +156,10 @@ impl Wedge {
             let route = datagram.route;
             match (datagram.protocol, datagram.payload) {
                 (Protocol::Hip, packet) => self.inbound_hip(now, rng, route, packet),
-                (Protocol::Esp, packet) => self.inbound_esp(now, rng, packet),
+                (Protocol::Esp, packet) => self.inbound_esp(now, rng, packet, datagram.ecn),
                 (Protocol::Udp, content) => match classify(content) {
                     Encapsulated::Hip(packet) => self.inbound_hip(now, rng, route, packet),
-                    Encapsulated::Esp(packet) => self.inbound_esp(now, rng, packet),
+                    Encapsulated::Esp(packet) => self.inbound_esp(now, rng, packet, datagram.ecn),
                     Encapsulated::Keepalive => {}
                     Encapsulated::Malformed => self.counters.malformed += 1,
                 },
@@ -254,9 +254,9 @@ impl Wedge {
             let transmit = if control.route.in_udp() {
                 let mut bytes = Vec::with_capacity(control.bytes.len() + 4);
                 emit_hip_in_udp(&control.bytes, &mut bytes);
-                Transmit { route: control.route, protocol: Protocol::Udp, bytes }
+                Transmit { route: control.route, protocol: Protocol::Udp, bytes, ecn: Ecn::NotEct }
             } else {
-                Transmit { route: control.route, protocol: Protocol::Hip, bytes: control.bytes }
+                Transmit { route: control.route, protocol: Protocol::Hip, bytes: control.bytes, ecn: Ecn::NotEct }
             };
             self.transmit.push(transmit);
         }

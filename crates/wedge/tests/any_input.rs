@@ -95,7 +95,7 @@ proptest! {
                     let protocol = [Protocol::Udp, Protocol::Hip, Protocol::Esp][usize::from(protocol)];
                     let route = world.hosts[side].status(now).peers[0].paths[0].clone();
                     let route = hip::Route { local: route.local.parse().unwrap(), remote: route.remote.parse().unwrap() };
-                    let datagram = Datagram { route, protocol, payload: &bytes };
+                    let datagram = Datagram { route, protocol, payload: &bytes, ecn: wedge::Ecn::Ce };
                     world.hosts[side].handle_network(now, &mut world.rngs[side], &[datagram]);
                 }
                 Input::Changed { at, to } => {
@@ -105,7 +105,8 @@ proptest! {
                         let at = at / 7 % transmit.bytes.len();
                         transmit.bytes[at] = to;
                         let route = hip::Route { local: transmit.route.remote, remote: transmit.route.local };
-                        let datagram = Datagram { route, protocol: transmit.protocol, payload: &transmit.bytes };
+                        let wedge::Transmit { protocol, ecn, .. } = transmit;
+                        let datagram = Datagram { route, protocol, payload: &transmit.bytes, ecn };
                         world.hosts[1 - from].handle_network(now, &mut world.rngs[1 - from], &[datagram]);
                     }
                 }

@@ -156,7 +156,7 @@ fn replays_change_nothing() {
     let mut replayed = 0;
     for (_, transmit) in record.iter().filter(|(from, _)| *from == 1) {
         let route = hip::Route { local: transmit.route.remote, remote: transmit.route.local };
-        let datagram = Datagram { route, protocol: transmit.protocol, payload: &transmit.bytes };
+        let datagram = Datagram { route, protocol: transmit.protocol, payload: &transmit.bytes, ecn: transmit.ecn };
         let World { hosts, rngs, now, .. } = &mut download.world;
         hosts[0].handle_network(*now, &mut rngs[0], &[datagram]);
         replayed += 1;

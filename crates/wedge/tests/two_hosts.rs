@@ -264,7 +264,8 @@ fn nonsense_is_counted_and_does_nothing() {
     let (_, sealed) = record.iter().find(|(side, transmit)| *side == 0 && transmit.bytes.len() > 100).unwrap();
     let route = hip::Route { local: sealed.route.remote, remote: sealed.route.local };
     let mut give = |bytes: &[u8]| {
-        let datagram = wedge::Datagram { route, protocol: Protocol::Udp, payload: bytes };
+        let ecn = wedge::Ecn::NotEct;
+        let datagram = wedge::Datagram { route, protocol: Protocol::Udp, payload: bytes, ecn };
         world.hosts[1].handle_network(at(3_200), &mut world.rngs[1], &[datagram]);
     };
     give(&sealed.bytes);

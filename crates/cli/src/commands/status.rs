@@ -141,7 +141,7 @@ fn path(path: &Value) -> Vec<String> {
 }
 
 /// Counters of packets that went nowhere, and what to call them.
-const TROUBLE: [(&str, &str); 16] = [
+const TROUBLE: [(&str, &str); 17] = [
     ("unreadable", "from programs that are no packets"),
     ("no_peer", "to unknown HITs or LSIs"),
     ("wrong_source", "from addresses that are not this host's"),
@@ -157,6 +157,7 @@ const TROUBLE: [(&str, &str); 16] = [
     ("bad_icv", "forged or damaged"),
     ("bad_padding", "with wrong padding"),
     ("bad_payload", "with content that is no packet"),
+    ("wrongly_marked", "marked against the rules"),
     ("bad_feedback", "reports that make no sense"),
 ];
 

@@ -146,7 +146,8 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
         ("remote", "[2001:db8::2]:10500"),
     ];
     let host = &[("device", "sinnet0"), ("hit", "2001:22::a"), ("lsi", "1.0.0.1")];
-    let all: [(&str, &[(&str, &str)], f64); 12] = [
+    type Expected<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
+    let all: [Expected<'_>; 12] = [
         ("sinnet_host_info", host, 1.0),
         ("sinnet_unsent_packets_total", &[], 4.0),
         ("sinnet_data_events_total", &[("event", "no_peer")], 12.0),

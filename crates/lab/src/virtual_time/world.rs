@@ -156,8 +156,12 @@ impl World {
         }
         let local = SocketAddr::new(view.dst(), datagram.dst_port());
         let remote = SocketAddr::new(view.src(), datagram.src_port());
-        let datagram =
-            Datagram { route: Route { local, remote }, protocol: wedge::Protocol::Udp, payload: datagram.payload() };
+        let datagram = Datagram {
+            route: Route { local, remote },
+            protocol: wedge::Protocol::Udp,
+            payload: datagram.payload(),
+            ecn: wedge::Ecn::NotEct,
+        };
         wedge.handle_network(self.now, rng, &[datagram]);
     }
 

@@ -12,7 +12,7 @@ use link::{Link, LinkConfig, LossConfig, QueueConfig};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use wedge::{Datagram, LocalPath, PeerConfig, PeerLocator, Protocol, Transmit, Wedge, WedgeConfig, WedgeEvent};
+use wedge::{Datagram, Ecn, LocalPath, PeerConfig, PeerLocator, Protocol, Transmit, Wedge, WedgeConfig, WedgeEvent};
 use wire::ip::{V4Header, V6Header, protocol};
 use wire::{Hit, Lsi};
 
@@ -297,7 +297,7 @@ impl World {
                     route.remote.set_port(number as u16);
                     let size = bytes.len() as u32 - 40 + 20 + Rival::HEADERS;
                     let link = self.rivals[number].link;
-                    let _ = self.links[link][side].offer(now, Transmit { route, protocol: Protocol::Esp, bytes }, size);
+                    let _ = self.links[link][side].offer(now, Transmit { route, protocol: Protocol::Esp, bytes, ecn: Ecn::NotEct }, size);
                 }
             }
         }
@@ -333,7 +333,8 @@ impl World {
     fn arrive(&mut self, from: usize, transmit: &Transmit) {
         let Route { local, remote } = transmit.route;
         let route = Route { local: remote, remote: local };
-        let datagram = Datagram { route, protocol: transmit.protocol, payload: &transmit.bytes };
+        let Transmit { protocol, ecn, .. } = *transmit;
+        let datagram = Datagram { route, protocol, payload: &transmit.bytes, ecn };
         let own = self.now + self.ahead[1 - from];
         self.hosts[1 - from].handle_network(own, &mut self.rngs[1 - from], &[datagram]);
     }
