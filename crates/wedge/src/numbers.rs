@@ -90,7 +90,8 @@ mod tests {
         for count in 0..200_000u32 {
             // The other flow's numbers are no concern of this one's, and every two packets change places.
             numbers.header(key(9), 17, Ecn::NotEct);
-            let pair = [2 * count, 2 * count + 1].map(|n| (n, Number::parse(&numbers.header(key(1), 6, Ecn::Ect0)).unwrap()));
+            let pair =
+                [2 * count, 2 * count + 1].map(|n| (n, Number::parse(&numbers.header(key(1), 6, Ecn::Ect0)).unwrap()));
             let order = if count == 0 { [0, 1] } else { [1, 0] };
             for at in order {
                 let (n, (next_header, number)) = pair[at];

@@ -18,7 +18,7 @@ pub struct Status {
 }
 
 /// A snapshot of the association with one peer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PeerStatus {
     /// What it is called.
     pub name: String,
@@ -53,7 +53,7 @@ pub struct PeerStatus {
 }
 
 /// A snapshot of the holding buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HoldingStatus {
     /// Packets that wait.
     pub packets: usize,
@@ -69,7 +69,7 @@ pub struct HoldingStatus {
 }
 
 /// A snapshot of one path.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PathStatus {
     /// Its number.
     pub id: u16,
@@ -104,7 +104,7 @@ pub struct PathStatus {
 }
 
 /// What is known of a path from the peer's reports.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
     /// Delivery rate in bit/s, outer headers included; the greatest of the last round trips.
     pub delivery_rate: u64,
