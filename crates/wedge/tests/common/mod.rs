@@ -297,7 +297,8 @@ impl World {
                     route.remote.set_port(number as u16);
                     let size = bytes.len() as u32 - 40 + 20 + Rival::HEADERS;
                     let link = self.rivals[number].link;
-                    let _ = self.links[link][side].offer(now, Transmit { route, protocol: Protocol::Esp, bytes, ecn: Ecn::NotEct }, size);
+                    let transmit = Transmit { route, protocol: Protocol::Esp, bytes, ecn: Ecn::NotEct };
+                    let _ = self.links[link][side].offer(now, transmit, size);
                 }
             }
         }
