@@ -82,7 +82,8 @@ impl WindowRule for Wvegas {
                 return RoundDecision::set(cwnd, None);
             }
         };
-        let queued = w * (rtt - base) / rtt;
+        // In whole packets, as in the kernel: a real number would never be what the path aims at, and never at rest.
+        let queued = (w * (rtt - base) / rtt).floor();
         let decide = |w: f64, shrinks: bool| {
             let cwnd = w.max(FLOOR) * path.mss;
             // A window that shrinks does not fall back into slow start.
