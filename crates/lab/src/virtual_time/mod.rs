@@ -31,7 +31,7 @@ use crate::site::{MTU, capture_file};
 use crate::wiring::Wiring;
 use crate::{LabError, wireshark};
 use connection::{Connection, TIMESTAMPS};
-use world::{Host, Trace, World};
+use world::{Desks, Host, Trace, World};
 
 /// Names of congestion control as Linux has them, and the rules.
 const CONGESTION: [(&str, &str); 3] = [("cubic", "cubic"), ("reno", "newreno"), ("vegas", "vegas")];
@@ -41,6 +41,8 @@ const SEND_BUFFER: u32 = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How often they are asked.
 const ASK: Duration = Duration::from_millis(20);
+/// The longest that a host takes for a packet.
+const SLOWEST: Duration = Duration::from_millis(1);
 /// Steps between two looks at what a person sees and wants.
 const LOOK: u32 = 2000;
 
@@ -121,6 +123,8 @@ impl<'a> Virtual<'a> {
             network,
             hosts,
             ports: plan.topology.attachments.iter().map(|attachment| attachment.host).collect(),
+            addresses: plan.topology.attachments.iter().map(|attachment| attachment.address).collect(),
+            desks: Desks::new(plan.topology.hosts.len(), haste(plan), Streams::new(plan.seed).stream("desks")),
             connections: Vec::new(),
             captures,
             keylog,
@@ -283,6 +287,12 @@ fn transfer(connection: &Connection, congestion: &str, bytes: u64, seconds: f64,
         stall: std::time::Duration::from_nanos(connection.stall(end).as_nanos()),
         congestion: congestion.to_owned(),
     }
+}
+
+/// The most that a host takes for a packet: what the slowest link takes.
+fn haste(plan: &Plan) -> Duration {
+    let slowest = plan.links.iter().filter_map(|link| link.rate).min();
+    slowest.map_or(Duration::ZERO, |rate| Duration::of_transmission(MTU.into(), rate)).min(SLOWEST)
 }
 
 /// Bytes that arrived so far from the server of each distinct path.

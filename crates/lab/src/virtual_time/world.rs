@@ -1,9 +1,10 @@
 //! Hosts on a network in virtual time: who is next, what it does, and where its packets go.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
-use clock::{Duration, Instant};
+use clock::{Duration, Instant, Rng};
 use emulator::{Capture, Network, RouteId};
 use hip::{Route, UDP_PORT};
 use rand_chacha::ChaCha20Rng;
@@ -18,7 +19,7 @@ use crate::error::Step;
 /// So often things may happen at one instant before something is wrong.
 const MOST_ROUNDS: u32 = 1_000_000;
 /// Between two lines of a host in the trace.
-const TRACE: Duration = Duration::from_millis(50);
+const TRACE: Duration = Duration::from_millis(20);
 
 /// A host with Sinnet, or with nothing but an IP stack.
 pub(crate) struct Host {
@@ -32,15 +33,57 @@ pub(crate) struct World {
     pub(crate) hosts: Vec<Host>,
     /// By port of the network, the host there.
     pub(crate) ports: Vec<usize>,
+    /// And the address.
+    pub(crate) addresses: Vec<IpAddr>,
     pub(crate) connections: Vec<Connection>,
     /// What is written where.
     pub(crate) captures: Vec<([RouteId; 2], Capture)>,
     pub(crate) keylog: Option<Box<dyn Write>>,
     /// What the hosts tell about themselves, over time.
     pub(crate) trace: Option<Trace>,
+    pub(crate) desks: Desks,
 }
 
-/// A file with a line of JSON for each host and time.
+/// Packets that hosts are about to send. A computer takes some time for each, now more and now less; without that, packets
+/// of one flow would meet a full queue and those of another never, only because of their phases (S. Floyd and V. Jacobson,
+/// *On traffic phase effects in packet-switched gateways*, 1992, whose remedy this is).
+pub(crate) struct Desks {
+    /// The most it takes: the time of a packet on the slowest link.
+    most: Duration,
+    rng: Rng,
+    /// By host, when its last packet leaves; it leaves them in order.
+    last: Vec<Instant>,
+    waiting: BTreeMap<(Instant, u64), Vec<u8>>,
+    count: u64,
+}
+
+impl Desks {
+    /// For so many hosts.
+    pub(crate) fn new(hosts: usize, most: Duration, rng: Rng) -> Self {
+        Self { most, rng, last: vec![Instant::ZERO; hosts], waiting: BTreeMap::new(), count: 0 }
+    }
+
+    fn put(&mut self, now: Instant, host: usize, packet: Vec<u8>) {
+        let mut at = now + self.most.mul_f64(self.rng.unit());
+        if let Some(last) = self.last.get_mut(host) {
+            at = at.max(*last);
+            *last = at;
+        }
+        self.count += 1;
+        self.waiting.insert((at, self.count), packet);
+    }
+
+    fn take(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let first = self.waiting.first_entry().filter(|entry| entry.key().0 <= now)?;
+        Some(first.remove())
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.waiting.first_key_value().map(|((at, _), _)| *at)
+    }
+}
+
+/// A file with a line of JSON for each host and time: its status, and the bytes that have arrived of each flow.
 pub(crate) struct Trace {
     file: Box<dyn Write>,
     next: Instant,
@@ -52,8 +95,9 @@ impl Trace {
         Self { file: Box::new(file), next: Instant::ZERO }
     }
 
-    fn write(&mut self, now: Instant, host: usize, wedge: &Wedge) -> io::Result<()> {
-        let line = serde_json::json!({ "seconds": now.as_secs_f64(), "host": host, "status": wedge.status(now) });
+    fn write(&mut self, now: Instant, host: usize, wedge: &Wedge, arrived: &[u64]) -> io::Result<()> {
+        let (seconds, status) = (now.as_secs_f64(), wedge.status(now));
+        let line = serde_json::json!({ "seconds": seconds, "host": host, "arrived": arrived, "status": status });
         writeln!(self.file, "{line}")
     }
 }
@@ -95,8 +139,12 @@ impl World {
     fn trace(&mut self) -> Result<(), LabError> {
         let Some(trace) = self.trace.as_mut().filter(|trace| trace.next <= self.now) else { return Ok(()) };
         trace.next = self.now + TRACE;
+        let arrived: Vec<u64> = self.connections.iter().map(Connection::arrived).collect();
         let wedges = self.hosts.iter().enumerate().filter_map(|(index, host)| Some((index, &host.wedge.as_ref()?.0)));
-        wedges.map(|(host, wedge)| trace.write(self.now, host, wedge)).collect::<io::Result<()>>().step("writing the trace")
+        wedges
+            .map(|(host, wedge)| trace.write(self.now, host, wedge, &arrived))
+            .collect::<io::Result<()>>()
+            .step("writing the trace")
     }
 
     /// Completes the captures.
@@ -112,12 +160,20 @@ impl World {
     fn next(&self) -> Instant {
         let wedges = self.hosts.iter().filter_map(|host| Some(host.wedge.as_ref()?.0.poll_timeout()?.0));
         let connections = self.connections.iter().map(Connection::poll_timeout);
-        wedges.chain(connections).chain(self.network.next_event()).min().unwrap_or(Instant::FAR_FUTURE)
+        wedges
+            .chain(connections)
+            .chain(self.network.next_event())
+            .chain(self.desks.next())
+            .min()
+            .unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Everything that happens now.
     fn settle(&mut self) -> Result<(), LabError> {
         let now = self.now;
+        while let Some(packet) = self.desks.take(now) {
+            self.network.handle_packet(now, packet);
+        }
         while let Some(delivery) = self.network.poll(now) {
             for (_, capture) in self.captures.iter_mut().filter(|(routes, _)| routes.contains(&delivery.route)) {
                 capture.record(delivery.at, &delivery.packet).step("writing a capture")?;
@@ -195,7 +251,11 @@ impl World {
             };
             match self.hosts.iter_mut().find(of_host).and_then(|host| host.wedge.as_mut()) {
                 Some((wedge, rng)) => wedge.handle_application(now, rng, &[&packet]),
-                None => self.network.handle_packet(now, packet),
+                None => {
+                    let port = self.addresses.iter().position(|address| Some(*address) == source);
+                    let host = port.and_then(|port| self.ports.get(port)).copied().unwrap_or(usize::MAX);
+                    self.desks.put(now, host, packet);
+                }
             }
         }
     }
@@ -222,7 +282,7 @@ impl World {
                 .and_then(|()| ip_header(local.ip(), remote.ip(), protocol::UDP, datagram.len(), &mut packet));
             if made.is_ok() {
                 packet.extend_from_slice(&datagram);
-                self.network.handle_packet(now, packet);
+                self.desks.put(now, index, packet);
             }
         }
         for packet in packets {

@@ -11,6 +11,7 @@ use hip::{HostConfig, Route};
 use link::{Link, LinkConfig, LossConfig, QueueConfig};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use wedge::{Datagram, Ecn, LocalPath, PeerConfig, PeerLocator, Protocol, Transmit, Wedge, WedgeConfig, WedgeEvent};
 use wire::ip::{V4Header, V6Header, protocol};
@@ -21,7 +22,7 @@ pub const LSIS: [Lsi; 2] = [Lsi([1, 0, 0, 1]), Lsi([1, 0, 0, 2])];
 /// The port that marks packets of rivals.
 const RIVALS: u16 = 7;
 
-pub fn ms(ms: u64) -> Duration {
+pub const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
@@ -35,7 +36,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    pub fn new(rate: u64, delay: Duration) -> Self {
+    pub const fn new(rate: u64, delay: Duration) -> Self {
         Self { rate, delay, loss: 0.0 }
     }
 }
@@ -103,6 +104,14 @@ pub struct World {
     pub rng: Rng,
     /// Packets that are late: when they arrive, and their sender.
     astray: Vec<(Instant, usize, Transmit)>,
+    /// The most that a sender takes for a packet, now more and now less: without that, phases decide which flow meets a
+    /// full queue (S. Floyd and V. Jacobson, *On traffic phase effects in packet-switched gateways*, 1992).
+    pub haste: Duration,
+    /// By sender, when its last packet leaves.
+    leaves: BTreeMap<usize, Instant>,
+    /// What leaves when, in which order: link, side, size.
+    leaving: BTreeMap<(Instant, u64), (usize, usize, Transmit, u32)>,
+    left: u64,
     /// How much each host's clock is ahead of [`World::now`].
     pub ahead: [Duration; 2],
     /// Timers of each host that went off.
@@ -212,6 +221,10 @@ impl World {
             weather: vec![Weather::default(); specs.len()],
             rng: streams.stream("weather"),
             astray: Vec::new(),
+            haste: Duration::ZERO,
+            leaves: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            left: 0,
             ahead: [Duration::ZERO; 2],
             timers: [0; 2],
             meshed: false,
@@ -253,12 +266,25 @@ impl World {
             begins if begins > self.now => begins,
             _ => rival.sender.deadline().unwrap_or(Instant::FAR_FUTURE),
         });
-        timers.chain(links).chain(programs).chain(rivals).chain(astray).min().unwrap_or(Instant::FAR_FUTURE)
+        let leaving = self.leaving.keys().next().map(|(at, _)| *at);
+        timers
+            .chain(links)
+            .chain(programs)
+            .chain(rivals)
+            .chain(astray)
+            .chain(leaving)
+            .min()
+            .unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Everything that happens now.
     fn step(&mut self, programs: &mut [&mut dyn Program; 2]) {
         let now = self.now;
+        while let Some(first) = self.leaving.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (link, side, transmit, size) = first.remove();
+            // A full queue drops.
+            let _ = self.links[link][side].offer(now, transmit, size);
+        }
         for path in 0..self.links.len() {
             for from in 0..2 {
                 while let Some(transmit) = self.links[path][from].poll(now) {
@@ -297,8 +323,13 @@ impl World {
                     route.remote.set_port(number as u16);
                     let size = bytes.len() as u32 - 40 + 20 + Rival::HEADERS;
                     let link = self.rivals[number].link;
-                    let transmit = Transmit { route, protocol: Protocol::Esp, bytes, ecn: Ecn::NotEct };
-                    let _ = self.links[link][side].offer(now, transmit, size);
+                    self.leave(
+                        2 + number,
+                        link,
+                        side,
+                        Transmit { route, protocol: Protocol::Esp, bytes, ecn: Ecn::NotEct },
+                        size,
+                    );
                 }
             }
         }
@@ -359,8 +390,19 @@ impl World {
         self.sent[path][side] += 1;
         let headers = 20 + if transmit.protocol == Protocol::Udp { 8 } else { 0 };
         let bytes = (transmit.bytes.len() + headers) as u32;
-        // A full queue drops.
-        let _ = self.links[self.via[path]][side].offer(self.now, transmit, bytes);
+        self.leave(side, self.via[path], side, transmit, bytes);
+    }
+
+    fn leave(&mut self, sender: usize, link: usize, side: usize, transmit: Transmit, size: u32) {
+        if self.haste.is_zero() {
+            // A full queue drops.
+            let _ = self.links[link][side].offer(self.now, transmit, size);
+            return;
+        }
+        let last = self.leaves.entry(2 * sender + side).or_default();
+        *last = (self.now + self.haste.mul_f64(self.rng.unit())).max(*last);
+        self.left += 1;
+        self.leaving.insert((*last, self.left), (link, side, transmit, size));
     }
 }
 
