@@ -140,11 +140,9 @@ impl World {
         let Some(trace) = self.trace.as_mut().filter(|trace| trace.next <= self.now) else { return Ok(()) };
         trace.next = self.now + TRACE;
         let arrived: Vec<u64> = self.connections.iter().map(Connection::arrived).collect();
-        let wedges = self.hosts.iter().enumerate().filter_map(|(index, host)| Some((index, &host.wedge.as_ref()?.0)));
-        wedges
-            .map(|(host, wedge)| trace.write(self.now, host, wedge, &arrived))
-            .collect::<io::Result<()>>()
-            .step("writing the trace")
+        let mut wedges =
+            self.hosts.iter().enumerate().filter_map(|(index, host)| Some((index, &host.wedge.as_ref()?.0)));
+        wedges.try_for_each(|(host, wedge)| trace.write(self.now, host, wedge, &arrived)).step("writing the trace")
     }
 
     /// Completes the captures.
