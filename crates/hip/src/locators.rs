@@ -182,6 +182,8 @@ pub(crate) fn give_way(
     if let Some(opening) = up.opening.take_if(vain) {
         out.spis.remove(&opening.spi_in);
         up.renewals.extend(opening.replaces);
+        // The peer may have the path already, and has to hear that it is none.
+        up.announce();
         if is_there(opening.route.remote.ip()) {
             up.postpone(opening.route, now, config.path_retry);
         }

@@ -144,7 +144,10 @@ impl Host {
                     if !opened {
                         up.review_remotes(&record.peer.locators, &learned, now, self.config.path_retry);
                         // An address without a path is better tried at once than any pair that shares its ends.
-                        let used = |remote: &IpAddr| up.paths.iter().any(|path| path.route.remote.ip() == *remote);
+                        let opening = up.opening.as_ref().map(|opening| opening.route.remote.ip());
+                        let used = |remote: &IpAddr| {
+                            opening == Some(*remote) || up.paths.iter().any(|path| path.route.remote.ip() == *remote)
+                        };
                         let tries = u32::from(learned.iter().all(used));
                         give_way(&mut self.out, up, now, &self.config, tries, |remote| learned.contains(&remote));
                     }
