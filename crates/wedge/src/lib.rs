@@ -8,7 +8,6 @@
 //! in the family that the local program speaks.
 
 mod backup;
-mod bottleneck;
 mod braid;
 mod config;
 mod ecn;

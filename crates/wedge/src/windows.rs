@@ -3,12 +3,11 @@
 //! Added to the rule is the end of slow start by delay (HyStart++, RFC 9406 §4.2), because what the first overshoot
 //! loses, the resequencer of the peer has to wait for.
 
-use crate::bottleneck::Bottlenecks;
 use crate::sent::News;
 use clock::{Duration, Instant};
 use congestion::{
-    Acked, Backoff, BadTunable, Cause, Congestion, Controller, EngineConfig, Group, Round, RoundDecision, Rule, Undo,
-    WindowRule,
+    Acked, Backoff, BadTunable, Bottlenecks, Cause, Congestion, Controller, EngineConfig, Group, Round, RoundDecision,
+    Rule, Undo, WindowRule,
 };
 
 /// The pace in windows per round trip, in slow start and after: Linux' `tcp_pacing_ss_ratio` and `_ca_ratio`.
