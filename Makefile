@@ -41,7 +41,7 @@ fuzz: $(TOOLS)/bin/cargo-fuzz
 bench:
 	$(CARGO) bench --workspace
 
-## Sinnet, Linux MPTCP and plain TCP in the same scenarios, in real time: about 8 minutes a run, RUNS of them. VIRTUAL=1 for virtual time.
+## Sinnet, Linux MPTCP and plain TCP in the same scenarios, in real time: about half an hour a run, RUNS of them. VIRTUAL=1 for virtual time.
 RUNS ?= 1
 bench-lab: need-demo
 	$(CARGO) build --release --locked -p sinnet
