@@ -1,5 +1,5 @@
 //! CHD, delay-based AIMD as CAIA has it: D. Hayes and G. Armitage, *Improved coexistence and loss tolerance for delay based
-//! TCP congestion control*, IEEE LCN 2010; FreeBSD `cc_chd`. The probability of [`Hd`](crate::Hd), but one decision a round
+//! TCP congestion control*, IEEE LCN 2010; FreeBSD `cc_chd`. The probability of [`Hd`], but one decision a round
 //! trip, by its longest delay; a loss at a short queue is not congestion; and a shadow window keeps what delay cuts gave
 //! away, so that loss-based neighbours do not take it all. ALGORITHMS §3.6.
 
