@@ -42,7 +42,7 @@ fn what_cannot_be_run_is_a_sentence() {
     assert!(told(&unknown).contains("did you mean \"mhip-friendliness/final\"?"), "{}", told(&unknown));
 
     // As many runs as are taken at all, on one processor: hours on any machine.
-    let long = sinnet(&["run", "beyond/growth", "--seeds", "330000", "--threads", "1"]);
+    let long = sinnet(&["run", "beyond/growth", "--seeds", "250000", "--threads", "1"]);
     assert_eq!(long.status.code(), Some(2));
     assert!(told(&long).contains("say --yes"), "{}", told(&long));
     let longer = sinnet(&["run", "secure-multipath/ideal-two-path", "--seeds", "1000000", "--yes"]);

@@ -58,7 +58,7 @@ fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diag
         "rp-mp-v2" => "rp2",
         other => other,
     };
-    let names = || Rule::NAMES.iter().copied().filter(|name| *name != MHIP);
+    let names = || Rule::NAMES.iter().copied().filter(|name| *name != MHIP).chain(["rp-mp-v1", "rp-mp-v2"]);
     match format!("{name}{tunables}").parse::<Rule>() {
         Ok(rule) if rule.kind().couples && !several => {
             let message = format!("\"{name}\" couples the paths of a flow, and here there is one");

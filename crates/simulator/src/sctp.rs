@@ -104,7 +104,10 @@ fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diag
         "rp-mp-v2" => "rp2",
         other => other,
     };
-    let known = || Rule::names_of(|kind| !kind.reads_delay).into_iter().filter(|name| *name != MHIP);
+    let known = || {
+        let ours = Rule::names_of(|kind| !kind.reads_delay).into_iter().filter(|name| *name != MHIP);
+        ours.chain(["rp-mp-v1", "rp-mp-v2"])
+    };
     match format!("{name}{tunables}").parse::<Rule>() {
         Ok(rule) if rule.kind().reads_delay => {
             let message = format!(
