@@ -102,7 +102,7 @@ impl MhipConfig {
             closing: simple,
             probe_interval: Duration::from_secs(1),
             gain: if simple { 0.25 } else { 0.125 },
-            growth: if last { Growth::PerBottleneck } else { Growth::PerPath },
+            growth: Growth::PerPath,
             dupthresh: if last { 6 } else { 3 },
             attribution: if last { Attribution::SamePath } else { Attribution::AnyPath },
             addr: last.then_some(0.9),
