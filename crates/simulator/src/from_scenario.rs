@@ -156,10 +156,7 @@ pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<
         Ok(rule) if rule.name() != MHIP && !rule.kind().of_sctp => rule,
         Err(error @ UnknownRule::Tunable { .. }) => return refuse("congestion", error.to_string(), None),
         _ => {
-            let help = match nearest(name, names()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there is {}", alternatives(names())),
-            };
+            let help = suggestion(name, names());
             return refuse("congestion", format!("no congestion control of TCP is called \"{name}\""), Some(help));
         }
     };
@@ -368,6 +365,14 @@ fn ns2_jitter(paths: &[PlannedPath], plan: &Plan, bytes: u32) -> Duration {
         _ => None,
     });
     drains.min().map_or(NS2_JITTER, |drain| NS2_JITTER.min(drain / NS2_DRAIN))
+}
+
+/// The nearest of `names` to a word that is none of them, or all of them.
+pub(crate) fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+    match nearest(word, names.clone()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("there is {}", alternatives(names)),
+    }
 }
 
 type Links = BTreeMap<(NodeIndex, NodeIndex), u32>;

@@ -1,12 +1,12 @@
 //! From what a scenario file says about MPTCP to its options.
 
 use congestion::{Rule, SlowStartTest, UnknownRule, WindowRule as _};
-use diagnostic::{Diagnostic, alternatives, nearest};
+use diagnostic::Diagnostic;
 use scenario::{FlowSpec, Scenario};
 use scheduler::Scheduler;
 use transport::mptcp::MptcpConfig;
 
-use crate::from_scenario::{MHIP, path_config, tcp};
+use crate::from_scenario::{MHIP, path_config, suggestion, tcp};
 use crate::plan::{Plan, PlannedPath};
 
 /// The options of flow number `index`.
@@ -35,10 +35,7 @@ pub(crate) fn mptcp(
             Ok(scheduler) => scheduler,
             Err(_) => {
                 let known = Scheduler::NAMES.iter().copied();
-                let help = nearest(name, known.clone()).map_or_else(
-                    || format!("there is {}", alternatives(known)),
-                    |near| format!("did you mean \"{near}\"?"),
-                );
+                let help = suggestion(name, known);
                 return refuse("scheduler", format!("no scheduler is called \"{name}\""), help);
             }
         };
@@ -66,12 +63,6 @@ fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diag
         }
         Ok(rule) if name != MHIP => Ok(rule),
         Err(error @ UnknownRule::Tunable { .. }) => refuse(error.to_string(), format!("congestion = \"{name}\"")),
-        _ => {
-            let help = nearest(name, names()).map_or_else(
-                || format!("there is {}", alternatives(names())),
-                |near| format!("did you mean \"{near}\"?"),
-            );
-            refuse(format!("no congestion control of MPTCP is called \"{name}\""), help)
-        }
+        _ => refuse(format!("no congestion control of MPTCP is called \"{name}\""), suggestion(name, names())),
     }
 }

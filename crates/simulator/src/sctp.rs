@@ -1,11 +1,11 @@
 //! From what a scenario file says about SCTP to its options.
 
 use congestion::{InitialWindow, Rule, UnknownRule, WindowRule as _};
-use diagnostic::{Diagnostic, alternatives, nearest};
+use diagnostic::{Diagnostic, alternatives};
 use scenario::{Amount, CucSpec, FlowSpec, Protocol, RtxSpec, Scenario};
 use transport::sctp::{CwndUpdate, Retransmission, SctpConfig, Splitting};
 
-use crate::from_scenario::MHIP;
+use crate::from_scenario::{MHIP, suggestion};
 
 /// The options of flow number `index`.
 pub(crate) fn sctp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<SctpConfig, Diagnostic> {
@@ -121,12 +121,6 @@ fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diag
         }
         Ok(rule) if name != MHIP => Ok(rule),
         Err(error @ UnknownRule::Tunable { .. }) => refuse(error.to_string(), format!("congestion = \"{name}\"")),
-        _ => {
-            let help = nearest(name, known()).map_or_else(
-                || format!("there is {}", alternatives(known())),
-                |near| format!("did you mean \"{near}\"?"),
-            );
-            refuse(format!("no congestion control of SCTP is called \"{name}\""), help)
-        }
+        _ => refuse(format!("no congestion control of SCTP is called \"{name}\""), suggestion(name, known())),
     }
 }
