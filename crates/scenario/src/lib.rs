@@ -37,7 +37,8 @@
 //! `[[flow]]`: `from`, `to`, `protocol`, `name`, `congestion`, `profile`, `scheduler`, `count`, `paths` (absent: the
 //! shortest), `packet_size`, `receiver_window`, `amount`, `start` and `stop` (a time, or `["0s", "1s"]` for a random
 //! one), `start_with` (the name of a flow, to start when that one does); for TCP itself `delayed_ack` (false, true or a time), `initial_window`, `ecn`, `timestamps`, `undo` ("never",
-//! "eifel", "dsack"), `min_rto`, `send_jitter`, `header_size` (bytes of a packet that are not data); for mHIP in the simulator
+//! "eifel", "dsack"), `min_rto`, `send_jitter`, `header_size` (bytes of a packet that are not data); for mHIP `inside` ("tcp"; in the
+//! lab also "udp", at the flow's `rate`, and "ping"), and in the simulator
 //! `generation` (1, 2, 3), `growth` ("per_path", "coupled", "lia", "per_bottleneck"), `dupthresh`, `addr` (false, true or a part of the
 //! least round-trip time), `receive_buffer` ("453p"), `marking`, `probe_interval`; for MPTCP `opportunistic`; for SCTP `ordered`, `nr_sack`, `send_buffer`,
 //! `rtx` ("rtx_same", "rtx_cwnd", "rtx_ssthresh", "rtx_fpf"), `path_max_retrans`, `heartbeat`, `max_burst`, and for CMT-SCTP
@@ -66,7 +67,7 @@ use diagnostic::Diagnostic;
 
 pub use document::{Document, Point, ReadBase};
 pub use host::HostSpec;
-pub use mhip::{GrowthSpec, MhipSpec};
+pub use mhip::{GrowthSpec, Inside, MhipSpec};
 pub use mptcp::MptcpSpec;
 pub use scenario::{Directed, Scenario};
 pub use sctp::{CucSpec, RtxSpec, SctpSpec};

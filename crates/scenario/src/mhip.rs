@@ -1,4 +1,4 @@
-//! The options of a flow of multipath HIP in the simulator; the lab has the daemon's own.
+//! The options of a flow of multipath HIP: what it carries, and in the simulator how; the lab has the daemon's own ways.
 
 use clock::Duration;
 use diagnostic::Diagnostic;
@@ -10,6 +10,8 @@ use crate::tree::{Node, Value};
 /// What a flow says about mHIP; `None` leaves a setting as the generation has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MhipSpec {
+    /// `inside`: what travels inside.
+    pub inside: Inside,
     /// `generation`: 1, 2 or 3, for the three papers.
     pub generation: Option<u8>,
     /// `growth`: how the windows of paths grow.
@@ -26,6 +28,18 @@ pub struct MhipSpec {
     pub probe_interval: Option<Duration>,
 }
 
+/// What an mHIP flow carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inside {
+    /// A download by TCP.
+    #[default]
+    Tcp,
+    /// UDP at the flow's `rate`.
+    Udp,
+    /// Echo requests, which the other end answers.
+    Ping,
+}
+
 /// How the windows of paths grow in congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrowthSpec {
@@ -38,6 +52,8 @@ pub enum GrowthSpec {
     /// Those that share a bottleneck as one TCP, others each as one.
     PerBottleneck,
 }
+
+const INSIDE: [(&str, Inside); 3] = [("tcp", Inside::Tcp), ("udp", Inside::Udp), ("ping", Inside::Ping)];
 
 const GROWTH: [(&str, GrowthSpec); 4] = [
     ("per_path", GrowthSpec::PerPath),
@@ -62,6 +78,7 @@ pub(crate) fn mhip(
         entry.map(|entry| &entry.node)
     };
     let spec = MhipSpec {
+        inside: entry("inside").map(|node| reader::word(node, &INSIDE)).transpose()?.unwrap_or_default(),
         generation: entry("generation").map(|node| reader::whole(node, 1, 3)).transpose()?.map(|n| n as u8),
         growth: entry("growth").map(|node| reader::word(node, &GROWTH)).transpose()?,
         dupthresh: entry("dupthresh").map(|node| reader::whole(node, 1, 1000)).transpose()?.map(|n| n as u32),

@@ -6,6 +6,7 @@ use clock::{Duration, Instant};
 use diagnostic::{Diagnostic, nearest};
 use link::{Change, ChangeKind, LossConfig};
 
+use crate::mhip::Inside;
 use crate::reader::{self, Reader};
 use crate::spec::*;
 use crate::tree::{Node, Value};
@@ -292,12 +293,13 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
     let sctp = crate::sctp::sctp(&mut table, protocol, amount)?;
     let rate = table.optional("rate");
     let on_off_entry = table.optional("on_off");
-    if protocol == Protocol::Udp && rate.is_none() {
+    let is_udp = protocol == Protocol::Udp || mhip.inside == Inside::Udp;
+    if is_udp && rate.is_none() {
         let help = "for example rate = \"1Mbit/s\"".to_owned();
         return Err(table.place().error("a UDP source needs its `rate`", Some(help)));
     }
-    if let Some(entry) = rate.or(on_off_entry).filter(|_| protocol != Protocol::Udp) {
-        let message = format!("`{}` is for protocol = \"udp\": the others send as fast as they may", entry.key);
+    if let Some(entry) = rate.or(on_off_entry).filter(|_| !is_udp) {
+        let message = format!("`{}` is for \"udp\": the others send as fast as they may", entry.key);
         return Err(entry.key_place.error(message, None));
     }
     let rate = rate.map(|entry| reader::rate(&entry.node)).transpose()?;

@@ -4,7 +4,7 @@ use clock::{Duration, Instant};
 use diagnostic::Diagnostic;
 use link::{ChangeKind, LossConfig, QueueConfig};
 use proptest::prelude::*;
-use scenario::{Amount, Document, Limit, Moment, Protocol, QueueSpec, parse};
+use scenario::{Amount, Document, Inside, Limit, Moment, Protocol, QueueSpec, parse};
 
 const GOOD: &str = r#"
 name = "one TCP connection over two paths"
@@ -132,6 +132,22 @@ fn red_and_codel_are_resolved_to_packets() {
         (config.target, config.interval, config.ecn),
         (Duration::from_millis(10), Duration::from_millis(100), true)
     );
+}
+
+#[test]
+fn what_mhip_carries_is_tcp_unless_it_says_otherwise() {
+    let flow = |keys: &str| {
+        let text =
+            "name = \"n\"\nduration = \"1s\"\n[[link]]\nbetween = [\"a\", \"b\"]\n[[flow]]\nfrom = \"a\"\nto = \"b\"\n";
+        parse(&format!("{text}{keys}"), "x").map(|mut s| s.flows.remove(0)).map_err(|error| error.to_string())
+    };
+    assert_eq!(flow("protocol = \"mhip\"").unwrap().mhip.inside, Inside::Tcp);
+    assert_eq!(flow("protocol = \"mhip\"\ninside = \"ping\"").unwrap().mhip.inside, Inside::Ping);
+    let call = flow("protocol = \"mhip\"\ninside = \"udp\"\nrate = \"1Mbit/s\"").unwrap();
+    assert_eq!((call.mhip.inside, call.rate), (Inside::Udp, Some(1_000_000)));
+    assert!(flow("protocol = \"mhip\"\ninside = \"udp\"").unwrap_err().contains("needs its `rate`"));
+    assert!(flow("protocol = \"mhip\"\nrate = \"1Mbit/s\"").unwrap_err().contains("as fast as they may"));
+    assert!(flow("protocol = \"tcp\"\ninside = \"udp\"\nrate = \"1Mbit/s\"").is_err());
 }
 
 #[test]

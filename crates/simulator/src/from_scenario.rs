@@ -8,7 +8,9 @@ use clock::{Duration, Instant, Streams};
 use congestion::{InitialWindow, Rule, UnknownRule, WindowRule as _};
 use diagnostic::{Diagnostic, alternatives, nearest};
 use link::{LinkConfig, LossConfig, QueueConfig};
-use scenario::{Amount, Directed, FlowSpec, GrowthSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
+use scenario::{
+    Amount, Directed, FlowSpec, GrowthSpec, Inside, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec,
+};
 use transport::mhip::{Generation, Growth, MhipConfig, PathConfig};
 use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig, UndoBy};
 
@@ -220,6 +222,9 @@ fn mhip(
         return refuse("paths", "so many paths are not simulated", "at most 64");
     }
     let spec = &flow.mhip;
+    if spec.inside != Inside::Tcp {
+        return refuse("inside", "mHIP is simulated with TCP inside", "`sinnet lab` has the others");
+    }
     let generation = match spec.generation {
         Some(1) => Generation::Simple,
         Some(2) => Generation::TwoLevel,
