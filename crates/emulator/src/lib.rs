@@ -9,7 +9,7 @@
 //! happens, however late the caller comes. [`Emulator`] is the thread around it, and the only place that reads the clock.
 
 mod capture;
-mod lateness;
+mod histogram;
 mod network;
 mod outer;
 mod port;
@@ -17,7 +17,7 @@ mod realtime;
 mod recorder;
 
 pub use capture::Capture;
-pub use lateness::Lateness;
+pub use histogram::Histogram;
 pub use network::{Counts, Delivery, LinkId, Network, RouteId};
 pub use port::Port;
 pub use realtime::{Emulator, Summary};

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use clock::{Instant, Rng};
+use clock::{Duration, Instant, Rng};
 use link::{ChangeKind, Link, LinkConfig, LinkStatistics};
 
+use crate::histogram::Histogram;
 use crate::outer::{addresses, is_ecn_capable, mark_congestion};
 
 /// Names one direction of a link of a [`Network`].
@@ -56,13 +57,18 @@ struct Route {
     hops: Vec<LinkId>,
     port: usize,
     delivered_bytes: u64,
+    transits: Histogram,
 }
+
+/// How exact times under way are told.
+const TRANSIT: Duration = Duration::from_micros(200);
 
 /// A packet under way, with the hop of its route that it is on.
 struct Flight {
     packet: Vec<u8>,
     route: RouteId,
     hop: usize,
+    since: Instant,
 }
 
 impl Default for Network {
@@ -92,7 +98,7 @@ impl Network {
     /// From now on packets from `from` to `to` travel over `hops` (one at least) and leave at `port`. An earlier route between the same addresses is replaced.
     pub fn add_route(&mut self, from: IpAddr, to: IpAddr, hops: Vec<LinkId>, port: usize) -> RouteId {
         let route = RouteId(self.routes.len());
-        self.routes.push(Route { hops, port, delivered_bytes: 0 });
+        self.routes.push(Route { hops, port, delivered_bytes: 0, transits: Histogram::new(TRANSIT) });
         self.table.insert((from, to), route);
         route
     }
@@ -110,7 +116,7 @@ impl Network {
             self.counts.unroutable += 1;
             return;
         };
-        self.offer(now, Flight { packet, route, hop: 0 });
+        self.offer(now, Flight { packet, route, hop: 0, since: now });
     }
 
     /// The next packet that has arrived at the end of its route by `now`, in the order of arrival.
@@ -142,6 +148,7 @@ impl Network {
                 } else {
                     self.counts.delivered += 1;
                     route.delivered_bytes += flight.packet.len() as u64;
+                    route.transits.record(at.saturating_since(flight.since));
                     return Some(Delivery { at, route: flight.route, port: route.port, packet: flight.packet });
                 }
             }
@@ -163,6 +170,17 @@ impl Network {
     /// Bytes of the packets that each route delivered so far, in the order of the calls of [`Network::add_route`].
     pub fn delivered_bytes(&self) -> impl Iterator<Item = u64> {
         self.routes.iter().map(|route| route.delivered_bytes)
+    }
+
+    /// How long the packets that each route delivered were under way, exact to 0.2 ms up to 2 s, in the order of the calls of
+    /// [`Network::add_route`].
+    pub fn transits(&self) -> impl Iterator<Item = &Histogram> {
+        self.routes.iter().map(|route| &route.transits)
+    }
+
+    /// Counts that anew.
+    pub fn restart_transits(&mut self) {
+        self.routes.iter_mut().for_each(|route| route.transits = Histogram::new(TRANSIT));
     }
 
     /// What one link did so far; absent for a link of another network.

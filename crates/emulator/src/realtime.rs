@@ -16,7 +16,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::time::{ClockId as ReadClock, clock_gettime};
 
 use crate::Port;
-use crate::lateness::Lateness;
+use crate::histogram::Histogram;
 use crate::network::{Counts, LinkId, Network, RouteId};
 use crate::recorder::{Recorder, Recording};
 
@@ -28,16 +28,33 @@ pub struct Emulator {
 }
 
 /// What an emulator did.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Summary {
     /// What happened to the packets.
     pub counts: Counts,
     /// How late packets were handed to their hosts, against the instants that the links named.
-    pub lateness: Lateness,
+    pub lateness: Histogram,
+    /// By route, how long packets were under way since [`Emulator::restart_transits`].
+    pub transits: Vec<Histogram>,
     /// Packets that a host had no room for, or whose device was down.
     pub refused: u64,
     /// Whether the thread ran with real-time priority.
     pub real_time_priority: bool,
+}
+
+/// How exact lateness is told.
+const LATENESS: Duration = Duration::from_micros(10);
+
+impl Default for Summary {
+    fn default() -> Self {
+        Self {
+            counts: Counts::default(),
+            lateness: Histogram::new(LATENESS),
+            transits: Vec::new(),
+            refused: 0,
+            real_time_priority: false,
+        }
+    }
 }
 
 /// What the emulator's thread and its owner tell each other.
@@ -48,6 +65,7 @@ struct Shared {
     delivered_bytes: Vec<u64>,
     /// Changes asked for, counted from the moment they are taken up.
     changes: Vec<(Duration, LinkId, ChangeKind)>,
+    restart_transits: bool,
 }
 
 /// How long the thread sleeps at most: the time until it notices what its owner wants.
@@ -107,6 +125,13 @@ impl Emulator {
         }
     }
 
+    /// Counts anew how long packets are under way, within 10 ms.
+    pub fn restart_transits(&self) {
+        if let Ok(mut shared) = self.shared.lock() {
+            shared.restart_transits = true;
+        }
+    }
+
     /// Stops, completes the captures and closes the ports.
     ///
     /// # Errors
@@ -161,6 +186,7 @@ impl Engine {
             self.exchange()?;
         }
         self.summary.counts = self.network.counts();
+        self.summary.transits = self.network.transits().cloned().collect();
         self.recorder.finish()?;
         Ok(self.summary)
     }
@@ -172,6 +198,9 @@ impl Engine {
             shared.counts = self.network.counts();
             shared.delivered_bytes.clear();
             shared.delivered_bytes.extend(self.network.delivered_bytes());
+            if std::mem::take(&mut shared.restart_transits) {
+                self.network.restart_transits();
+            }
             for (after, link, what) in shared.changes.drain(..) {
                 self.network.schedule(now + after, link, what);
             }

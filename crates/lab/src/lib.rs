@@ -1,6 +1,7 @@
 //! The laboratory in real time: a scenario file becomes network namespaces, emulated links, real daemons and real programs.
 
 mod compare;
+mod datagrams;
 mod demo;
 mod error;
 mod interrupt;
@@ -10,6 +11,7 @@ mod mhip;
 mod namespace;
 mod plan;
 mod privilege;
+mod probe;
 mod progress;
 mod real;
 mod report;
@@ -23,10 +25,11 @@ mod wireshark;
 mod wiring;
 
 pub use compare::{Comparison, Row, compare};
+pub use datagrams::{DatagramReport, Quantiles};
 pub use demo::{Demo, demo, table};
 pub use error::LabError;
 pub use namespace::{Namespace, Program, Running};
 pub use privilege::become_root;
 pub use progress::Progress;
-pub use report::{FlowReport, Report};
+pub use report::{FlowReport, PathReport, Report};
 pub use run::{Options, run};

@@ -3,9 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::plan::{Plan, Protocol};
+use emulator::Histogram;
+
+use crate::datagrams::{DatagramReport, Quantiles};
+use crate::plan::{Kind, Plan, Protocol};
 use crate::progress::Progress;
-use crate::report::{FlowReport, Report};
+use crate::report::{FlowReport, PathReport, Report};
+use crate::run::Options;
 use crate::site::capture_file;
 use crate::{LabError, wireshark};
 
@@ -33,6 +37,10 @@ pub(crate) struct Transfer {
     pub(crate) stall: Duration,
     /// The congestion control that was really used.
     pub(crate) congestion: String,
+    /// Connections over which everything arrived.
+    pub(crate) complete: u32,
+    /// Of what is no download.
+    pub(crate) datagrams: Option<DatagramReport>,
 }
 
 /// What a run gave.
@@ -42,6 +50,8 @@ pub(crate) struct Measured {
     pub(crate) flows: Vec<Transfer>,
     /// Bytes that arrived from the server of each distinct path while goodput was measured.
     pub(crate) path_bytes: Vec<u64>,
+    /// By distinct path, how long packets were under way there and back in that time.
+    pub(crate) transits: Vec<[Histogram; 2]>,
     /// How late the emulator was for 99 of 100 packets, in microseconds.
     pub(crate) late_p99_us: u64,
 }
@@ -59,8 +69,12 @@ const SMALLEST: u64 = 100_000;
 /// The rate assumed for a path that has none, in bit/s.
 const ASSUMED: u64 = 200_000_000;
 
-/// The size of the file of a flow over paths with these numbers, in bytes. A flow that competes has more than it can fetch.
+/// The size of the file of a flow over paths with these numbers, in bytes. A flow that competes has more than it can fetch, and
+/// what is no download has none.
 pub(crate) fn file_size(plan: &Plan, flow: usize, run: &Run) -> u64 {
+    if plan.flows.get(flow).is_some_and(|flow| !flow.kind.is_download()) {
+        return 0;
+    }
     let used = plan.paths_of(flow).iter().enumerate().filter(|(path, _)| flow != 0 || run.paths.contains(path));
     let rate: u64 = used.map(|(_, path)| plan.rate(&path.there).unwrap_or(ASSUMED)).sum();
     let whole = rate as f64 / 8.0 * plan.duration.as_secs_f64();
@@ -70,18 +84,24 @@ pub(crate) fn file_size(plan: &Plan, flow: usize, run: &Run) -> u64 {
     plan.flows.get(flow).and_then(|flow| flow.size).unwrap_or(((whole * SHARE) as u64).max(SMALLEST))
 }
 
-/// All the runs of a scenario: each path alone, then all together; of flows that compete, all together only.
+/// How long packets were under way on the routes of a network, which come in pairs, there and back.
+pub(crate) fn pairs<'a>(transits: impl Iterator<Item = &'a Histogram>) -> Vec<[Histogram; 2]> {
+    let transits: Vec<&Histogram> = transits.collect();
+    transits.as_chunks().0.iter().map(|[there, back]| [(*there).clone(), (*back).clone()]).collect()
+}
+
+/// All the runs of a scenario: each path alone, unless the options say otherwise, then all together; of flows that compete, all together only.
 pub(crate) fn run_all(
     plan: &Plan,
     laboratory: &mut impl Laboratory,
-    directory: Option<&Path>,
-    virtual_time: bool,
+    options: &Options,
     progress: &mut Progress,
 ) -> Result<Report, LabError> {
+    let directory = options.directory.as_deref();
     progress.say(&plan.name);
     let all: Vec<usize> = (0..plan.paths().len()).collect();
     let mut runs: Vec<Run> = Vec::new();
-    if !plan.competes() {
+    if !plan.competes() && !options.together {
         runs.extend(all.iter().map(|path| Run {
             name: format!("path {} alone", path + 1),
             paths: vec![*path],
@@ -114,7 +134,7 @@ pub(crate) fn run_all(
     let (ff, ff_shared) = friendliness(plan, &together).map_or((None, None), |(ff, shared)| (Some(ff), shared));
     Ok(Report {
         name: plan.name.clone(),
-        virtual_time,
+        virtual_time: options.virtual_time,
         ratio: (sum_mbps > 0.0).then(|| main(&together) / sum_mbps),
         sum_mbps,
         together_mbps: main(&together),
@@ -122,6 +142,7 @@ pub(crate) fn run_all(
         single_mbps,
         longest_stall_ms: together.flows.first().map_or(0.0, |flow| milliseconds(flow.stall)),
         flows: reports(plan, &together),
+        paths: path_reports(plan, &together),
         ff,
         ff_shared,
         disturbed: !plan.changes.is_empty(),
@@ -140,8 +161,18 @@ fn reports(plan: &Plan, measured: &Measured) -> Vec<FlowReport> {
         congestion: transfer.congestion.clone(),
         mbps: transfer.mbps,
         longest_stall_ms: milliseconds(transfer.stall),
+        connections: flow.kind.connections(),
+        complete: transfer.complete,
+        datagrams: transfer.datagrams.clone(),
     })
     .collect()
+}
+
+fn path_reports(plan: &Plan, measured: &Measured) -> Vec<PathReport> {
+    let quantiles = |transits: &Histogram| Quantiles::new(|part| transits.quantile(part).as_secs_f64());
+    // The paths of the main flow are the first of the distinct ones.
+    let paths = measured.transits.iter().take(plan.paths().len());
+    paths.map(|[there, back]| PathReport { there_ms: quantiles(there), back_ms: quantiles(back) }).collect()
 }
 
 /// The friendliness factor of the flows over several paths to the TCP flows, T(flow)/T(TCP), for all of their paths together and
@@ -149,6 +180,7 @@ fn reports(plan: &Plan, measured: &Measured) -> Vec<FlowReport> {
 fn friendliness(plan: &Plan, measured: &Measured) -> Option<(f64, Option<f64>)> {
     let rates = |bundle: bool| -> Vec<f64> {
         let both = plan.flows.iter().zip(&measured.flows);
+        let both = both.filter(|(flow, _)| flow.kind.is_download());
         both.filter(|(flow, _)| (flow.protocol != Protocol::Tcp) == bundle).map(|(_, flow)| flow.mbps).collect()
     };
     let (bundle, tcp) = (rates(true), rates(false));
@@ -180,13 +212,21 @@ fn friendliness(plan: &Plan, measured: &Measured) -> Option<(f64, Option<f64>)> 
 fn tell(plan: &Plan, run: &Run, measured: &Measured, progress: &mut Progress) {
     for (flow, transfer) in plan.flows.iter().zip(&measured.flows) {
         let of = if plan.competes() { format!("{}, {}", flow.name, flow.protocol.name()) } else { run.name.clone() };
+        if let Some(datagrams) = &transfer.datagrams {
+            progress.end(&format!("  {of}: {datagrams}"));
+            continue;
+        }
+        let complete = match flow.kind {
+            Kind::Crowd(count) => format!("{} of {count} files ", transfer.complete),
+            _ => String::new(),
+        };
         progress.end(&format!(
             "  {of}: {:.2} Mbit/s ({:.1} MB in {:.1} s, {}), {}",
             transfer.mbps,
             transfer.bytes as f64 / 1e6,
             transfer.seconds,
             transfer.congestion,
-            if transfer.sha256_equal { "identical" } else { "NOT identical" }
+            complete + if transfer.sha256_equal { "identical" } else { "NOT identical" }
         ));
     }
 }

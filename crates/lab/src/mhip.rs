@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use daemon::keys::Algorithm;
@@ -53,6 +53,12 @@ const DEVICE: &str = "sinnet0";
 const PATIENCE: u64 = 15;
 
 impl Identities {
+    /// The identity of the client as an address.
+    pub(crate) fn client(&self) -> Result<Ipv6Addr, LabError> {
+        let invalid = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+        self.ends[1].hit.parse().map_err(invalid).step("reading a host identity")
+    }
+
     /// New identities for the server and the client of `plan`.
     pub(crate) fn generate(directory: &Path) -> Result<Self, LabError> {
         let make = |name: &str| {

@@ -2,7 +2,7 @@
 
 use clock::{Duration, Instant};
 use link::{ChangeKind, LinkConfig};
-use scenario::{Amount, FlowSpec, Moment, Scenario};
+use scenario::{Amount, FlowSpec, Inside, Moment, Scenario};
 
 use crate::LabError;
 use crate::topology::{PathPlan, Topology, Wire};
@@ -36,7 +36,7 @@ pub(crate) struct PlannedChange {
     pub(crate) what: ChangeKind,
 }
 
-/// A download.
+/// A flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlowPlan {
     /// What it is called.
@@ -47,6 +47,8 @@ pub(crate) struct FlowPlan {
     pub(crate) to: usize,
     /// What carries it.
     pub(crate) protocol: Protocol,
+    /// What is done over it.
+    pub(crate) kind: Kind,
     /// The server's congestion control, as Linux calls it.
     pub(crate) congestion: String,
     /// Fastest path first over the rates and delays of the scenario; otherwise the hosts measure what paths carry.
@@ -57,7 +59,20 @@ pub(crate) struct FlowPlan {
     pub(crate) start: Duration,
 }
 
-/// What carries a download.
+/// What is done over a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One download.
+    Download,
+    /// So many downloads of the flow's `size` at once, each over a connection of its own and to its end.
+    Crowd(u32),
+    /// UDP from the server to the client, like a call: an IP packet of so many bytes in each interval.
+    Call { bytes: u32, interval: Duration },
+    /// Echo requests of the server, and the client's answers.
+    Ping { interval: Duration },
+}
+
+/// What carries a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// TCP inside Sinnet, over all paths of the flow.
@@ -81,11 +96,17 @@ impl Protocol {
 
 /// The congestion control that Linux has unless somebody chooses another.
 const USUAL: &str = "cubic";
+/// What every path of IPv6 carries (RFC 8200 §5), in bytes: packets of a call that says nothing else.
+const CALL: u32 = 1280;
+/// A call's packet has the headers of IPv6 and UDP and a number of 8 bytes.
+const SMALLEST_CALL: u32 = 56;
+/// From one echo request to the next.
+const PING: Duration = Duration::from_millis(50);
 /// More flows than this between a handful of namespaces are a slip of the pen.
 const MOST_FLOWS: usize = 64;
 
 impl Plan {
-    /// Plans for what a laboratory can do: downloads by `mhip`, `tcp` and `mptcp`.
+    /// Plans for what a laboratory can do: downloads by `mhip`, `tcp` and `mptcp`, calls and echo requests inside `mhip`.
     ///
     /// # Errors
     /// Points at what in the scenario a laboratory cannot do.
@@ -98,13 +119,15 @@ impl Plan {
             let protocol = check(scenario, index, flow)?;
             let paths: Vec<Vec<String>> =
                 flow.paths.iter().map(|path| path.iter().map(|node| name(*node)).collect()).collect();
-            for number in 1..=flow.count {
-                let name = if flow.count > 1 { format!("{}.{number}", flow.name) } else { flow.name.clone() };
-                all.push((index, flow, protocol, name, paths.clone()));
+            let kind = kind(flow);
+            let alike = if matches!(kind, Kind::Crowd(_)) { 1 } else { flow.count };
+            for number in 1..=alike {
+                let name = if alike > 1 { format!("{}.{number}", flow.name) } else { flow.name.clone() };
+                all.push((index, flow, (protocol, kind), name, paths.clone()));
             }
         }
-        // The flow over several paths is what all is about, wherever it stands in the file.
-        all.sort_by_key(|(_, _, protocol, ..)| *protocol == Protocol::Tcp);
+        // The flow over several paths is what all is about, wherever it stands in the file; a download rather than others.
+        all.sort_by_key(|(_, _, (protocol, kind), ..)| (*protocol == Protocol::Tcp, !kind.is_download()));
         let paths: Vec<_> = all.iter().map(|(.., paths)| paths.clone()).collect();
         let topology = Topology::plan(&wires, &paths).map_err(|(flow, message)| {
             scenario.error_in_flow(all.get(flow).map_or(0, |(index, ..)| *index), "paths", message, None)
@@ -112,11 +135,12 @@ impl Plan {
         let host = |node: usize| topology.hosts.iter().position(|host| *host == name(node)).unwrap_or_default();
         let flows: Vec<FlowPlan> = all
             .iter()
-            .map(|(_, flow, protocol, name, _)| FlowPlan {
+            .map(|(_, flow, (protocol, kind), name, _)| FlowPlan {
                 name: name.clone(),
                 from: host(flow.from),
                 to: host(flow.to),
                 protocol: *protocol,
+                kind: *kind,
                 congestion: flow.congestion.clone().unwrap_or_else(|| USUAL.to_owned()),
                 rates_known: flow.scheduler.is_some(),
                 size: match flow.amount {
@@ -168,9 +192,9 @@ impl Plan {
         self.topology.flows.get(flow).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether several flows compete, so that they are measured over the same time and not each to its end.
+    /// Whether flows are measured over the same time and not to their end: several compete, or the only one has no end.
     pub(crate) fn competes(&self) -> bool {
-        self.flows.len() > 1
+        self.flows.len() > 1 || !self.flow().kind.is_download()
     }
 
     /// The rate of one direction of a path: that of its slowest link, in bit/s. `None` without any limit.
@@ -211,6 +235,10 @@ impl Plan {
                 let message = format!("the laboratory has one association, that of \"{}\"", main.name);
                 return error(index, "paths", message, "give all flows of \"mhip\" the same ends and paths");
             }
+            if matches!(flow.kind, Kind::Crowd(_)) && self.flows.len() > 1 {
+                let message = format!("the downloads of \"{}\" are to come to their end", flow.name);
+                return error(index, "count", message, "leave out the other flows, or `amount`");
+            }
             let other = self.flows.iter().find(|other| other.from == flow.from && other.congestion != flow.congestion);
             if let Some(other) = other {
                 let message = format!("\"{}\" sends from the same host with \"{}\"", other.name, other.congestion);
@@ -237,6 +265,21 @@ fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol,
             "write scheduler = \"fastest-path-first\" for hosts that know the links' rates; leave it out for hosts that measure",
         );
     }
+    match kind(flow) {
+        Kind::Crowd(_) if flow.protocol == scenario::Protocol::Mptcp => {
+            return error("count", "many downloads to their end go by \"mhip\" and \"tcp\"", "leave `amount` out");
+        }
+        Kind::Call { bytes, .. } if bytes < SMALLEST_CALL => {
+            return error("packet_size", "headers and a number need 56 bytes", "for example packet_size = 200");
+        }
+        Kind::Call { .. } if flow.on_off.is_some() => {
+            return error("on_off", "the laboratory's calls have no pauses", "leave it out");
+        }
+        Kind::Call { .. } | Kind::Ping { .. } if flow.amount.is_some() => {
+            return error("amount", "it lasts as long as the scenario", "leave `amount` out");
+        }
+        _ => {}
+    }
     match flow.protocol {
         scenario::Protocol::Mhip => Ok(Protocol::Mhip),
         scenario::Protocol::Tcp => Ok(Protocol::Tcp),
@@ -246,6 +289,31 @@ fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol,
             "the laboratory has no programs for this protocol",
             "possible are \"mhip\", \"tcp\" and \"mptcp\"; `sinnet sim` knows the others",
         ),
+    }
+}
+
+fn kind(flow: &FlowSpec) -> Kind {
+    match flow.mhip.inside {
+        Inside::Tcp if flow.count > 1 && flow.amount.is_some() => Kind::Crowd(flow.count),
+        Inside::Tcp => Kind::Download,
+        Inside::Udp => {
+            let bytes = flow.packet_size.unwrap_or(CALL);
+            let interval = Duration::of_transmission(bytes.into(), flow.rate.unwrap_or(1).max(1));
+            Kind::Call { bytes, interval }
+        }
+        Inside::Ping => Kind::Ping { interval: PING },
+    }
+}
+
+impl Kind {
+    /// Whether it fetches files, and comes to an end.
+    pub(crate) fn is_download(self) -> bool {
+        matches!(self, Self::Download | Self::Crowd(_))
+    }
+
+    /// Connections.
+    pub(crate) fn connections(self) -> u32 {
+        if let Self::Crowd(count) = self { count } else { 1 }
     }
 }
 

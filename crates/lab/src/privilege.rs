@@ -7,6 +7,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 
 use crate::LabError;
+use crate::plan::{Kind, Plan};
 
 /// `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`, as bits (capabilities(7)).
 const NEEDED: u64 = 1 << 12 | 1 << 21;
@@ -37,15 +38,18 @@ fn open_tun() -> Result<(), LabError> {
 /// The programs that a laboratory runs, and the Debian packages they are in.
 const PROGRAMS: [(&str, &str); 4] =
     [("ip", "iproute2"), ("setpriv", "util-linux"), ("python3", "python3"), ("curl", "curl")];
+/// And for echo requests.
+const PING: (&str, &str) = ("ping", "iputils-ping");
 
-/// Finds the programs that a laboratory needs.
+/// Finds the programs that a plan needs.
 ///
 /// # Errors
 /// [`LabError::MissingProgram`] names the first that is not installed.
-pub(crate) fn check_programs() -> Result<(), LabError> {
+pub(crate) fn check_programs(plan: &Plan) -> Result<(), LabError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = |program: &str| std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
-    match PROGRAMS.iter().find(|(program, _)| !found(program)) {
+    let pings = plan.flows.iter().any(|flow| matches!(flow.kind, Kind::Ping { .. }));
+    match PROGRAMS.iter().chain(pings.then_some(&PING)).find(|(program, _)| !found(program)) {
         Some((program, package)) => Err(LabError::MissingProgram { program, package }),
         None => Ok(()),
     }

@@ -1,19 +1,21 @@
 //! A laboratory in real time: namespaces, daemons, programs.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clock::Streams;
 
 use crate::error::Step;
 use crate::interrupt::pause;
-use crate::measure::{Laboratory, Measured, Run, Transfer, file_size};
-use crate::plan::{Plan, Protocol};
+use crate::measure::{Laboratory, Measured, Run, Transfer, file_size, pairs};
+use crate::plan::{FlowPlan, Kind, Plan, Protocol};
+use crate::probe::{Ends, Probe};
 use crate::progress::Progress;
 use crate::run::Options;
 use crate::site::Site;
-use crate::transfer::{Fetch, Server};
+use crate::transfer::{Fetch, Server, Service};
 use crate::watch::{Stopwatch, Watch};
 use crate::{LabError, kernel, mhip, wireshark};
 
@@ -28,10 +30,17 @@ pub(crate) struct Real<'a> {
     identities: Option<mhip::Identities>,
 }
 
-/// A download, with all that belongs to it.
-struct Download<'a> {
+/// Servers, by host and what they serve.
+type Servers = Vec<((usize, Service), Server)>;
+
+/// A flow, with all that belongs to it.
+struct Flow<'a> {
+    plan: &'a FlowPlan,
+    /// By which it fetches, if it is a download.
+    server: Option<&'a Server>,
     fetch: Option<Fetch>,
-    server: &'a Server,
+    /// What it is, if it is none.
+    probe: Option<Probe>,
     watch: Option<Watch>,
     begun_with: u64,
     congestion: String,
@@ -45,25 +54,25 @@ impl<'a> Real<'a> {
         Ok(Self { plan, options, scratch, identities })
     }
 
-    /// Web servers for all flows, and by flow the one it uses.
-    fn serve(&self, site: &Site, run: &Run, scratch: &Path) -> Result<(Vec<Server>, Vec<usize>), LabError> {
-        let mut servers = Vec::new();
-        let mut known: Vec<(usize, bool)> = Vec::new();
-        let mut used = Vec::new();
-        for (index, flow) in self.plan.flows.iter().enumerate() {
-            let key = (flow.from, flow.protocol == Protocol::Mptcp);
-            if !known.contains(&key) {
-                // The largest of the files that flows from this host want.
-                let same = self.plan.flows.iter().enumerate();
-                let same = same.filter(|(_, other)| (other.from, other.protocol == Protocol::Mptcp) == key);
-                let size = same.map(|(index, _)| file_size(self.plan, index, run)).max().unwrap_or_default();
-                let mut rng = Streams::new(self.plan.seed).stream(&format!("{} {index}", run.name));
-                servers.push(Server::start(site.host(flow.from)?, scratch, size, &mut rng, key.1)?);
-                known.push(key);
-            }
-            used.push(known.iter().position(|other| *other == key).unwrap_or_default());
+    /// Servers for all downloads, and one for the first word between two hosts with Sinnet.
+    fn serve(&self, site: &Site, run: &Run, scratch: &Path) -> Result<Servers, LabError> {
+        // By host and service the largest of the files that flows want.
+        let mut wanted = BTreeMap::new();
+        if self.identities.is_some() {
+            wanted.insert((self.plan.flow().from, Service::Http), 0);
         }
-        Ok((servers, used))
+        for (index, flow) in self.plan.flows.iter().enumerate() {
+            if let Some(service) = service(flow) {
+                let size: &mut u64 = wanted.entry((flow.from, service)).or_default();
+                *size = file_size(self.plan, index, run).max(*size);
+            }
+        }
+        let streams = Streams::new(self.plan.seed);
+        let start = |((host, service), size): ((usize, Service), u64)| {
+            let mut rng = streams.stream(&format!("{} {host} {service:?}", run.name));
+            Ok(((host, service), Server::start(site.host(host)?, scratch, size, &mut rng, service)?))
+        };
+        wanted.into_iter().map(start).collect()
     }
 
     /// The name or address under which the client of a flow finds the server.
@@ -85,7 +94,7 @@ impl Laboratory for Real<'_> {
         fs::create_dir_all(&scratch).step("making a directory")?;
         let site = Site::build(&plan.topology, plan.links.clone(), plan.seed, kept)?;
         kernel::prepare(plan, &site, &run.paths)?;
-        let (servers, used) = self.serve(&site, run, &scratch)?;
+        let servers = self.serve(&site, run, &scratch)?;
 
         let mut daemons = None;
         if let Some(identities) = &self.identities {
@@ -110,62 +119,78 @@ impl Laboratory for Real<'_> {
         if run.full {
             site.schedule(&plan.changes);
         }
-        let mut downloads = Vec::new();
-        for server in used.iter().filter_map(|server| servers.get(*server)) {
-            downloads.push(Download { fetch: None, server, watch: None, begun_with: 0, congestion: String::new() });
-        }
-        let copies = |flow: usize| scratch.join(format!("fetched{flow}"));
+        let flows = plan.flows.iter().map(|flow| {
+            let key = service(flow).map(|service| (flow.from, service));
+            let server = servers.iter().find(|(known, _)| Some(*known) == key).map(|(_, server)| server);
+            Flow { plan: flow, server, fetch: None, probe: None, watch: None, begun_with: 0, congestion: String::new() }
+        });
+        let mut flows: Vec<Flow<'_>> = flows.collect();
         let result = match plan.competes() {
-            true => self.compete(&site, run, &mut downloads, copies, progress),
-            false => self.complete(&site, run, &mut downloads, copies, progress),
+            true => self.compete(&site, run, &mut flows, &scratch, progress),
+            false => self.complete(&site, run, &mut flows, &scratch, progress),
         };
         if let (Some(daemons), Some(directory)) = (&daemons, kept) {
             daemons.save_status(directory);
         }
-        drop(downloads);
+        drop(flows);
         drop(daemons);
         drop(servers);
         let summary = site.close()?;
         let (flows, path_bytes) = result?;
-        Ok(Measured { flows, path_bytes, late_p99_us: summary.lateness.quantile(0.99).as_micros() })
+        let transits = pairs(summary.transits.iter());
+        Ok(Measured { flows, path_bytes, transits, late_p99_us: summary.lateness.quantile(0.99).as_micros() })
     }
 }
 
 impl Real<'_> {
-    fn fetch(
+    /// Starts what flow number `index` does. Times are those of `clock`.
+    fn start(
         &self,
         site: &Site,
         run: &Run,
-        flow: usize,
-        download: &Download<'_>,
-        copy: PathBuf,
-    ) -> Result<Fetch, LabError> {
-        let patience = Duration::from_secs_f64(self.plan.duration.as_secs_f64() * 5.0 + 10.0);
-        let client = self.plan.flows.get(flow).map_or(0, |flow| flow.to);
-        download.server.fetch(site.host(client)?, &self.address(flow, run), copy, patience)
+        index: usize,
+        flow: &mut Flow<'_>,
+        clock: Stopwatch,
+        scratch: &Path,
+    ) -> Result<(), LabError> {
+        let [from, to] = [site.host(flow.plan.from)?, site.host(flow.plan.to)?];
+        if let Some(server) = flow.server {
+            let patience = Duration::from_secs_f64(self.plan.duration.as_secs_f64() * 5.0 + 10.0);
+            let copy = scratch.join(format!("fetched{index}"));
+            let count = flow.plan.kind.connections();
+            flow.fetch = Some(server.fetch(to, &self.address(index, run), copy, count, patience)?);
+        } else if let Some(identities) = &self.identities {
+            let ends = Ends { from, to, address: identities.client()? };
+            flow.probe = Probe::start(flow.plan.kind, index, &ends, clock, scratch)?;
+        }
+        Ok(())
     }
 
-    /// One download, to its end.
+    /// Downloads to their end.
     fn complete(
         &self,
         site: &Site,
         run: &Run,
-        downloads: &mut [Download<'_>],
-        copies: impl Fn(usize) -> PathBuf,
+        flows: &mut [Flow<'_>],
+        scratch: &Path,
         progress: &Progress,
     ) -> Result<(Vec<Transfer>, Vec<u64>), LabError> {
-        let Some(download) = downloads.first_mut() else { return Ok((Vec::new(), Vec::new())) };
-        let size = file_size(self.plan, 0, run);
+        let [flow] = flows else { return Ok((Vec::new(), Vec::new())) };
         let before = site.delivered_bytes();
         let clock = Stopwatch::start();
-        let mut fetch = self.fetch(site, run, 0, download, copies(0))?;
+        self.start(site, run, 0, flow, clock, scratch)?;
+        let (Some(mut fetch), Some(server)) = (flow.fetch.take(), flow.server) else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let connections = flow.plan.kind.connections();
+        let size = server.size() * u64::from(connections);
         let mut watch = Watch::new(clock.elapsed(), 0);
         let mut end = Duration::ZERO;
         while !fetch.has_ended()? {
             let arrived = fetch.arrived();
             progress.at(arrived);
-            if arrived > 0 && download.congestion.is_empty() {
-                download.congestion = kernel::used(site.host(self.plan.flow().from)?, download.server.port())?;
+            if arrived > 0 && flow.congestion.is_empty() {
+                flow.congestion = kernel::used(site.host(flow.plan.from)?, server.port())?;
             }
             if arrived < size {
                 end = clock.elapsed();
@@ -173,25 +198,32 @@ impl Real<'_> {
             watch.see(clock.elapsed(), arrived);
             pause(LOOK)?;
         }
+        let (copy, arrived) = (fetch.copy().to_owned(), fetch.arrived());
         let fetched = fetch.finish(size)?;
+        let complete = match fetched.complete {
+            Some(complete) => complete,
+            None => u32::from(server.is_copied(&copy, false)?),
+        };
         let transfer = Transfer {
-            mbps: size as f64 * 8.0 / fetched.seconds / 1e6,
-            bytes: size,
+            mbps: arrived as f64 * 8.0 / fetched.seconds.max(f64::MIN_POSITIVE) / 1e6,
+            bytes: arrived,
             seconds: fetched.seconds,
-            sha256_equal: download.server.is_copied(&copies(0), false)?,
+            sha256_equal: complete == connections,
             stall: watch.stall(end),
-            congestion: download.congestion.clone(),
+            congestion: flow.congestion.clone(),
+            complete,
+            datagrams: None,
         };
         Ok((vec![transfer], difference(site.delivered_bytes(), &before)))
     }
 
-    /// All downloads at the same time, each from its start; measured between warm-up and end.
+    /// All flows at the same time, each from its start; measured between warm-up and end.
     fn compete(
         &self,
         site: &Site,
         run: &Run,
-        downloads: &mut [Download<'_>],
-        copies: impl Fn(usize) -> PathBuf,
+        flows: &mut [Flow<'_>],
+        scratch: &Path,
         progress: &Progress,
     ) -> Result<(Vec<Transfer>, Vec<u64>), LabError> {
         let plan = self.plan;
@@ -203,35 +235,34 @@ impl Real<'_> {
             let now = clock.elapsed();
             if before.is_none() && now >= warm_up {
                 before = Some(site.delivered_bytes());
+                site.restart_transits();
                 measured_from = now;
             }
-            for (index, download) in downloads.iter_mut().enumerate() {
-                let start =
-                    plan.flows.get(index).map_or(Duration::ZERO, |flow| Duration::from_nanos(flow.start.as_nanos()));
-                if download.fetch.is_none() && now >= start {
-                    download.fetch = Some(self.fetch(site, run, index, download, copies(index))?);
+            for (index, flow) in flows.iter_mut().enumerate() {
+                let start = Duration::from_nanos(flow.plan.start.as_nanos());
+                if flow.fetch.is_none() && flow.probe.is_none() && now >= start {
+                    self.start(site, run, index, flow, clock, scratch)?;
                 }
-                let arrived = download.fetch.as_ref().map_or(0, Fetch::arrived);
+                let arrived = flow.fetch.as_ref().map(Fetch::arrived);
                 if index == 0 {
-                    progress.at(arrived);
+                    progress.at(arrived.unwrap_or_else(|| flow.probe.as_ref().map_or(0, Probe::arrived_bytes)));
                 }
-                match &mut download.watch {
+                let (Some(arrived), Some(server)) = (arrived, flow.server) else { continue };
+                match &mut flow.watch {
                     Some(watch) => watch.see(now, arrived),
                     None if before.is_some() => {
-                        download.watch = Some(Watch::new(now, arrived));
-                        download.begun_with = arrived;
-                        let host = plan.flows.get(index).map_or(0, |flow| flow.from);
-                        download.congestion = kernel::used(site.host(host)?, download.server.port())?;
+                        flow.watch = Some(Watch::new(now, arrived));
+                        flow.begun_with = arrived;
+                        flow.congestion = kernel::used(site.host(flow.plan.from)?, server.port())?;
                     }
                     None => {}
                 }
-                if download.fetch.as_mut().map_or(Ok(false), Fetch::has_ended)? {
+                if flow.fetch.as_mut().map_or(Ok(false), Fetch::has_ended)? {
                     // It has more to fetch than fits the time, so this is a failure, and the client says of what.
-                    let name = plan.flows.get(index).map_or("", |flow| flow.name.as_str());
-                    let failure = download.fetch.take().map(|fetch| fetch.finish(file_size(plan, index, run)));
+                    let failure = flow.fetch.take().map(|fetch| fetch.finish(server.size()));
                     failure.transpose()?;
                     let message = "the whole file arrived before the scenario was over".to_owned();
-                    return Err(LabError::Program { program: format!("flow {name}"), message });
+                    return Err(LabError::Program { program: format!("flow {}", flow.plan.name), message });
                 }
             }
             if now >= duration {
@@ -241,26 +272,54 @@ impl Real<'_> {
         }
         let end = clock.elapsed();
         let bytes = difference(site.delivered_bytes(), &before.unwrap_or_default());
-        let seconds = (end - measured_from).as_secs_f64();
-        let mut transfers = Vec::new();
-        for (index, download) in downloads.iter_mut().enumerate() {
-            let Some(fetch) = download.fetch.take() else { continue };
-            let bytes = fetch.arrived().saturating_sub(download.begun_with);
+        let transfers = flows.iter_mut().map(|flow| flow.end(measured_from, end)).collect::<Result<_, _>>()?;
+        Ok((transfers, bytes))
+    }
+}
+
+impl Flow<'_> {
+    /// Ends it, and tells what it got between two moments.
+    fn end(&mut self, from: Duration, to: Duration) -> Result<Transfer, LabError> {
+        let seconds = (to - from).as_secs_f64();
+        let mbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
+        let mut transfer = Transfer {
+            mbps: 0.0,
+            bytes: 0,
+            seconds,
+            sha256_equal: true,
+            stall: Duration::ZERO,
+            congestion: self.congestion.clone(),
+            complete: 0,
+            datagrams: None,
+        };
+        if let (Some(fetch), Some(server)) = (self.fetch.take(), self.server) {
+            transfer.bytes = fetch.arrived().saturating_sub(self.begun_with);
+            transfer.stall = self.watch.as_ref().map_or(Duration::ZERO, |watch| watch.stall(to));
             let copy = fetch.copy().to_owned();
             // It is stopped; what has arrived stays.
             drop(fetch);
-            transfers.push(Transfer {
-                mbps: bytes as f64 * 8.0 / seconds / 1e6,
-                bytes,
-                seconds,
-                sha256_equal: download.server.is_copied(&copy, true)?,
-                stall: download.watch.as_ref().map_or(Duration::ZERO, |watch| watch.stall(end)),
-                congestion: download.congestion.clone(),
-            });
+            transfer.sha256_equal = server.is_copied(&copy, true)?;
             // Each may be as long as the scenario; the disk is shared.
-            let _ = fs::remove_file(copies(index));
+            let _ = fs::remove_file(copy);
         }
-        Ok((transfers, bytes))
+        if let Some(probe) = self.probe.take() {
+            let datagrams = probe.finish()?;
+            transfer.bytes = datagrams.bytes_between(from, to);
+            transfer.stall = datagrams.stall(from, to);
+            transfer.datagrams = Some(datagrams.report(from, to));
+        }
+        transfer.mbps = mbps(transfer.bytes);
+        Ok(transfer)
+    }
+}
+
+/// How the files of a flow are served, if it is a download.
+fn service(flow: &FlowPlan) -> Option<Service> {
+    match (flow.kind, flow.protocol) {
+        (Kind::Crowd(_), _) => Some(Service::Crowd),
+        (Kind::Download, Protocol::Mptcp) => Some(Service::Mptcp),
+        (Kind::Download, _) => Some(Service::Http),
+        (Kind::Call { .. } | Kind::Ping { .. }, _) => None,
     }
 }
 

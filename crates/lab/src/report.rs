@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::datagrams::{DatagramReport, Quantiles};
+
 /// The result of one scenario. Rates are goodput in Mbit/s: bytes of the file, over the time from its first byte to its last, those of single
 /// paths and of all together measured the same way; of flows that compete, what arrived between warm-up and end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,6 +30,8 @@ pub struct Report {
     pub longest_stall_ms: f64,
     /// The flows of the run over all paths, the one that all is about first.
     pub flows: Vec<FlowReport>,
+    /// The paths of the main flow while it was measured over all of them: how long packets were under way on their links.
+    pub paths: Vec<PathReport>,
     /// Friendliness: what the flow over several paths got over what a competing TCP flow got on average.
     pub ff: Option<f64>,
     /// The same for the paths only that share a link with a competing TCP flow: the part of the goodput counted that the bytes on
@@ -58,4 +62,19 @@ pub struct FlowReport {
     pub mbps: f64,
     /// The longest time in which nothing of it arrived, in milliseconds.
     pub longest_stall_ms: f64,
+    /// Its connections.
+    pub connections: u32,
+    /// Connections over which the file arrived whole; where flows compete, nobody waits for that, and there is none.
+    pub complete: u32,
+    /// What became of the datagrams of a call or of echo requests.
+    pub datagrams: Option<DatagramReport>,
+}
+
+/// How long packets were under way, from device to device: propagation, and queues of links.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PathReport {
+    /// From the server.
+    pub there_ms: Quantiles,
+    /// From the client.
+    pub back_ms: Quantiles,
 }

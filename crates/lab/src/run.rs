@@ -25,6 +25,8 @@ pub struct Options {
     /// Virtual time: the same data plane over the same links, between two simulated TCPs instead of kernels and programs.
     /// Needs no rights and no programs.
     pub virtual_time: bool,
+    /// Only the run over all paths, none over a single one.
+    pub together: bool,
 }
 
 impl Options {
@@ -34,7 +36,7 @@ impl Options {
     /// When the system does not tell what program this is.
     pub fn new() -> Result<Self, LabError> {
         let executable = std::env::current_exe().step("finding this program's file")?;
-        Ok(Self { directory: None, executable, virtual_time: false })
+        Ok(Self { directory: None, executable, virtual_time: false, together: false })
     }
 }
 
@@ -53,10 +55,10 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut Progress) -> R
     interrupt::listen()?;
     if options.virtual_time {
         let mut laboratory = Virtual::new(&plan, scenario, directory)?;
-        return run_all(&plan, &mut laboratory, directory, true, progress);
+        return run_all(&plan, &mut laboratory, options, progress);
     }
-    check_programs()?;
+    check_programs(&plan)?;
     let temporary = tempfile::Builder::new().prefix("sinnet-lab-").tempdir().step("making a temporary directory")?;
     let mut laboratory = Real::new(&plan, options, temporary.path())?;
-    run_all(&plan, &mut laboratory, directory, false, progress)
+    run_all(&plan, &mut laboratory, options, progress)
 }

@@ -78,6 +78,11 @@ impl Site {
         self.routes.iter().map(|[there, _]| self.emulator.delivered_bytes(*there)).collect()
     }
 
+    /// Counts anew how long packets are under way.
+    pub(crate) fn restart_transits(&self) {
+        self.emulator.restart_transits();
+    }
+
     /// Stops the network, then the hosts with all their programs.
     pub(crate) fn close(self) -> Result<Summary, LabError> {
         self.emulator.stop().step("stopping the emulator")

@@ -1,5 +1,6 @@
 //! A file over HTTP between two hosts, with programs that know nothing of Sinnet: `python3 -m http.server` and `curl`. For
-//! Multipath TCP both are small Python scripts, since a socket has to ask for it.
+//! Multipath TCP both are small Python scripts, since a socket has to ask for it; for many downloads at once too, since thousands of
+//! programs would be too many.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -14,19 +15,48 @@ use crate::error::Step;
 use crate::interrupt::{check, pause};
 use crate::{LabError, Namespace, Program, Running};
 
-/// The port that files are served on, and that for Multipath TCP.
-const PORTS: [u16; 2] = [8080, 8081];
 /// The name of the served file.
 const FILE: &str = "file";
 /// The name of a small file that is there to be asked for first.
 const SMALL: &str = "ready";
 const MPTCP_SERVER: &str = include_str!("mptcp_server.py");
 const MPTCP_CLIENT: &str = include_str!("mptcp_client.py");
+const CROWD: &str = include_str!("crowd.py");
 
-/// A web server on a host. It ends with the host.
+/// How files are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Service {
+    /// By HTTP over TCP.
+    Http,
+    /// By HTTP over Multipath TCP.
+    Mptcp,
+    /// To whoever connects, to thousands at once.
+    Crowd,
+}
+
+impl Service {
+    fn port(self) -> u16 {
+        match self {
+            Self::Http => 8080,
+            Self::Mptcp => 8081,
+            Self::Crowd => 8082,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Mptcp => "mptcp",
+            Self::Crowd => "crowd",
+        }
+    }
+}
+
+/// A server on a host. It ends with the host.
 pub(crate) struct Server {
     file: PathBuf,
-    mptcp: bool,
+    size: u64,
+    service: Service,
     _program: Running,
 }
 
@@ -40,6 +70,8 @@ pub(crate) struct Fetch {
 pub(crate) struct Fetched {
     /// From the first byte to the last, in seconds.
     pub(crate) seconds: f64,
+    /// How many files arrived whole, where that is told.
+    pub(crate) complete: Option<u32>,
 }
 
 impl Server {
@@ -49,34 +81,41 @@ impl Server {
         directory: &Path,
         size: u64,
         rng: &mut Rng,
-        mptcp: bool,
+        service: Service,
     ) -> Result<Self, LabError> {
-        let served = directory.join(format!("served-by-{}{}", host.name(), if mptcp { "-mptcp" } else { "" }));
+        let served = directory.join(format!("served-by-{}-{}", host.name(), service.name()));
         fs::create_dir_all(&served).step("making a directory for the server")?;
         fs::write(served.join(SMALL), "ready\n").step("writing a small file")?;
         let file = served.join(FILE);
         write_random(&file, size, rng).step("writing random bytes")?;
-        let port = port(mptcp);
-        let arguments = match mptcp {
-            false => vec!["-m".to_owned(), "http.server".into(), port.to_string(), "--bind".into(), "::".into()],
-            true => vec!["-c".to_owned(), MPTCP_SERVER.into(), port.to_string()],
+        let port = service.port();
+        let number = port.to_string();
+        let arguments = match service {
+            Service::Http => vec!["-m", "http.server", &number, "--bind", "::"],
+            Service::Mptcp => vec!["-c", MPTCP_SERVER, &number],
+            Service::Crowd => vec!["-c", CROWD, "serve", &number, FILE],
         };
         let log = served.with_extension("log");
         let program = host.spawn(&Program::new("python3").args(arguments).directory(&served).log_to(&log))?;
         wait_until(host, "the web server did not answer", 10, move || {
             TcpStream::connect((Ipv6Addr::LOCALHOST, port)).is_ok() || TcpStream::connect(("127.0.0.1", port)).is_ok()
         })?;
-        Ok(Self { file, mptcp, _program: program })
+        Ok(Self { file, size, service, _program: program })
     }
 
     /// The port it serves on.
     pub(crate) fn port(&self) -> u16 {
-        port(self.mptcp)
+        self.service.port()
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
     }
 
     /// Fetches the small file from `client`; `host` is a name or an address as it stands in a URL.
     pub(crate) fn fetch_small(client: &Namespace, host: &str, patience: Duration) -> Result<(), LabError> {
-        let url = format!("http://{host}:{}/{SMALL}", port(false));
+        let url = format!("http://{host}:{}/{SMALL}", Service::Http.port());
         let patience = patience.as_secs().to_string();
         let retry = ["--retry", "20", "--retry-delay", "1", "--retry-max-time", &patience, "--retry-connrefused"];
         client
@@ -84,23 +123,30 @@ impl Server {
             .map(drop)
     }
 
-    /// Begins to fetch the file from `client` into `copy`.
+    /// Begins to fetch the file from `client` into `copy`; of a crowd so many times at once, all into it.
     pub(crate) fn fetch(
         &self,
         client: &Namespace,
         host: &str,
         copy: PathBuf,
+        count: u32,
         patience: Duration,
     ) -> Result<Fetch, LabError> {
         let _ = fs::remove_file(&copy);
-        let (seconds, port) = (patience.as_secs().to_string(), port(self.mptcp));
+        let (seconds, port) = (patience.as_secs().to_string(), self.service.port().to_string());
         let file = copy.to_string_lossy().into_owned();
-        let program = match self.mptcp {
-            false => Program::new("curl")
+        let program = match self.service {
+            Service::Http => Program::new("curl")
                 .args(["-sS", "--fail", "--no-buffer", "--max-time", &seconds])
                 .args(["-w", "%{time_starttransfer} %{time_total}", "-o", &file])
                 .args([format!("http://{host}:{port}/{FILE}")]),
-            true => Program::new("python3").args(["-c", MPTCP_CLIENT, host, &port.to_string(), FILE, &file, &seconds]),
+            Service::Mptcp => Program::new("python3").args(["-c", MPTCP_CLIENT, host, &port, FILE, &file, &seconds]),
+            Service::Crowd => {
+                let digest = digest(&self.file, u64::MAX).step("reading the served file")?;
+                let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                let arguments = ["-c", CROWD, "fetch", host, &port, &count.to_string(), &digest, &file, &seconds];
+                Program::new("python3").args(arguments)
+            }
         };
         Ok(Fetch { copy, program: client.spawn(&program)? })
     }
@@ -150,12 +196,9 @@ impl Fetch {
             let message = format!("it answered '{text}'");
             return Err(LabError::Program { program: "the client of the download".into(), message });
         };
-        Ok(Fetched { seconds: last - first })
+        let complete = times.next().map(|count| count as u32);
+        Ok(Fetched { seconds: last - first, complete })
     }
-}
-
-fn port(mptcp: bool) -> u16 {
-    if mptcp { PORTS[1] } else { PORTS[0] }
 }
 
 /// Asks on `host` until `holds` says yes.

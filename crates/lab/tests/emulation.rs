@@ -253,7 +253,7 @@ fn precision(load: u64) -> Outcome {
         summary.lateness.quantile(0.5).as_micros(),
         summary.lateness.quantile(0.99).as_micros(),
         summary.lateness.quantile(0.999).as_micros(),
-        summary.lateness.worst().as_micros(),
+        summary.lateness.longest().as_micros(),
         summary.lateness.count(),
         summary.real_time_priority,
         summary.counts,

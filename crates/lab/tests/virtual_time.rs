@@ -8,7 +8,7 @@ const CUT: &str = include_str!("../../../scenarios/lab/cut.toml");
 
 fn run(text: &str) -> Report {
     let scenario = scenario::parse(text, "scenario.toml").expect("a scenario");
-    let options = Options { directory: None, executable: "sinnet".into(), virtual_time: true };
+    let options = Options { directory: None, executable: "sinnet".into(), virtual_time: true, together: false };
     lab::run(&scenario, &options, &mut Progress::silent()).expect("a report")
 }
 

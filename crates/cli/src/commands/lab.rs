@@ -24,6 +24,9 @@ pub(crate) struct Arguments {
     /// rights, and gives the same result each time.
     #[arg(long = "virtual")]
     virtual_time: bool,
+    /// Only all paths together, and no path alone.
+    #[arg(long)]
+    together: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -35,6 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = Options {
         directory: arguments.out.clone(),
         virtual_time: arguments.virtual_time,
+        together: arguments.together,
         ..Options::new().map_err(failure)?
     };
     let report = lab::run(&scenario, &options, &mut Progress::on_stderr()).map_err(failure)?;

@@ -121,9 +121,14 @@ impl Connection {
         self.arrived.bytes
     }
 
-    /// Time from the first byte to the last.
-    pub(crate) fn time(&self) -> Duration {
-        self.arrived.first.map_or(Duration::ZERO, |first| self.arrived.last - first)
+    /// When the first byte arrived.
+    pub(crate) fn first(&self) -> Option<Instant> {
+        self.arrived.first
+    }
+
+    /// When the last one did; before the first, the start.
+    pub(crate) fn last(&self) -> Instant {
+        self.arrived.last
     }
 
     /// Stalls are counted anew from now.

@@ -7,11 +7,13 @@ mod connection;
 mod hosts;
 mod numbers;
 mod pattern;
+mod probe;
 mod world;
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -24,13 +26,15 @@ use wire::ip::{V4_HEADER, V6_HEADER};
 
 use crate::error::Step;
 use crate::interrupt::check;
-use crate::measure::{Laboratory, Measured, Run, Transfer, file_size};
-use crate::plan::{Plan, Protocol};
+use crate::measure::{Laboratory, Measured, Run, Transfer, file_size, pairs};
+use crate::plan::{FlowPlan, Plan, Protocol};
 use crate::progress::Progress;
 use crate::site::{MTU, capture_file};
+use crate::watch::Watch;
 use crate::wiring::Wiring;
 use crate::{LabError, wireshark};
 use connection::{Connection, TIMESTAMPS};
+use probe::{Probe, since_zero};
 use world::{Desks, Host, Trace, World};
 
 /// Names of congestion control as Linux has them, and the rules.
@@ -126,6 +130,7 @@ impl<'a> Virtual<'a> {
             addresses: plan.topology.attachments.iter().map(|attachment| attachment.address).collect(),
             desks: Desks::new(plan.topology.hosts.len(), haste(plan), Streams::new(plan.seed).stream("desks")),
             connections: Vec::new(),
+            probes: Vec::new(),
             captures,
             keylog,
             trace: trace.transpose()?,
@@ -164,6 +169,35 @@ impl Virtual<'_> {
             data: Some(size),
             ..TcpConfig::default()
         }
+    }
+
+    /// Puts what the flows do into the world, from `zero` on.
+    fn populate(&self, world: &mut World, run: &Run, zero: Instant) -> Vec<Part> {
+        let plan = self.plan;
+        let streams = Streams::new(plan.seed);
+        world.connections.clear();
+        let mut parts = Vec::new();
+        for (index, flow) in plan.flows.iter().enumerate() {
+            let start = if plan.competes() { zero + flow.start } else { zero };
+            let addresses = self.addresses(index, run, world).unwrap_or([IpAddr::V4(Ipv4Addr::UNSPECIFIED); 2]);
+            let number = u16::try_from(index).unwrap_or(u16::MAX);
+            let inside = if let [IpAddr::V6(from), IpAddr::V6(to)] = addresses { Some([from, to]) } else { None };
+            if let Some(probe) = inside.and_then(|ends| Probe::new(number, flow.kind, ends, start)) {
+                world.probes.push(probe);
+                parts.push(Part::Probe(world.probes.len() - 1));
+                continue;
+            }
+            let first = world.connections.len();
+            let config = self.tcp(index, world, file_size(plan, index, run));
+            for copy in 0..flow.kind.connections() {
+                let number = u16::try_from(world.connections.len()).unwrap_or(u16::MAX);
+                let copy = if copy == 0 { String::new() } else { format!(".{copy}") };
+                let rng = streams.stream(&format!("flow {}{copy}", flow.name));
+                world.connections.push(Connection::new(number, addresses, config.clone(), start, rng));
+            }
+            parts.push(Part::Connections(first..world.connections.len()));
+        }
+        parts
     }
 
     /// The two hosts exchange a word, as the first connection does, until all paths are there.
@@ -216,17 +250,7 @@ impl Laboratory for Virtual<'_> {
                 }
             }
         }
-        let streams = Streams::new(plan.seed);
-        let mut connections = Vec::new();
-        for (index, flow) in plan.flows.iter().enumerate() {
-            let Some(addresses) = self.addresses(index, run, &world) else { continue };
-            let config = self.tcp(index, &world, file_size(plan, index, run));
-            let start = if plan.competes() { zero + flow.start } else { zero };
-            let number = u16::try_from(index).unwrap_or(u16::MAX);
-            let rng = streams.stream(&format!("flow {}", flow.name));
-            connections.push(Connection::new(number, addresses, config, start, rng));
-        }
-        world.connections = connections;
+        let parts = self.populate(&mut world, run, zero);
         progress.begin(&run.name, file_size(plan, 0, run));
         let mut steps = 0_u32;
         let mut look = |world: &World| {
@@ -241,23 +265,20 @@ impl Laboratory for Virtual<'_> {
         if !plan.competes() {
             let patience = Duration::from_nanos(plan.duration.as_nanos().saturating_mul(5)) + Duration::from_secs(10);
             let before = delivered(&world);
+            let mut watch = Watch::new(since_zero(zero), 0);
             world.run(zero + patience, |world| {
                 look(world)?;
+                watch.see(since_zero(world.now), world.connections.iter().map(Connection::arrived).sum());
                 Ok(world.connections.iter().all(Connection::is_complete))
             })?;
-            let flows = world.connections.iter().zip(&plan.flows);
-            let flows = flows.map(|(connection, flow)| {
-                if !connection.is_complete() {
-                    let what = format!("{} bytes of {} arrived, not all", connection.arrived(), flow.name);
-                    return Err(LabError::Timeout { what, seconds: patience.as_nanos() / 1_000_000_000 });
-                }
-                let seconds = connection.time().as_secs_f64();
-                Ok(transfer(connection, &flow.congestion, connection.arrived(), seconds, world.now))
-            });
-            let flows = flows.collect::<Result<_, _>>()?;
+            let patience = patience.as_nanos() / 1_000_000_000;
+            let flows = plan.flows.iter().zip(&parts).map(|(flow, part)| to_the_end(flow, part, &world, patience));
+            let mut flows = flows.collect::<Result<Vec<_>, _>>()?;
+            flows.iter_mut().for_each(|transfer| transfer.stall = watch.stall(since_zero(world.now)));
             let path_bytes = difference(&delivered(&world), &before);
+            let transits = pairs(world.network.transits());
             world.finish()?;
-            return Ok(Measured { flows, path_bytes, late_p99_us: 0 });
+            return Ok(Measured { flows, path_bytes, transits, late_p99_us: 0 });
         }
 
         world.run(zero + plan.warm_up, |world| look(world).map(|()| false))?;
@@ -265,28 +286,82 @@ impl Laboratory for Virtual<'_> {
         let now = world.now;
         let begun: Vec<u64> = world.connections.iter().map(Connection::arrived).collect();
         world.connections.iter_mut().for_each(|connection| connection.restart_stalls(now));
+        world.network.restart_transits();
         world.run(zero + plan.duration, |world| look(world).map(|()| false))?;
         let seconds = (plan.duration - plan.warm_up).as_secs_f64();
-        let flows = world.connections.iter().zip(&plan.flows).zip(begun);
-        let flows = flows.map(|((connection, flow), begun)| {
-            transfer(connection, &flow.congestion, connection.arrived() - begun, seconds, world.now)
+        let flows = plan.flows.iter().zip(&parts).map(|(flow, part)| match part {
+            Part::Connections(range) => {
+                let index = range.start;
+                let connection = world.connections.get(index)?;
+                let bytes = connection.arrived() - begun.get(index)?;
+                Some(Transfer {
+                    sha256_equal: connection.is_identical(),
+                    stall: since_zero(Instant::ZERO + connection.stall(world.now)),
+                    congestion: flow.congestion.clone(),
+                    ..transfer(bytes, seconds)
+                })
+            }
+            Part::Probe(index) => {
+                let datagrams = world.probes.get(*index)?.datagrams();
+                let [from, to] = [now, world.now].map(since_zero);
+                Some(Transfer {
+                    stall: datagrams.stall(from, to),
+                    datagrams: Some(datagrams.report(from, to)),
+                    ..transfer(datagrams.bytes_between(from, to), seconds)
+                })
+            }
         });
-        let flows = flows.collect();
+        let flows = flows.flatten().collect();
         let path_bytes = difference(&delivered(&world), &before);
+        let transits = pairs(world.network.transits());
         world.finish()?;
-        Ok(Measured { flows, path_bytes, late_p99_us: 0 })
+        Ok(Measured { flows, path_bytes, transits, late_p99_us: 0 })
     }
 }
 
-fn transfer(connection: &Connection, congestion: &str, bytes: u64, seconds: f64, end: Instant) -> Transfer {
+/// What belongs to a flow.
+enum Part {
+    /// These of the world's connections.
+    Connections(Range<usize>),
+    /// This of the world's probes.
+    Probe(usize),
+}
+
+/// A transfer of so many bytes in this time, of which nothing else is known.
+fn transfer(bytes: u64, seconds: f64) -> Transfer {
     Transfer {
         mbps: bytes as f64 * 8.0 / seconds.max(f64::MIN_POSITIVE) / 1e6,
         bytes,
         seconds,
-        sha256_equal: connection.is_identical(),
-        stall: std::time::Duration::from_nanos(connection.stall(end).as_nanos()),
-        congestion: congestion.to_owned(),
+        sha256_equal: true,
+        stall: std::time::Duration::ZERO,
+        congestion: String::new(),
+        complete: 0,
+        datagrams: None,
     }
+}
+
+/// What the downloads of a flow gave. Of one that there is alone, nothing but all is good enough.
+fn to_the_end(flow: &FlowPlan, part: &Part, world: &World, patience: u64) -> Result<Transfer, LabError> {
+    let Part::Connections(range) = part else { return Ok(transfer(0, 0.0)) };
+    let connections = world.connections.get(range.clone()).unwrap_or_default();
+    if let [connection] = connections
+        && !connection.is_complete()
+    {
+        let what = format!("{} bytes of {} arrived, not all", connection.arrived(), flow.name);
+        return Err(LabError::Timeout { what, seconds: patience });
+    }
+    let first = connections.iter().filter_map(Connection::first).min();
+    let last = connections.iter().map(Connection::last).max();
+    let seconds = first.zip(last).map_or(0.0, |(first, last)| (last - first).as_secs_f64());
+    let whole = connections.iter().filter(|connection| connection.is_complete() && connection.is_identical());
+    let complete = whole.count();
+    Ok(Transfer {
+        sha256_equal: complete == connections.len(),
+        congestion: flow.congestion.clone(),
+        complete: u32::try_from(complete).unwrap_or(u32::MAX),
+        ..transfer(connections.iter().map(Connection::arrived).sum(), seconds)
+    })
 }
 
 /// The most that a host takes for a packet: what the slowest link takes.

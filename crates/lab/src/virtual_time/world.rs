@@ -13,6 +13,7 @@ use wire::ip::{IpPacket, protocol};
 use wire::{tcp, udp};
 
 use super::connection::{CLIENT_PORT, Connection, End, SERVER_PORT, ip_header};
+use super::probe::Probe;
 use crate::LabError;
 use crate::error::Step;
 
@@ -36,6 +37,8 @@ pub(crate) struct World {
     /// And the address.
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) connections: Vec<Connection>,
+    /// All but downloads.
+    pub(crate) probes: Vec<Probe>,
     /// What is written where.
     pub(crate) captures: Vec<([RouteId; 2], Capture)>,
     pub(crate) keylog: Option<Box<dyn Write>>,
@@ -160,6 +163,7 @@ impl World {
         let connections = self.connections.iter().map(Connection::poll_timeout);
         wedges
             .chain(connections)
+            .chain(self.probes.iter().map(Probe::poll_timeout))
             .chain(self.network.next_event())
             .chain(self.desks.next())
             .min()
@@ -186,6 +190,11 @@ impl World {
         }
         for index in 0..self.connections.len() {
             self.drive(index);
+        }
+        for index in 0..self.probes.len() {
+            while let Some(packet) = self.probes.get_mut(index).and_then(|probe| probe.poll_transmit(now)) {
+                self.send(packet);
+            }
         }
         for index in 0..self.hosts.len() {
             self.drain(index)?;
@@ -219,15 +228,19 @@ impl World {
         wedge.handle_network(self.now, rng, &[datagram]);
     }
 
-    /// A TCP packet has arrived at its program.
+    /// A packet has arrived at its program.
     fn deliver(&mut self, packet: &IpPacket<'_>) {
+        let now = self.now;
+        if packet.protocol() != protocol::TCP {
+            let _ = self.probes.iter_mut().any(|probe| probe.handle_input(now, packet));
+            return;
+        }
         let Ok(segment) = tcp::Segment::parse(packet.payload()) else { return };
         let (end, port) = match segment.dst_port() {
             SERVER_PORT => (End::Server, segment.src_port()),
             port if port >= CLIENT_PORT => (End::Client, port),
             _ => return,
         };
-        let now = self.now;
         let known =
             self.connections.iter_mut().find(|known| known.client_port() == port && known.address(end) == packet.dst());
         if let Some(connection) = known {
@@ -242,18 +255,24 @@ impl World {
         if connection.poll_timeout() <= now {
             connection.handle_timeout(now);
         }
-        while let Some((end, packet)) = self.connections.get_mut(index).and_then(|known| known.poll_transmit(now)) {
-            let source = self.connections.get(index).map(|known| known.address(end));
-            let of_host = |host: &&mut Host| {
-                host.wedge.as_ref().is_some_and(|(wedge, _)| source == Some(IpAddr::V6(wedge.hit().address())))
-            };
-            match self.hosts.iter_mut().find(of_host).and_then(|host| host.wedge.as_mut()) {
-                Some((wedge, rng)) => wedge.handle_application(now, rng, &[&packet]),
-                None => {
-                    let port = self.addresses.iter().position(|address| Some(*address) == source);
-                    let host = port.and_then(|port| self.ports.get(port)).copied().unwrap_or(usize::MAX);
-                    self.desks.put(now, host, packet);
-                }
+        while let Some((_, packet)) = self.connections.get_mut(index).and_then(|known| known.poll_transmit(now)) {
+            self.send(packet);
+        }
+    }
+
+    /// A program sends a packet: the host with its source takes it, into Sinnet if the source is an identity.
+    fn send(&mut self, packet: Vec<u8>) {
+        let now = self.now;
+        let source = IpPacket::parse(&packet).ok().map(|view| view.src());
+        let of_host = |host: &&mut Host| {
+            host.wedge.as_ref().is_some_and(|(wedge, _)| source == Some(IpAddr::V6(wedge.hit().address())))
+        };
+        match self.hosts.iter_mut().find(of_host).and_then(|host| host.wedge.as_mut()) {
+            Some((wedge, rng)) => wedge.handle_application(now, rng, &[&packet]),
+            None => {
+                let port = self.addresses.iter().position(|address| Some(*address) == source);
+                let host = port.and_then(|port| self.ports.get(port)).copied().unwrap_or(usize::MAX);
+                self.desks.put(now, host, packet);
             }
         }
     }
