@@ -47,6 +47,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const ASK: Duration = Duration::from_millis(20);
 /// The longest that a host takes for a packet.
 const SLOWEST: Duration = Duration::from_millis(1);
+/// What a program takes to open one of many connections.
+const OPENING: Duration = Duration::from_micros(100);
 /// Steps between two looks at what a person sees and wants.
 const LOOK: u32 = 2000;
 
@@ -190,6 +192,7 @@ impl Virtual<'_> {
             let first = world.connections.len();
             let config = self.tcp(index, world, file_size(plan, index, run));
             for copy in 0..flow.kind.connections() {
+                let start = start + OPENING * copy.into();
                 let number = u16::try_from(world.connections.len()).unwrap_or(u16::MAX);
                 let copy = if copy == 0 { String::new() } else { format!(".{copy}") };
                 let rng = streams.stream(&format!("flow {}{copy}", flow.name));
