@@ -53,6 +53,8 @@ fn two_hops_take_two_transmissions_and_two_delays_however_late_one_looks() {
         assert_eq!(delivery.at, millis(12 + 5 + 4 + 7));
         assert_eq!(delivery.port, 4);
         assert_eq!(network.next_event(), None);
+        let [transits] = network.transits().collect::<Vec<_>>()[..] else { panic!("one route") };
+        assert_eq!((transits.count(), transits.longest()), (1, Duration::from_millis(28)));
     }
 }
 

@@ -35,6 +35,59 @@ fn a_cut_is_survived() {
     assert!(report.longest_stall_ms > 0.0);
 }
 
+/// The two paths, with something else inside, or more of it.
+fn with(keys: &str) -> String {
+    TWO_PATHS
+        .replace("duration = \"12s\"", "duration = \"4s\"\nwarm_up = \"1s\"")
+        .replace("scheduler = \"fastest-path-first\"", keys)
+}
+
+#[test]
+fn a_call_alone_takes_what_light_takes() {
+    let report = run(&with("inside = \"udp\"\nrate = \"400kbit/s\"\npacket_size = 500"));
+    let [call] = report.flows.as_slice() else { panic!("{report:?}") };
+    let told = call.datagrams.as_ref().expect("datagrams");
+    // 10 ms apart, from the end of the warm-up to a second before the end.
+    assert_eq!((told.sent, told.lost, told.reordered), (200, 0, 0), "{told:?}");
+    assert!((call.mbps - 0.4).abs() < 0.004, "{call:?}");
+    // 30 ms of propagation, and at most 1.1 ms on the slower link and twice a host's millisecond.
+    assert!(told.delay_ms.median >= 30.0 && told.delay_ms.longest < 33.2, "{told:?}");
+    assert!(told.jitter_ms.longest < 2.0, "{told:?}");
+    for path in &report.paths {
+        assert!(path.there_ms.longest < 33.2 && path.back_ms.longest < 33.2, "{report:?}");
+    }
+}
+
+#[test]
+fn echoes_alone_take_the_round_trip() {
+    let report = run(&with("inside = \"ping\""));
+    let told = report.flows[0].datagrams.as_ref().expect("datagrams");
+    assert_eq!((told.sent, told.lost), (40, 0), "{told:?}");
+    assert!(told.delay_ms.median >= 60.0 && told.delay_ms.longest < 65.0, "{told:?}");
+}
+
+#[test]
+fn many_connections_complete() {
+    let report = run(&with("count = 100\namount = \"8kB\""));
+    let [crowd] = report.flows.as_slice() else { panic!("{report:?}") };
+    assert_eq!((crowd.connections, crowd.complete, report.sha256_equal), (100, 100, true), "{report:?}");
+    assert_eq!(report.single_mbps.len(), 2);
+}
+
+#[test]
+fn what_a_laboratory_cannot_do_it_says() {
+    let error = |text: &str| {
+        let scenario = scenario::parse(text, "scenario.toml").expect("a scenario");
+        let options = Options { directory: None, executable: "sinnet".into(), virtual_time: true, together: true };
+        lab::run(&scenario, &options, &mut Progress::silent()).expect_err("no laboratory").to_string()
+    };
+    let ping = "[[flow]]\nname = \"ping\"\nfrom = \"b\"\nto = \"a\"\nprotocol = \"mhip\"\ninside = \"ping\"\n";
+    let ping = format!("{ping}paths = [[\"b\", \"r1\", \"a\"], [\"b\", \"r2\", \"a\"]]\n");
+    assert!(error(&(with("count = 9\namount = \"8kB\"\n") + &ping)).contains("are to come to their end"));
+    assert!(error(&with("inside = \"udp\"\nrate = \"1Mbit/s\"\npacket_size = 50")).contains("56 bytes"));
+    assert!(error(&with("inside = \"ping\"\namount = \"1MB\"")).contains("lasts as long as the scenario"));
+}
+
 #[test]
 fn a_seed_replays_a_run() {
     let short =
