@@ -6,9 +6,11 @@
 //! - [`Topology`]: locators, nodes, links and paths, from which networks come.
 //! - [`Notion`]: what a fair share is, with the [`Allocation`] it expects; [`planes`] and [`line()`] of fair allocations.
 //! - [`metrics`]: how fair a run was.
+//! - [`lia_beside_reno`]: what the equations of LIA come to in scenario 3.
 //!
 //! Definitions follow `ALGORITHMS.md` §10 (fairness) and §11 (statistics), and `vectors/algorithms/vectors.json` checks them.
 
+mod equilibrium;
 mod index;
 mod lexicographic;
 mod max_min;
@@ -20,6 +22,7 @@ mod proportional;
 pub mod statistics;
 mod topology;
 
+pub use equilibrium::{Bottleneck, Equilibrium, lia_beside_reno};
 pub use index::jain;
 pub use network::{Network, NetworkError};
 pub use notion::{Allocation, Notion};

@@ -154,3 +154,31 @@ fn random_loss_follows_the_square_root_law() {
         assert!((c / f64::sqrt(1.5) - 1.0).abs() < 0.1, "C is {c} at {loss}");
     }
 }
+
+/// LIA beside Reno where a path is shared: rates at which every window grows as fast as RED cuts it.
+#[test]
+fn lia_shares_as_its_equations_have_it_until_the_shared_path_is_the_better_one() {
+    let file = include_str!("../../../scenarios/papers/fairness-3-network.toml");
+    let bottleneck = |mbps: f64| fairness::Bottleneck {
+        rate: mbps * 1e6 / 12_000.0,
+        round_trip: 0.02,
+        min: 30.0,
+        max: 90.0,
+        probability: 0.1,
+    };
+    for beta in [20.0, 40.0] {
+        let mut document = scenario::Document::parse(file, "fairness-3-network.toml").unwrap();
+        for set in [
+            "flow.f0.congestion=lia-byte".to_owned(),
+            "duration=140s".to_owned(),
+            format!("link.beta.rate={beta}Mbit/s"),
+        ] {
+            document.set(&set).unwrap();
+        }
+        let result = simulator::run(&document.scenario().unwrap(), 1, &RunOptions::default()).unwrap();
+        let rates = fairness::lia_beside_reno(&bottleneck(20.0), &bottleneck(beta));
+        let goodput = |packets: f64| packets * 1452.0 * 8.0 / 1e6;
+        assert_near(result.flows[0].goodput_mbps, goodput(rates.own + rates.shared), 0.06);
+        assert_near(result.flows[1].goodput_mbps, goodput(rates.single), 0.06);
+    }
+}
