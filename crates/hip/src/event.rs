@@ -134,6 +134,8 @@ pub struct Counters {
     pub replayed: u64,
     /// No algorithm that both hosts have.
     pub no_common_algorithm: u64,
+    /// Of the packets handed out, NOTIFYs that say why something was refused.
+    pub notices_out: u64,
     /// Base exchanges that succeeded.
     pub established: u64,
     /// Base exchanges that failed.

@@ -40,7 +40,7 @@ impl Host {
         }
         let groups = packet.dh_group_list().ok_or(Refusal::Malformed)?;
         self.r1s.refresh(now, &self.identity, &self.config, rng);
-        let r1 = self.r1s.r1(peer, record.epoch, route, groups).ok_or(Refusal::NoCommonAlgorithm)?;
+        let r1 = self.r1s.r1(peer, record.epoch, route, groups).ok_or(Refusal::Group)?;
         self.out.send(route, r1);
         Ok(())
     }
@@ -76,10 +76,10 @@ impl Host {
         let public = packet.diffie_hellman().ok_or(Refusal::Malformed)?;
         let choice = match choose(&self.config, packet, public, puzzle.difficulty) {
             Choice::Use(choice) => choice,
-            Choice::Downgraded => return Err(Refusal::NoCommonAlgorithm),
-            Choice::Impossible(why) => {
+            Choice::Downgraded => return Err(Refusal::Downgraded),
+            Choice::Impossible(refusal, why) => {
                 self.out.fail(record, format!("{peer}: {why}"));
-                return Err(Refusal::NoCommonAlgorithm);
+                return Err(refusal);
             }
         };
         let rhash = identity.rhash();
@@ -175,11 +175,11 @@ impl Host {
         }
 
         let public = packet.diffie_hellman().ok_or(Refusal::Malformed)?;
-        let secret = self.r1s.secret(now, solution.opaque, public.group).ok_or(Refusal::NoCommonAlgorithm)?;
-        let cipher = only(packet.hip_cipher(), &self.config.ciphers, HipCipher::from_number)?;
-        let suite = only(packet.esp_transform(), &self.config.esp_suites, EspSuite::from_number)?;
+        let secret = self.r1s.secret(now, solution.opaque, public.group).ok_or(Refusal::Group)?;
+        let cipher = only(packet.hip_cipher(), &self.config.ciphers, HipCipher::from_number, Refusal::Cipher)?;
+        let suite = only(packet.esp_transform(), &self.config.esp_suites, EspSuite::from_number, Refusal::Suite)?;
         if !packet.transport_format_list().is_none_or(|list| list.contains(&kind::ESP_TRANSFORM)) {
-            return Err(Refusal::NoCommonAlgorithm);
+            return Err(Refusal::Suite);
         }
         let shared = secret.agree(&public.public).map_err(|_| Refusal::DiffieHellman)?;
         let keymat = Keymat::new(rhash, &shared, &solution.i, &solution.j, &hit, &peer);
@@ -195,8 +195,8 @@ impl Host {
         session.check(packet)?;
 
         let esp = packet.esp_info().filter(|esp| esp.old_spi.0 == 0 && esp.new_spi.0 > 255);
-        let esp = esp.ok_or(Refusal::Malformed)?;
-        let keys = session.draw_esp(esp.keymat_index, hit).ok_or(Refusal::Malformed)?;
+        let esp = esp.ok_or(Refusal::Syntax)?;
+        let keys = session.draw_esp(esp.keymat_index, hit).ok_or(Refusal::Syntax)?;
         let spi_in = self.out.new_spi(rng);
         let builder = Builder::new(PacketKind::R2, hit, peer).push(&Parameter::EspInfo(EspInfo {
             keymat_index: esp.keymat_index,
@@ -245,21 +245,6 @@ impl Host {
         }
         self.begin(news, up, keys, esp.new_spi, sent.spi_in);
         self.open_paths(now, rng, peer);
-        Ok(())
-    }
-
-    /// RFC 7401 §6.15: news is told to the log by its number; it changes nothing, since anybody may have replayed it.
-    pub(crate) fn on_notify(&mut self, packet: &Packet<'_>) -> Result<(), Refusal> {
-        let record = self.peers.get_mut(&packet.sender()).ok_or(Refusal::Unexpected)?;
-        let identity = match &record.phase {
-            Phase::I2Sent(sent) => &sent.session.peer,
-            Phase::Up(up) => &up.session.peer,
-            _ => return Err(Refusal::Unexpected),
-        };
-        let signature = packet.hip_signature().ok_or(Refusal::Signature)?;
-        verify(identity, &packet.covered_by_signature().ok_or(Refusal::Malformed)?, signature)?;
-        let notification = packet.notification().ok_or(Refusal::Malformed)?;
-        self.out.events.push_back(Event::Notified { peer: packet.sender(), message: notification.message });
         Ok(())
     }
 
@@ -346,7 +331,7 @@ enum Choice {
     Use(Chosen),
     /// The group is not the one that both would have chosen: somebody has changed our I1.
     Downgraded,
-    Impossible(String),
+    Impossible(Refusal, String),
 }
 
 fn choose(config: &HostConfig, r1: &Packet<'_>, public: &DiffieHellman, difficulty: u8) -> Choice {
@@ -354,29 +339,30 @@ fn choose(config: &HostConfig, r1: &Packet<'_>, public: &DiffieHellman, difficul
     let groups = r1.dh_group_list().map_or(&[][..], Vec::as_slice);
     let ours = |number: u8| config.groups.iter().copied().find(|group| group.number() == number);
     let Some(group) = groups.iter().find_map(|&number| ours(number)) else {
-        return Choice::Impossible("has no Diffie-Hellman group that we have".into());
+        return Choice::Impossible(Refusal::Group, "has no Diffie-Hellman group that we have".into());
     };
     if group.number() != public.group {
         return Choice::Downgraded;
     }
     let ciphers = r1.hip_cipher().map_or(&[][..], Vec::as_slice);
     let Some(&cipher) = config.ciphers.iter().find(|cipher| ciphers.contains(&cipher.number())) else {
-        return Choice::Impossible("has no HIP cipher that we have".into());
+        return Choice::Impossible(Refusal::Cipher, "has no HIP cipher that we have".into());
     };
     let formats = r1.transport_format_list().map_or(&[][..], Vec::as_slice);
     let suites = r1.esp_transform().map_or(&[][..], Vec::as_slice);
     let suite = config.esp_suites.iter().find(|suite| suites.contains(&suite.number()));
     let Some(&suite) = suite.filter(|_| formats.is_empty() || formats.contains(&kind::ESP_TRANSFORM)) else {
-        return Choice::Impossible("has no ESP suite that we have".into());
+        return Choice::Impossible(Refusal::Suite, "has no ESP suite that we have".into());
     };
     if difficulty > HostConfig::MAX_DIFFICULTY {
-        return Choice::Impossible(format!("sets a puzzle of difficulty {difficulty}, which would take too long"));
+        let why = format!("sets a puzzle of difficulty {difficulty}, which would take too long");
+        return Choice::Impossible(Refusal::TooHard, why);
     }
     Choice::Use(Chosen { group, cipher, suite })
 }
 
 /// The identity in a HOST_ID, which has to be the one that the HIT is the hash of.
-fn identity_of(host_id: &HostId, hit: Hit) -> Result<PublicIdentity, Refusal> {
+pub(crate) fn identity_of(host_id: &HostId, hit: Hit) -> Result<PublicIdentity, Refusal> {
     let identity = PublicIdentity::from_wire(host_id.algorithm, &host_id.identity).map_err(|_| Refusal::Signature)?;
     if identity.hit() == hit { Ok(identity) } else { Err(Refusal::Signature) }
 }
@@ -386,9 +372,10 @@ fn only<T: Copy + PartialEq>(
     chosen: Option<&Vec<u16>>,
     ours: &[T],
     from_number: impl Fn(u16) -> Option<T>,
+    refusal: Refusal,
 ) -> Result<T, Refusal> {
     match chosen.map(Vec::as_slice) {
-        Some(&[number]) => from_number(number).filter(|one| ours.contains(one)).ok_or(Refusal::NoCommonAlgorithm),
+        Some(&[number]) => from_number(number).filter(|one| ours.contains(one)).ok_or(refusal),
         _ => Err(Refusal::Malformed),
     }
 }

@@ -12,6 +12,7 @@ use crate::association::{AssociationView, I1Sent, PeerRecord, Phase, Retry};
 use crate::config::{HostConfig, Peer};
 use crate::event::{Control, Counters, Event, TimerKind};
 use crate::identity::HostIdentity;
+use crate::notice::Allowance;
 use crate::r1::R1Pool;
 use crate::route::Route;
 use crate::session::Forged;
@@ -32,6 +33,7 @@ pub(crate) struct Output {
     pub(crate) transmit: VecDeque<Control>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
+    pub(crate) notices: Allowance,
     /// The SPIs at which we receive.
     pub(crate) spis: BTreeSet<Spi>,
 }
@@ -141,10 +143,12 @@ impl Host {
             return self.out.counters.not_for_us += 1;
         }
         if !self.peers.contains_key(&packet.sender()) {
-            return self.out.counters.unknown_peer += 1;
+            self.out.count(Refusal::Stranger);
+            return self.explain(now, rng, route, &packet, Refusal::Stranger);
         }
-        if packet.unknown_critical().is_some() {
-            return self.out.counters.unknown_critical += 1;
+        if let Some(parameter) = packet.unknown_critical() {
+            self.out.counters.unknown_critical += 1;
+            return self.explain_critical(now, rng, route, &packet, parameter);
         }
         let taken = match packet.kind() {
             PacketKind::I1 => self.on_i1(now, rng, route, &packet),
@@ -158,6 +162,7 @@ impl Host {
         };
         if let Err(refusal) = taken {
             self.out.count(refusal);
+            self.explain(now, rng, route, &packet, refusal);
         }
     }
 
@@ -209,13 +214,26 @@ impl Host {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Malformed,
+    /// As malformed, but authentic.
+    Syntax,
     Unexpected,
+    /// Of no peer of ours.
+    Stranger,
     Puzzle,
     Mac,
     Signature,
     DiffieHellman,
     Replayed,
-    NoCommonAlgorithm,
+    /// No Diffie-Hellman group that both have.
+    Group,
+    /// No HIP cipher.
+    Cipher,
+    /// No ESP suite.
+    Suite,
+    /// Not the algorithm that both would have chosen.
+    Downgraded,
+    /// A puzzle that takes too long.
+    TooHard,
 }
 
 impl From<Forged> for Refusal {
@@ -244,14 +262,17 @@ impl Output {
     fn count(&mut self, refusal: Refusal) {
         let counters = &mut self.counters;
         *match refusal {
-            Refusal::Malformed => &mut counters.malformed,
+            Refusal::Malformed | Refusal::Syntax => &mut counters.malformed,
+            Refusal::Stranger => &mut counters.unknown_peer,
             Refusal::Unexpected => &mut counters.unexpected,
             Refusal::Puzzle => &mut counters.bad_puzzle,
             Refusal::Mac => &mut counters.bad_mac,
             Refusal::Signature => &mut counters.bad_signature,
             Refusal::DiffieHellman => &mut counters.bad_diffie_hellman,
             Refusal::Replayed => &mut counters.replayed,
-            Refusal::NoCommonAlgorithm => &mut counters.no_common_algorithm,
+            Refusal::Group | Refusal::Cipher | Refusal::Suite | Refusal::Downgraded | Refusal::TooHard => {
+                &mut counters.no_common_algorithm
+            }
         } += 1;
     }
 

@@ -17,6 +17,7 @@ mod event;
 mod exchange;
 mod host;
 mod locators;
+mod notice;
 mod r1;
 mod route;
 mod session;

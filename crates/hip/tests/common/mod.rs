@@ -25,6 +25,8 @@ pub struct Side {
     pub established: u32,
     pub closed: Vec<String>,
     pub failed: Vec<String>,
+    /// The numbers of the peer's notices.
+    pub notices: Vec<u16>,
 }
 
 /// A packet on its way.
@@ -82,6 +84,7 @@ impl Side {
             established: 0,
             closed: Vec::new(),
             failed: Vec::new(),
+            notices: Vec::new(),
         }
     }
 
@@ -117,7 +120,7 @@ impl Side {
                         self.backups.push(path);
                     }
                 }
-                Event::Notified { .. } => {}
+                Event::Notified { message, .. } => self.notices.push(message),
             }
         }
     }

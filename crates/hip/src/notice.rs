@@ -1,0 +1,156 @@
+//! NOTIFY (RFC 7401 §5.2.19, §5.3.6, §6.15): a host that refuses a packet may say why.
+//!
+//! A notice is sent where its cause is authentic or has cost its sender something: about an R1 whose signature is right, and
+//! about an I2 that solves a puzzle. Anybody can ask for two others, those to strangers and those about parameters that are
+//! not known. So notices are few, whatever comes in: a burst, then one a second; and none is ever sent about a NOTIFY. Who
+//! hears one notes it, and nothing is decided by it.
+
+use clock::{Duration, Instant};
+use rand_core::CryptoRng;
+use wire::Hit;
+use wire::hip::{Builder, Notification, Packet, PacketKind, Parameter};
+
+use crate::association::Phase;
+use crate::event::Event;
+use crate::exchange::identity_of;
+use crate::host::{Host, Refusal};
+use crate::route::Route;
+use crate::session::{host_id, sign, verify};
+
+/// So many notices may be sent at once.
+const BURST: u32 = 4;
+/// And one more for each such time.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+const UNSUPPORTED_CRITICAL_PARAMETER_TYPE: u16 = 1;
+const INVALID_SYNTAX: u16 = 7;
+const NO_DH_PROPOSAL_CHOSEN: u16 = 14;
+const INVALID_DH_CHOSEN: u16 = 15;
+const NO_HIP_PROPOSAL_CHOSEN: u16 = 16;
+const INVALID_HIP_CIPHER_CHOSEN: u16 = 17;
+const NO_ESP_PROPOSAL_CHOSEN: u16 = 18;
+const INVALID_ESP_TRANSFORM_CHOSEN: u16 = 19;
+const AUTHENTICATION_FAILED: u16 = 24;
+const HIP_MAC_FAILED: u16 = 28;
+const BLOCKED_BY_POLICY: u16 = 42;
+
+/// How many notices may be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    left: u32,
+    /// When it was the last time that one more was allowed.
+    since: Instant,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { left: BURST, since: Instant::ZERO }
+    }
+}
+
+impl Allowance {
+    fn take(&mut self, now: Instant) -> bool {
+        let earned = now.saturating_since(self.since).as_nanos() / INTERVAL.as_nanos();
+        if earned > 0 {
+            self.left = self.left.saturating_add(u32::try_from(earned).unwrap_or(u32::MAX)).min(BURST);
+            self.since = now;
+        }
+        let allowed = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        allowed
+    }
+}
+
+impl Host {
+    /// Says why a packet was refused, if that is to be said.
+    pub(crate) fn explain(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        route: Route,
+        packet: &Packet<'_>,
+        refusal: Refusal,
+    ) {
+        use PacketKind::{I1, I2, R1};
+        let message = match (packet.kind(), refusal) {
+            (I1, Refusal::Stranger) | (R1, Refusal::TooHard) => BLOCKED_BY_POLICY,
+            (R1, Refusal::Group) => NO_DH_PROPOSAL_CHOSEN,
+            (R1, Refusal::Cipher) => NO_HIP_PROPOSAL_CHOSEN,
+            (R1, Refusal::Suite) => NO_ESP_PROPOSAL_CHOSEN,
+            (I2, Refusal::Group) | (R1 | I2, Refusal::DiffieHellman) => INVALID_DH_CHOSEN,
+            (I2, Refusal::Cipher) => INVALID_HIP_CIPHER_CHOSEN,
+            (I2, Refusal::Suite) => INVALID_ESP_TRANSFORM_CHOSEN,
+            (I2, Refusal::Mac) => HIP_MAC_FAILED,
+            (I2, Refusal::Signature) => AUTHENTICATION_FAILED,
+            (I2, Refusal::Syntax) => INVALID_SYNTAX,
+            _ => return,
+        };
+        self.notify(now, rng, route, packet.sender(), message, Vec::new());
+    }
+
+    /// Says that a parameter would have to be understood.
+    pub(crate) fn explain_critical(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        route: Route,
+        packet: &Packet<'_>,
+        parameter: u16,
+    ) {
+        if packet.kind() != PacketKind::Notify {
+            let data = parameter.to_be_bytes().to_vec();
+            self.notify(now, rng, route, packet.sender(), UNSUPPORTED_CRITICAL_PARAMETER_TYPE, data);
+        }
+    }
+
+    fn notify(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, peer: Hit, message: u16, data: Vec<u8>) {
+        if !self.out.notices.take(now) {
+            return;
+        }
+        let builder = Builder::new(PacketKind::Notify, self.hit(), peer)
+            .push(&Parameter::HostId(host_id(self.identity.public())))
+            .push(&Parameter::Notification(Notification { message, data }));
+        // A host whose identity fits an R1 has room for a few bytes more.
+        if let Ok(packet) = sign(builder, &self.identity, rng).finish() {
+            self.out.counters.notices_out += 1;
+            self.out.send(route, packet);
+        }
+    }
+
+    /// RFC 7401 §6.15: news is told to the log by its number; it changes nothing, since anybody may have replayed it.
+    pub(crate) fn on_notify(&mut self, packet: &Packet<'_>) -> Result<(), Refusal> {
+        let sender = packet.sender();
+        let record = self.peers.get(&sender).ok_or(Refusal::Unexpected)?;
+        let covered = packet.covered_by_signature().ok_or(Refusal::Malformed)?;
+        let signature = packet.hip_signature().ok_or(Refusal::Signature)?;
+        match &record.phase {
+            Phase::I2Sent(sent) => verify(&sent.session.peer, &covered, signature)?,
+            Phase::Up(up) => verify(&up.session.peer, &covered, signature)?,
+            // The answer to an I1, of a host that has not told its identity yet.
+            Phase::I1Sent(_) => {
+                let told = packet.host_id().ok_or(Refusal::Unexpected)?;
+                verify(&identity_of(told, sender)?, &covered, signature)?;
+            }
+            _ => return Err(Refusal::Unexpected),
+        }
+        let message = packet.notification().ok_or(Refusal::Malformed)?.message;
+        self.out.events.push_back(Event::Notified { peer: sender, message });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_and_then_one_a_second() {
+        let mut allowance = Allowance::default();
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let taken = (0..10_000).filter(|millis| allowance.take(at(*millis))).count();
+        assert_eq!(taken, BURST as usize + 9);
+        // A long silence allows no more than a burst.
+        let taken = (0..100).filter(|_| allowance.take(at(1_000_000))).count();
+        assert_eq!(taken, BURST as usize);
+    }
+}
