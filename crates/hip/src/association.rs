@@ -54,6 +54,8 @@ pub(crate) struct PeerRecord {
     /// present association is refused: one that was overtaken, or is replayed, cannot end it.
     pub(crate) epoch: u64,
     pub(crate) phase: Phase,
+    /// The last notice of the peer in the exchange that is under way, to be told if that fails.
+    pub(crate) notice: Option<u16>,
 }
 
 /// The state with what belongs to it.

@@ -15,6 +15,7 @@ use crate::feedback;
 use crate::host::{Host, Refusal, i1, routes};
 use crate::identity::PublicIdentity;
 use crate::keymat::{EspKeyPair, Keymat};
+use crate::notice;
 use crate::puzzle;
 use crate::route::Route;
 use crate::session::{Session, host_id, sign, verify};
@@ -255,7 +256,10 @@ impl Host {
         match &mut record.phase {
             Phase::I1Sent(sent) if sent.retry.at <= now => {
                 if sent.retry.tries >= self.config.max_tries {
-                    let reason = format!("{peer} does not answer; is it up, and are its locators right?");
+                    let reason = match record.notice {
+                        Some(notice) => format!("{peer} refuses: {}", notice::meaning(notice, hit)),
+                        None => format!("{peer} does not answer; is it up, and are its locators right?"),
+                    };
                     return self.out.fail(record, reason);
                 }
                 let route = sent.routes.get(sent.retry.tries as usize % sent.routes.len().max(1)).copied();

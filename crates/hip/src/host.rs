@@ -95,7 +95,7 @@ impl Host {
         match self.peers.get_mut(&peer.hit) {
             Some(record) => record.peer = peer,
             None => {
-                let record = PeerRecord { r1_counter: 0, epoch: 0, phase: Phase::Unassociated, peer };
+                let record = PeerRecord { r1_counter: 0, epoch: 0, phase: Phase::Unassociated, notice: None, peer };
                 self.peers.insert(record.peer.hit, record);
             }
         }
@@ -115,6 +115,7 @@ impl Host {
         let routes = routes(&self.config, &record.peer, &[]);
         let first = *routes.first().ok_or(ConnectError::NoRoute(peer))?;
         self.out.send(first, i1(&self.config, hit, peer));
+        record.notice = None;
         record.phase = Phase::I1Sent(I1Sent { routes, retry: Retry::new(now, &self.config) });
         Ok(())
     }

@@ -120,7 +120,7 @@ impl Host {
     /// RFC 7401 §6.15: news is told to the log by its number; it changes nothing, since anybody may have replayed it.
     pub(crate) fn on_notify(&mut self, packet: &Packet<'_>) -> Result<(), Refusal> {
         let sender = packet.sender();
-        let record = self.peers.get(&sender).ok_or(Refusal::Unexpected)?;
+        let record = self.peers.get_mut(&sender).ok_or(Refusal::Unexpected)?;
         let covered = packet.covered_by_signature().ok_or(Refusal::Malformed)?;
         let signature = packet.hip_signature().ok_or(Refusal::Signature)?;
         match &record.phase {
@@ -134,8 +134,17 @@ impl Host {
             _ => return Err(Refusal::Unexpected),
         }
         let message = packet.notification().ok_or(Refusal::Malformed)?.message;
+        record.notice = Some(message);
         self.out.events.push_back(Event::Notified { peer: sender, message });
         Ok(())
+    }
+}
+
+/// What a notice means to the user of the host `own`.
+pub(crate) fn meaning(message: u16, own: Hit) -> String {
+    match message {
+        BLOCKED_BY_POLICY => format!("it does not have our identity {own} among its peers"),
+        number => format!("it has sent notice {number} of RFC 7401"),
     }
 }
 

@@ -119,6 +119,10 @@ fn strangers_are_told_so_but_not_often() {
     });
     assert!(!notices.is_empty() && notices.iter().all(|notice| *notice == 42), "{notices:?}");
     assert_eq!(pair.sides[0].notices, notices);
+    // What is heard decides nothing, but if the exchange fails it is told.
+    assert!(pair.sides[0].failed.is_empty());
+    pair.run(SECOND * 100);
+    assert!(pair.sides[0].failed[0].contains("does not have our identity"), "{:?}", pair.sides[0].failed);
     // A flood of a thousand a second for ten seconds.
     let route = hip::Route { local: locators[0], remote: "10.1.0.1:10500".parse().unwrap() };
     let before = pair.sides[1].host.counters().notices_out;
