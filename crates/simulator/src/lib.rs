@@ -11,6 +11,7 @@ mod plan;
 mod queue;
 mod report;
 mod result;
+mod rules;
 mod sctp;
 mod simulation;
 

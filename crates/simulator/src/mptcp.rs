@@ -8,6 +8,7 @@ use transport::mptcp::MptcpConfig;
 
 use crate::from_scenario::{MHIP, path_config, suggestion, tcp};
 use crate::plan::{Plan, PlannedPath};
+use crate::rules;
 
 /// The options of flow number `index`.
 pub(crate) fn mptcp(
@@ -49,20 +50,17 @@ fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diag
     let refuse = |message: String, help: String| Err(scenario.error_in_flow(index, "congestion", message, Some(help)));
     let several = flow.paths.len() > 1;
     let written = flow.congestion.as_deref().unwrap_or(if several { "lia" } else { "newreno" });
-    let (name, tunables) = written.split_at(written.find(':').unwrap_or(written.len()));
-    let name = match name {
-        "rp-mp-v1" => "rp1",
-        "rp-mp-v2" => "rp2",
-        other => other,
-    };
-    let names = || Rule::NAMES.iter().copied().filter(|name| *name != MHIP).chain(["rp-mp-v1", "rp-mp-v2"]);
-    match format!("{name}{tunables}").parse::<Rule>() {
+    let (name, rule) = rules::parse(written);
+    match rule {
         Ok(rule) if rule.kind().couples && !several => {
             let message = format!("\"{name}\" couples the paths of a flow, and here there is one");
             refuse(message, "\"newreno\", or several `paths`".to_owned())
         }
         Ok(rule) if name != MHIP => Ok(rule),
         Err(error @ UnknownRule::Tunable { .. }) => refuse(error.to_string(), format!("congestion = \"{name}\"")),
-        _ => refuse(format!("no congestion control of MPTCP is called \"{name}\""), suggestion(name, names())),
+        _ => refuse(
+            format!("no congestion control of MPTCP is called \"{name}\""),
+            suggestion(name, rules::known(Rule::NAMES.to_vec())),
+        ),
     }
 }

@@ -6,6 +6,7 @@ use scenario::{Amount, CucSpec, FlowSpec, Protocol, RtxSpec, Scenario};
 use transport::sctp::{CwndUpdate, Retransmission, SctpConfig, Splitting};
 
 use crate::from_scenario::{MHIP, suggestion};
+use crate::rules;
 
 /// The options of flow number `index`.
 pub(crate) fn sctp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<SctpConfig, Diagnostic> {
@@ -98,17 +99,9 @@ fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diag
     let paths = flow.paths.len();
     let usual = if flow.protocol == Protocol::CmtSctp && paths > 1 { "rp-mp-v2" } else { "reno-sp" };
     let written = flow.congestion.as_deref().unwrap_or(usual);
-    let (name, tunables) = written.split_at(written.find(':').unwrap_or(written.len()));
-    let name = match name {
-        "rp-mp-v1" => "rp1",
-        "rp-mp-v2" => "rp2",
-        other => other,
-    };
-    let known = || {
-        let ours = Rule::names_of(|kind| !kind.reads_delay).into_iter().filter(|name| *name != MHIP);
-        ours.chain(["rp-mp-v1", "rp-mp-v2"])
-    };
-    match format!("{name}{tunables}").parse::<Rule>() {
+    let (name, rule) = rules::parse(written);
+    let known = || rules::known(Rule::names_of(|kind| !kind.reads_delay));
+    match rule {
         Ok(rule) if rule.kind().reads_delay => {
             let message = format!(
                 "\"{name}\" needs the round-trip time of every packet, and SCTP measures one in each round trip (RFC 9260 §6.3.1)"
