@@ -1,6 +1,6 @@
 //! The time series of one run as tables: a row per sample and flow, path or link.
 
-use simulator::{FlowSample, LinkSample, RunResult, Sample};
+use simulator::{FlowSample, LinkSample, PathSample, RunResult, Sample};
 
 use crate::metrics::Label;
 use crate::table::{Table, Values};
@@ -20,19 +20,41 @@ pub(crate) fn flows(label: &Label, result: &RunResult) -> Table {
 
 /// Per path: what congestion control knew. A single-path flow has path 0.
 pub(crate) fn paths(label: &Label, result: &RunResult) -> Table {
-    let names: Vec<&str> = result.flows.iter().map(|flow| flow.name.as_str()).collect();
-    let rows = Rows::of(result, &names, |sample| &sample.flows);
-    // Before the first loss ssthresh is infinite, before the first acknowledgment there is no round-trip time: null.
-    let known = |value: f64, is_known: bool| if is_known { value } else { f64::NAN };
+    let (mut times, mut names, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cwnd, mut ssthresh, mut flight, mut srtt) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for sample in &result.series {
+        for (flow, state) in result.flows.iter().zip(&sample.flows) {
+            let whole = PathSample {
+                cwnd: state.cwnd,
+                ssthresh: state.ssthresh,
+                flight: state.flight,
+                srtt_ms: state.srtt_ms,
+                ..PathSample::default()
+            };
+            let paths = if state.paths.is_empty() { std::slice::from_ref(&whole) } else { state.paths.as_slice() };
+            for (number, path) in (0..).zip(paths) {
+                times.push(sample.time_s);
+                names.push(flow.name.clone());
+                numbers.push(number);
+                // Before the first loss ssthresh is infinite, before the first acknowledgment there is no round-trip
+                // time: null. So is the ssthresh of what has none.
+                let known = |value: f64, is_known: bool| if is_known { value } else { f64::NAN };
+                cwnd.push(path.cwnd);
+                ssthresh.push(known(path.ssthresh, path.ssthresh.is_finite() && path.ssthresh > 0.0));
+                flight.push(path.flight);
+                srtt.push(known(path.srtt_ms, path.srtt_ms > 0.0));
+            }
+        }
+    }
     label
         .begin(Table::new())
-        .with("time_s", rows.times())
-        .with("flow", rows.names())
-        .with("path", Values::SameCount(0))
-        .with("cwnd_packets", rows.floats(|path: &FlowSample| path.cwnd))
-        .with("ssthresh_packets", rows.floats(|path| known(path.ssthresh, path.ssthresh.is_finite())))
-        .with("flight_packets", rows.counts(|path| path.flight))
-        .with("srtt_ms", rows.floats(|path| known(path.srtt_ms, path.srtt_ms > 0.0)))
+        .with("time_s", Values::Float(times))
+        .with("flow", Values::Text(names))
+        .with("path", Values::Count(numbers))
+        .with("cwnd_packets", Values::Float(cwnd))
+        .with("ssthresh_packets", Values::Float(ssthresh))
+        .with("flight_packets", Values::Count(flight))
+        .with("srtt_ms", Values::Float(srtt))
 }
 
 /// Per link and direction. Counters are totals since the start; rates are over the interval before the sample.
@@ -68,10 +90,6 @@ impl<'a, T> Rows<'a, T> {
     fn names(&self) -> Values {
         let names = self.samples.iter().flat_map(|(_, part)| self.names.iter().take(part.len()));
         Values::Text(names.map(|name| (*name).to_owned()).collect())
-    }
-
-    fn floats(&self, value: impl Fn(&T) -> f64) -> Values {
-        Values::Float(self.each(|_, item| value(item)))
     }
 
     fn counts(&self, value: impl Fn(&T) -> u64) -> Values {
@@ -123,5 +141,25 @@ mod tests {
         // 62,500 bytes in half a second are 1 Mbit/s.
         assert_eq!(&rates[1..], &[1.0, 0.0]);
         assert_eq!(flows(&Label::default(), &result).rows(), 3);
+    }
+
+    #[test]
+    fn every_path_has_a_row_and_what_is_not_known_is_null() {
+        let path = |cwnd| PathSample { cwnd, ssthresh: f64::INFINITY, flight: 3, ..PathSample::default() };
+        let single = FlowSample { cwnd: 4.0, ssthresh: 2.0, srtt_ms: 20.0, ..FlowSample::default() };
+        let multi = FlowSample { paths: vec![path(5.0), path(6.0)], ..FlowSample::default() };
+        let flow = |name: &str| FlowResult { name: name.into(), ..FlowResult::default() };
+        let result = RunResult {
+            flows: vec![flow("single"), flow("multi")],
+            series: vec![Sample { time_s: 1.0, flows: vec![single, multi], links: vec![] }],
+            ..RunResult::default()
+        };
+        let table = paths(&Label::default(), &result);
+        let column = |name: &str| format!("{:?}", table.column(name));
+        assert_eq!(column("flow"), r#"Some(Text(["single", "multi", "multi"]))"#);
+        assert_eq!(column("path"), "Some(Count([0, 0, 1]))");
+        assert_eq!(column("cwnd_packets"), "Some(Float([4.0, 5.0, 6.0]))");
+        assert_eq!(column("ssthresh_packets"), "Some(Float([2.0, NaN, NaN]))");
+        assert_eq!(column("srtt_ms"), "Some(Float([20.0, NaN, NaN]))");
     }
 }

@@ -73,6 +73,12 @@ impl Table {
         self
     }
 
+    /// The column called `name`.
+    #[cfg(test)]
+    pub(crate) fn column(&self, name: &str) -> Option<&Values> {
+        self.columns.iter().find(|(known, _)| known == name).map(|(_, values)| values)
+    }
+
     /// Rows of the shortest column; 1 if all columns hold one value for all rows.
     pub fn rows(&self) -> usize {
         self.columns.iter().filter_map(|(_, values)| values.len()).min().unwrap_or(1)
