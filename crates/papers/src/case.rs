@@ -53,6 +53,7 @@ const FILES: &[Case] = cases![
     "fairness-2-single",
     "fairness-3",
     "fairness-3-network",
+    "friendliness-network",
     "fairness-3-single",
     "one-network",
     "one-path",

@@ -267,8 +267,7 @@ fn mhip(
             return refuse("marking", "later generations have windows in place of marks", "generation = 1");
         }
         Some(false) => {
-            config.marking = None;
-            config.closing = false;
+            config = config.without_marking();
         }
         Some(true) | None => {}
     }

@@ -83,9 +83,11 @@ fn cross_traffic_is_avoided() {
     assert!(of(&with, |flow| flow.goodput_mbps) > 1.1 * of(&without, |flow| flow.goodput_mbps));
     assert!(of(&with, |flow| flow.losses as f64) < of(&without, |flow| flow.losses as f64));
     assert!(of(&with, |flow| flow.retransmissions as f64) < of(&without, |flow| flow.retransmissions as f64));
+    // What heartbeats tell in time closes no path.
+    assert!(of(&with, |flow| flow.paths.iter().map(|path| path.closings).sum::<u64>() as f64) > 0.5);
     for run in &with {
         let paths = &run.flows[0].paths;
-        assert!(paths.iter().all(|path| path.closings > 0 && path.probes >= path.closings), "{paths:?}");
+        assert!(paths.iter().all(|path| path.probes >= path.closings), "{paths:?}");
     }
     for run in &without {
         assert!(run.flows[0].paths.iter().all(|path| path.closings == 0 && path.probes == 0));
@@ -141,7 +143,7 @@ fn a_slow_path_is_heard_behind_a_fast_one() {
 fn a_small_receive_buffer_makes_it_gentle() {
     let share = |buffer: &str| {
         let buffer = format!("flow.mhip.receive_buffer={buffer}");
-        let runs = runs(&scenario("reference.toml", &[&buffer]), 3);
+        let runs = runs(&scenario("friendliness-network.toml", &[&buffer]), 3);
         assert!(buffer.contains("720") || runs.iter().all(|run| run.flows[0].most_held <= 40));
         mean(runs.iter().map(|run| run.flows[0].paths[0].throughput_mbps))
     };

@@ -35,7 +35,7 @@ fn at(millis: u64) -> Instant {
 #[test]
 fn mark_1() {
     let (input, output) = vector("mark.1");
-    let marking: Marking = MhipConfig::new(Generation::Simple, Vec::new()).marking.unwrap();
+    let marking = Marking { part_of_round_trip: 0.25, transmissions: 3.0 };
     let number = |key: &str| input[key].as_f64().unwrap();
     let limit = marking.noticeable(number("base_rtt"), number("S") * 8.0 / number("B"));
     close(limit, 0.03);

@@ -13,7 +13,7 @@ pub(super) const ALL: &[Experiment] = &[
     Experiment {
         id: "beyond/dupthresh",
         title: "How many duplicate acknowledgments are a loss",
-        setup: "The reference experiment with the final generation; dupthresh from 3 to 16.",
+        setup: "The final generation in the reference network, windows without limit; dupthresh from 3 to 16.",
         cases: &["beyond-dupthresh"],
         evaluate: |results, out| swept(results, "beyond-dupthresh", "dupthresh", out),
         figures: dupthresh_figures,
@@ -21,7 +21,8 @@ pub(super) const ALL: &[Experiment] = &[
     Experiment {
         id: "beyond/addr",
         title: "Without ADDR",
-        setup: "The reference experiment with the final generation; windows restored or not when a reduction was needless.",
+        setup: "The final generation in the reference network, receiver windows without limit; windows restored or not when a \
+                reduction was needless.",
         cases: &["beyond-addr"],
         evaluate: |results, out| swept(results, "beyond-addr", "addr", out),
         figures: |_| Vec::new(),
@@ -29,7 +30,8 @@ pub(super) const ALL: &[Experiment] = &[
     Experiment {
         id: "beyond/growth",
         title: "How the windows grow",
-        setup: "The reference experiment with the final generation; each path like a New Reno, the bundle like one, or LIA.",
+        setup: "The final generation in the reference network, receiver windows without limit; each path like a New Reno, the \
+                bundle like one, or LIA.",
         cases: &["beyond-growth"],
         evaluate: |results, out| swept(results, "beyond-growth", "growth", out),
         figures: |_| Vec::new(),

@@ -25,7 +25,8 @@ pub enum Attribution {
     /// Every duplicate (M13, rule A).
     AnyPath,
     /// Those of packets that were sent after the hole on the path of the hole (M13, rule B): the split fast retransmit
-    /// of CMT (J. R. Iyengar, P. D. Amer, R. Stewart, IEEE/ACM ToN 14(5), 2006).
+    /// of CMT (J. R. Iyengar, P. D. Amer, R. Stewart, IEEE/ACM ToN 14(5), 2006). Generation 1, a layer below TCP, keeps
+    /// the others from it.
     SamePath,
 }
 
@@ -73,14 +74,17 @@ pub struct MhipConfig {
     pub closing: bool,
     /// A closed path is probed so often (paper 1, §IV-F: 1 s).
     pub probe_interval: Duration,
+    /// A signalling packet on each path so often tells how long the path is, and in generation 1, in place of data,
+    /// whether a closed one is free again (paper 3, §III-B); none if `None`: paper 1 still probes with data (M5).
+    pub heartbeat: Option<Duration>,
     /// The part of an error of the expected delivery time by which the path's delay is corrected, at each packet that
-    /// tells of one: marked packets in generation 1, all others in the rest (M3).
+    /// tells of one: heartbeats, marked packets in generation 1, all data in the rest (M3).
     pub gain: f64,
     /// Growth of the windows, from generation 2 on (M7).
     pub growth: Growth,
     /// Duplicates that mean a loss, from generation 2 on (M11).
     pub dupthresh: u32,
-    /// Which duplicates count, from generation 2 on (M13).
+    /// Which duplicates count (M13).
     pub attribution: Attribution,
     /// ADDR: a reduction is taken back when what was missing arrives within this part of the least round-trip time of
     /// any path (M12); never if `None`.
@@ -98,16 +102,23 @@ impl MhipConfig {
             generation,
             tcp: TcpConfig { receiver_window: 720, ..TcpConfig::ns2(Recovery::NewReno) },
             paths,
-            marking: simple.then_some(Marking { part_of_round_trip: 0.25, transmissions: 3.0 }),
+            marking: simple.then_some(Marking { part_of_round_trip: 0.5, transmissions: 3.0 }),
             closing: simple,
             probe_interval: Duration::from_secs(1),
-            gain: if simple { 0.25 } else { 0.125 },
+            heartbeat: Some(Duration::from_millis(50)),
+            gain: 0.25,
             growth: Growth::PerPath,
             dupthresh: if last { 6 } else { 3 },
-            attribution: if last { Attribution::SamePath } else { Attribution::AnyPath },
+            attribution: if generation == Generation::TwoLevel { Attribution::AnyPath } else { Attribution::SamePath },
             addr: last.then_some(0.9),
             receive_buffer: None,
         }
+    }
+
+    /// Generation 1 without its congestion control of paths: New Reno, its packets on the path expected to be the fastest.
+    #[must_use]
+    pub fn without_marking(self) -> Self {
+        Self { marking: None, closing: false, heartbeat: None, attribution: Attribution::AnyPath, ..self }
     }
 
     /// Packets out of order that the receiver holds.

@@ -101,6 +101,19 @@ impl Forecast {
         expected
     }
 
+    /// As [`Forecast::depart`], of a heartbeat, whose answer does not come to [`Forecast::answered`].
+    pub(crate) fn depart_aside(&mut self, path: usize, now: Instant, bytes: u32) -> Expected {
+        let Some(view) = self.views.get_mut(path) else { return Expected { leaves: now, arrives: now } };
+        view.free_at = view.free_at.max(now) + Duration::of_transmission(u64::from(bytes), view.rate);
+        Expected { leaves: view.free_at, arrives: view.free_at + view.delay }
+    }
+
+    /// What is `expected`, if nobody else uses the path: what a probe has to keep.
+    pub(crate) fn as_idle(&self, path: usize, expected: Expected) -> Expected {
+        let base = self.known.get(path).map_or(Duration::ZERO, |known| known.base);
+        Expected { arrives: expected.leaves + base, ..expected }
+    }
+
     /// What departed on `path` at `sent` is answered: returns what was expected of it, once. A path keeps its packets in
     /// order, so what departed before and was not answered will not be.
     #[inline]

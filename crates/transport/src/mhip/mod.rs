@@ -9,6 +9,7 @@
 
 mod config;
 mod forecast;
+mod heartbeats;
 mod outstanding;
 mod path_states;
 mod receiver;
@@ -100,10 +101,11 @@ impl MhipSender {
         }
     }
 
-    /// When the retransmission timer runs out, and when the next data may be sent; [`Instant::FAR_FUTURE`] for never.
+    /// When the retransmission timer runs out, and when the next data or heartbeats may be sent; [`Instant::FAR_FUTURE`] for
+    /// never.
     pub fn deadlines(&self) -> [Instant; 2] {
         match &self.0 {
-            Kind::Simple(sender) => [sender.tcp.retransmission_deadline(), sender.tcp.send_deadline()],
+            Kind::Simple(sender) => sender.deadlines(),
             Kind::TwoLevel(sender) => sender.deadlines(),
         }
     }

@@ -135,12 +135,12 @@ impl Outstanding {
         }
     }
 
-    /// An acknowledgment came back on `path`, of a packet sent at `sent`, that is `position` if it says so and below
-    /// `below` else: that transmission has arrived.
-    pub(crate) fn answer(&mut self, path: usize, sent: Instant, position: Option<u64>, below: u64) {
+    /// An acknowledgment came back on `path`, of a packet sent at `sent`, that is `position` if it says so and the first
+    /// else: that transmission has arrived. What it acknowledges says nothing of which: acknowledgments on two paths may
+    /// cross, so that one that was a duplicate when it was sent is the first to tell of more.
+    pub(crate) fn answer(&mut self, path: usize, sent: Instant, position: Option<u64>) {
         let matches = |transmission: &Transmission| {
-            transmission.sent == sent
-                && position.map_or(transmission.position < below, |position| position == transmission.position)
+            transmission.sent == sent && position.is_none_or(|position| position == transmission.position)
         };
         let Some(transit) = self.paths.get(path) else { return };
         let first = transit.line.partition_point(|transmission| transmission.sent < sent);
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(outstanding.passed_by(0, 3).map(|missing| missing.position), Some(1));
         assert_eq!(outstanding.passed_by(0, 4), None);
         // Their own answers come later and count no more.
-        outstanding.answer(0, at(4), Some(4), u64::MAX);
+        outstanding.answer(0, at(4), Some(4));
         assert_eq!(outstanding.passed_by(0, 4), None);
         assert_eq!((outstanding.in_flight(0), outstanding.in_flight(1)), (1, 0));
     }

@@ -6,7 +6,7 @@
 //! Open, mark m  -- m acknowledged in order, too late ---------> Closed
 //! Open, mark m  -- a cumulative acknowledgment covers m ------> Open                 (it tells nothing)
 //! Open          -- a packet that went this way is missing ----> Closed
-//! Closed        -- the interval is over, new data depart -----> Probing
+//! Closed        -- the interval is over, a probe departs ------> Probing
 //! Probing       -- the probe arrived in time -----------------> Open
 //! Probing       -- too late, missing, or a timeout -----------> Closed
 //! ```
@@ -162,10 +162,15 @@ impl PathStates {
         if self.open == self.states.len() {
             return None;
         }
-        self.states.iter().position(|state| matches!(state, PathState::Closed { probe_at } if *probe_at <= now))
+        (0..self.states.len()).find(|path| self.is_due(*path, now))
     }
 
-    /// New data go out on a closed path. False if it was not closed.
+    /// Whether `path` is closed and its time has come to be probed.
+    pub fn is_due(&self, path: usize, now: Instant) -> bool {
+        matches!(self.states.get(path), Some(PathState::Closed { probe_at }) if *probe_at <= now)
+    }
+
+    /// A probe goes out on a closed path. False if it was not closed.
     pub fn probe(&mut self, path: usize, probe: Mark) -> bool {
         match self.states.get_mut(path) {
             Some(state @ PathState::Closed { .. }) => {

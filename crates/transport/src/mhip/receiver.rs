@@ -5,6 +5,7 @@ use clock::Instant;
 use recovery::{Arrival, MAX_BLOCKS, Reassembly};
 
 use super::config::{Generation, MhipConfig};
+use super::heartbeats::{self, HEARTBEAT};
 use crate::packet::{BlockPool, Blocks, Flags, NO_BLOCKS, Packet, expand};
 use crate::receiver::ReceiverStatistics;
 
@@ -142,8 +143,12 @@ impl MhipReceiver {
         self.buffer.most()
     }
 
-    /// A data packet arrived: its acknowledgment is due.
+    /// A packet arrived: the answer to it is due.
     pub fn handle_input(&mut self, now: Instant, packet: &Packet) {
+        if packet.flags.has(HEARTBEAT) {
+            self.answer = Some(heartbeats::answer(packet, self.buffer.next()));
+            return;
+        }
         let position = expand(packet.position, self.buffer.next());
         self.statistics.packets += 1;
         self.statistics.bytes += u64::from(packet.bytes);
@@ -191,6 +196,9 @@ impl MhipReceiver {
     /// The acknowledgment to send now, if one is due. Flow and hop are the caller's to set.
     pub fn poll_transmit(&mut self, pool: &mut BlockPool) -> Option<Packet> {
         let mut answer = self.answer.take()?;
+        if answer.flags.has(HEARTBEAT) {
+            return Some(answer);
+        }
         if self.selective && (self.buffer.held() > 0 || answer.flags.has(Flags::DUPLICATE)) {
             let mut full = [(0, 0); MAX_BLOCKS];
             let count = self.buffer.reassembly.blocks(self.trigger.unwrap_or(0), &mut full);

@@ -1,14 +1,16 @@
 //! Generation 1 (paper 1; paper 3 §III-B): a TCP New Reno, untouched, whose packets go out on the path where they are
 //! expected first. One marked packet a path and round trip tells whether the expectation is right; a path that is
-//! congested by that, or from which TCP misses a packet, is closed, and probed until it opens again.
+//! congested by that, or from which TCP misses a packet, is closed, and probed until it opens again. Heartbeats keep what
+//! is expected of paths up to date.
 
 use std::collections::VecDeque;
 
 use clock::{Instant, Rng};
 use recovery::RttEstimator;
 
-use super::config::{MhipConfig, PathCounters, PathStatus, Since};
-use super::forecast::Forecast;
+use super::config::{Attribution, MhipConfig, PathCounters, PathStatus, Since};
+use super::forecast::{Expected, Forecast};
+use super::heartbeats::{HEARTBEAT, Heartbeats};
 use super::path_states::{Closing, Mark, PathState, PathStates};
 use crate::packet::{Blocks, Flags, Packet, expand};
 use crate::sender::TcpSender;
@@ -16,12 +18,16 @@ use crate::sender::TcpSender;
 /// After so many timeouts in a row a path is closed.
 const STALLS: u32 = 2;
 
+/// The position of a mark that is a heartbeat: none of TCP's.
+const OUTSIDE: u64 = u64::MAX;
+
 /// The sender.
 #[derive(Clone, Debug)]
 pub(crate) struct SimpleSender {
     pub(crate) tcp: TcpSender,
     pub(crate) forecast: Forecast,
     pub(crate) states: PathStates,
+    heartbeats: Heartbeats,
     /// The first packet not acknowledged, and from it on the path of each packet that was sent.
     una: u64,
     assigned: VecDeque<u8>,
@@ -46,6 +52,7 @@ impl SimpleSender {
             tcp: TcpSender::new(std::sync::Arc::new(config.tcp.clone()), random),
             forecast: Forecast::new(&config.paths, config.tcp.packet_size),
             states: PathStates::new(config.paths.len(), config.probe_interval),
+            heartbeats: Heartbeats::new(config.heartbeat, config.paths.len()),
             una: 0,
             assigned: VecDeque::new(),
             paths: vec![path; config.paths.len().max(1)],
@@ -58,12 +65,18 @@ impl SimpleSender {
     pub(crate) fn start(&mut self, now: Instant) {
         self.since = Since(now);
         self.tcp.start(now);
+        self.heartbeats.start(now);
     }
 
     pub(crate) fn handle_input(&mut self, now: Instant, packet: &Packet, blocks: &Blocks) {
         self.account(now);
+        if packet.flags.has(HEARTBEAT) {
+            self.heartbeat(now, packet.path.into(), packet.time);
+            return;
+        }
         let ack = expand(packet.position, self.una);
         let sent = self.assigned.len() as u64;
+        let tells_nothing = ack == self.una && self.is_of_another_path(packet.path);
         if let Some(path) = self.paths.get_mut(usize::from(packet.path))
             && packet.time <= now
         {
@@ -84,6 +97,9 @@ impl SimpleSender {
                 self.forecast.at_most(index, now, path.flight, self.config.tcp.packet_size);
             }
         }
+        if tells_nothing {
+            return;
+        }
         let before = self.tcp.counters().reductions;
         self.tcp.handle_input(now, packet, blocks.as_slice());
         if self.tcp.counters().reductions > before
@@ -91,6 +107,21 @@ impl SimpleSender {
         {
             // Indicator 1: the duplicate acknowledgments of a packet that went this way.
             self.congested(usize::from(path), now);
+        }
+    }
+
+    /// Whether a duplicate that came back on `path` was triggered by what went another way than what is missing: then it
+    /// tells of different delays, not of a loss (M13).
+    fn is_of_another_path(&self, path: u8) -> bool {
+        self.config.attribution == Attribution::SamePath
+            && self.assigned.front().is_some_and(|missing| *missing != path)
+    }
+
+    /// The heartbeat that was sent on `path` at `sent` is answered.
+    fn heartbeat(&mut self, now: Instant, path: usize, sent: Instant) {
+        let Some(expected) = self.heartbeats.answered(path, sent) else { return };
+        if !self.judge_probe(now, path, sent) {
+            self.forecast.correct(path, expected, now, self.config.gain);
         }
     }
 
@@ -109,12 +140,14 @@ impl SimpleSender {
     }
 
     /// Nothing but a probe is sent on a closed path: an answer that comes back on it tells of the probe, whatever is
-    /// missing on other paths.
-    fn judge_probe(&mut self, now: Instant, path: usize, sent: Instant) {
-        if let Some(PathState::Probing { probe }) = self.states.get(path)
-            && probe.sent == sent
-        {
-            self.judge(now, path, &probe);
+    /// missing on other paths. Whether it was one.
+    fn judge_probe(&mut self, now: Instant, path: usize, sent: Instant) -> bool {
+        match self.states.get(path) {
+            Some(PathState::Probing { probe }) if probe.sent == sent => {
+                self.judge(now, path, &probe);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -151,8 +184,16 @@ impl SimpleSender {
         closing
     }
 
+    pub(crate) fn deadlines(&self) -> [Instant; 2] {
+        [self.tcp.retransmission_deadline(), self.tcp.send_deadline().min(self.heartbeats.deadline())]
+    }
+
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.account(now);
+        if self.tcp.is_complete() {
+            self.heartbeats.stop();
+        }
+        self.heartbeats.handle_timeout(now);
         let before = self.tcp.counters().timeouts;
         self.tcp.handle_timeout(now);
         if self.tcp.counters().timeouts > before {
@@ -168,7 +209,9 @@ impl SimpleSender {
                 state.counters.closings += 1;
             }
             for path in 0..self.paths.len() {
-                if let Some(PathState::Probing { .. }) = self.states.get(path) {
+                if let Some(PathState::Probing { probe }) = self.states.get(path)
+                    && probe.position != OUTSIDE
+                {
                     self.states.close(path, now);
                 }
                 self.states.unmark(path);
@@ -177,12 +220,16 @@ impl SimpleSender {
     }
 
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+        if let Some(path) = self.heartbeats.due() {
+            let expected = self.expected_of_heartbeat(now, path);
+            return Some(self.heartbeats.depart(path, now, self.config.tcp.header_size, expected));
+        }
         let mut packet = self.tcp.poll_transmit(now)?;
         let again = packet.flags.has(Flags::RETRANSMISSION);
         let position = expand(packet.position, self.una);
         let index = position.saturating_sub(self.una) as usize;
         // A probe is never a duplicate (§IV-F).
-        let due = if again || position == 0 { None } else { self.states.due(now) };
+        let due = if again || position == 0 || self.heartbeats.are_sent() { None } else { self.states.due(now) };
         let open = |path| self.states.is_open(path);
         let path = match due {
             Some(due) => self.forecast.choose_or_probe(now, packet.bytes, due, open),
@@ -218,6 +265,25 @@ impl SimpleSender {
             state.counters.probes += u64::from(probed.is_some());
         }
         Some(packet)
+    }
+
+    /// What is expected of a heartbeat on a path; on a closed one that is due to be probed it is the probe.
+    fn expected_of_heartbeat(&mut self, now: Instant, path: usize) -> Expected {
+        if let Some(PathState::Probing { probe }) = self.states.get(path)
+            && now.saturating_since(probe.sent) >= self.config.probe_interval
+        {
+            self.states.close(path, probe.sent); // Lost: the next one now.
+        }
+        let expected = self.forecast.depart_aside(path, now, self.config.tcp.header_size);
+        if !self.states.is_due(path, now) {
+            return expected;
+        }
+        let expected = self.forecast.as_idle(path, expected);
+        self.states.probe(path, Mark { position: OUTSIDE, sent: now, expected });
+        if let Some(state) = self.paths.get_mut(path) {
+            state.counters.probes += 1;
+        }
+        expected
     }
 
     /// What is sent again tells nothing any more; a probe has failed (M5).

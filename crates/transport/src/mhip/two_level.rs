@@ -11,6 +11,7 @@ use clock::{Duration, Instant, Rng};
 
 use super::config::{Attribution, MhipConfig, PathCounters, PathStatus, Since};
 use super::forecast::Forecast;
+use super::heartbeats::{HEARTBEAT, Heartbeats};
 use super::outstanding::{Acknowledged, Outstanding};
 use super::path_states::{Closing, Mark, PathState, PathStates};
 use super::windows::Windows;
@@ -29,6 +30,7 @@ pub(crate) struct TwoLevelSender {
     windows: Windows,
     outstanding: Outstanding,
     forecast: Forecast,
+    heartbeats: Heartbeats,
     states: PathStates,
     paths: Vec<OnPath>,
     /// The next new packet; one beyond the last.
@@ -86,6 +88,7 @@ impl TwoLevelSender {
             windows: Windows::new(&vec![(first, threshold); count], config.growth),
             outstanding: Outstanding::new(count),
             forecast: Forecast::new(&config.paths, config.tcp.packet_size),
+            heartbeats: Heartbeats::new(config.heartbeat, config.paths.len()),
             states: PathStates::new(count, config.probe_interval),
             paths: vec![path; count],
             next: 0,
@@ -113,6 +116,7 @@ impl TwoLevelSender {
         self.started = true;
         self.since = Since(now);
         self.began = (now, 0.0);
+        self.heartbeats.start(now);
     }
 
     pub(crate) fn stop(&mut self) {
@@ -170,6 +174,13 @@ impl TwoLevelSender {
         if ack > self.outstanding.max() || !self.started || packet.time > now {
             return;
         }
+        if packet.flags.has(HEARTBEAT) {
+            let path = usize::from(packet.path);
+            if let Some(expected) = self.heartbeats.answered(path, packet.time) {
+                self.forecast.correct(path, expected, now, self.config.gain);
+            }
+            return;
+        }
         self.account(now);
         for (index, path) in self.paths.iter_mut().enumerate() {
             // ALGORITHMS §1 rule 1.
@@ -179,7 +190,7 @@ impl TwoLevelSender {
         let came_on = usize::from(packet.path);
         if !packet.flags.has(Flags::REFUSED) {
             let trigger = blocks.trigger().map(|trigger| expand(trigger, before));
-            self.answered(now, came_on, packet.time, trigger, ack);
+            self.answered(now, came_on, packet.time, trigger);
         }
         let mut newly = std::mem::take(&mut self.newly);
         self.outstanding.advance(ack, &mut newly);
@@ -212,13 +223,13 @@ impl TwoLevelSender {
     }
 
     /// What an answer tells of its path.
-    fn answered(&mut self, now: Instant, path: usize, sent: Instant, trigger: Option<u64>, ack: u64) {
+    fn answered(&mut self, now: Instant, path: usize, sent: Instant, trigger: Option<u64>) {
         let Some(state) = self.paths.get_mut(path) else { return };
         state.timer.sample(sent, now);
         state.timeouts = 0;
         self.forecast.sample(path, now - sent);
         self.windows.on_queueing(path, (now - sent).saturating_sub(self.forecast.round_trip(path)), now);
-        self.outstanding.answer(path, sent, trigger, self.below(ack));
+        self.outstanding.answer(path, sent, trigger);
         if let Some(expected) = self.forecast.answered(path, sent) {
             self.forecast.correct(path, expected, now, self.config.gain);
         }
@@ -229,12 +240,6 @@ impl TwoLevelSender {
             self.states.reopen(path);
             self.forecast.restart(path, now);
         }
-    }
-
-    /// An acknowledgment that does not say what triggered it answers something below: what it acknowledges, or, as a
-    /// duplicate, anything sent.
-    fn below(&self, ack: u64) -> u64 {
-        if ack > self.outstanding.una() { ack } else { u64::MAX }
     }
 
     /// The window of the packet's path grows. Returns whether the packet had been given up too early.
@@ -341,6 +346,10 @@ impl TwoLevelSender {
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.account(now);
+        if self.is_complete() {
+            self.heartbeats.stop();
+        }
+        self.heartbeats.handle_timeout(now);
         if now >= self.send_at {
             self.send_at = Instant::FAR_FUTURE;
             self.waited = true;
@@ -391,12 +400,17 @@ impl TwoLevelSender {
     }
 
     pub(crate) fn deadlines(&self) -> [Instant; 2] {
-        [self.retransmit_at, self.send_at]
+        [self.retransmit_at, self.send_at.min(self.heartbeats.deadline())]
     }
 
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         if !self.started {
             return None;
+        }
+        if let Some(path) = self.heartbeats.due() {
+            let bytes = self.config.tcp.header_size;
+            let expected = self.forecast.depart_aside(path, now, bytes);
+            return Some(self.heartbeats.depart(path, now, bytes, expected));
         }
         if let Some(hole) = self.urgent.take().filter(|hole| *hole == 0 || self.outstanding.is_lost(*hole)) {
             let bytes = self.size(hole);
