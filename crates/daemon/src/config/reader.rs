@@ -215,10 +215,9 @@ fn section<'a>(
 
 /// The nearest known key, or all of them.
 fn suggestion(name: &str, known: &[&str]) -> String {
-    let nearest = known.iter().max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b)));
-    match nearest {
-        Some(near) if strsim::jaro_winkler(name, near) > 0.8 => format!("did you mean `{near}`?"),
-        _ => format!("the keys here are {}", listed(known)),
+    match diagnostic::nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the keys here are {}", listed(known)),
     }
 }
 
