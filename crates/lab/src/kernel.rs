@@ -24,11 +24,11 @@ pub(crate) fn prepare(plan: &Plan, site: &Site, paths: &[usize]) -> Result<(), L
             // What a namespace may not choose for itself, as the kernel sees it, a route of it may have.
             host.ip(&[format!("{} congctl {}", route.replace(" append ", " replace "), flow.congestion)])?;
         }
-        if flow.protocol == Protocol::Mptcp {
-            several_paths(plan, site, paths)?;
-        }
     }
-    Ok(())
+    match plan.flow().protocol {
+        Protocol::Mptcp => several_paths(plan, site, paths),
+        Protocol::Mhip | Protocol::Tcp => Ok(()),
+    }
 }
 
 /// Chooses the congestion control of the network namespace of the calling thread, where that is allowed.
