@@ -11,6 +11,14 @@ use crate::commands::Failure;
 /// # Errors
 /// Where the standard output is full or closed.
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    watched(text).map(|_| ())
+}
+
+/// As [`result`], and says whether there is still a reader.
+///
+/// # Errors
+/// Where the standard output is full or closed.
+pub(crate) fn watched(text: &str) -> Result<bool, Failure> {
     write(|out| out.write_all(text.as_bytes()))
 }
 
@@ -19,16 +27,15 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
 /// # Errors
 /// Where the standard output is full or closed.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
-    write(|out| serde_json::to_writer(out, value).map_err(io::Error::from))
+    write(|out| serde_json::to_writer(out, value).map_err(io::Error::from)).map(|_| ())
 }
 
-fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<bool, Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     match content(&mut out).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format!("writing the result: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::failed(format!("writing the result: {error}"))),
     }
 }
 

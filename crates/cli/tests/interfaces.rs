@@ -2,19 +2,10 @@
 //! download an address goes and another comes, and then a third cable is plugged in. The oracles are the file that arrives
 //! and the kernel's counters of the interfaces. Where namespaces are not allowed the test says so and does nothing.
 
-use std::process::Command;
+mod common;
 
-/// Run by bash as root of a user namespace, in a directory of its own, with nothing in it that outlives it; $1 is the program.
+/// What `common::in_namespaces` runs.
 const SCRIPT: &str = r#"
-set -eu
-sinnet=$1
-unshare --net sleep 100 & far=$!
-trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
-for _ in $(seq 50); do # until the other namespace is there
-    [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
-done
-there="nsenter --net=/proc/$far/ns/net"
-ip link set lo up; $there ip link set lo up
 cable() { # number, megabits per second
     ip link add e$1 type veth peer name f$1
     ip link set f$1 netns $far
@@ -29,13 +20,7 @@ configure() { # host, peer's name, peer's HIT, peer's number
     printf '[[peer]]\nname = "%s.hip"\nhit = "%s"\nlocators = ["10.1.0.%s", "10.2.0.%s"]\n' $2 $3 $4 $4
 }
 configure a b $B 2 >a.toml; configure b a $A 1 >b.toml
-$sinnet up -c a.toml --control a.sock --esp-keylog a.keys 2>a.log & a=$!
-$there $sinnet up -c b.toml --control b.sock 2>b.log & b=$!
-for _ in $(seq 100); do
-    grep -q ' ready ' a.log && grep -q ' ready ' b.log && break
-    kill -0 $a $b || { cat a.log b.log; exit 1; }
-    sleep 0.1
-done
+up_on_both
 carried() { sed -n "s/^ *$1: *\([0-9]*\).*/\1/p" /proc/net/dev; }
 wait_for() { for _ in $(seq 100); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; exit 1; }
 ping -c 3 -i 0.2 -W 5 $B
@@ -86,25 +71,7 @@ $there $sinnet down --control b.sock; wait $b
 echo "all went well"
 "#;
 
-#[expect(clippy::print_stderr, reason = "a test that did not run must not look like one that did")]
 #[test]
 fn addresses_come_and_go_under_a_download() {
-    let unshare = |command: &[&str]| {
-        let mut unshare = Command::new("unshare");
-        unshare.args(["--user", "--map-root-user", "--net", "--mount", "--kill-child", "--fork"]).args(command);
-        unshare
-    };
-    if !unshare(&["true"]).output().is_ok_and(|output| output.status.success()) {
-        eprintln!("not tried: this machine does not allow user namespaces");
-        return;
-    }
-    let directory = tempfile::tempdir().expect("a directory");
-    let output = unshare(&["timeout", "90", "bash", "-c", SCRIPT, "interfaces", env!("CARGO_BIN_EXE_sinnet")])
-        .current_dir(directory.path())
-        .output()
-        .expect("unshare starts");
-    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let log = |name| std::fs::read_to_string(directory.path().join(name)).unwrap_or_default();
-    let logs = format!("{}\n{}", log("a.log"), log("b.log"));
-    assert!(output.status.success() && out.contains("all went well"), "{out}\n{error}\n{logs}");
+    common::in_namespaces(SCRIPT, 90, &[]);
 }

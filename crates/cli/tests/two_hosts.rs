@@ -1,20 +1,12 @@
 //! Two daemons in two network namespaces, joined by two cables, over each family and each encapsulation. The oracle is the
 //! kernel on both sides: its `ping` and its TCP. Where namespaces are not allowed the test says so and does nothing.
 
-use std::process::Command;
+mod common;
 
-/// Run by bash as root of a user namespace, in a directory of its own: $1 is the program, $2 the encapsulation, $3 and $4 the
-/// beginnings of the addresses of the two cables, $5 the prefix length, $6 an option of `ip addr add`.
+/// What `common::in_namespaces` runs: $1 is the encapsulation, $2 and $3 are the beginnings of the addresses of the two cables,
+/// $4 the prefix length, $5 an option of `ip addr add`.
 const SCRIPT: &str = r#"
-set -eu
-sinnet=$1 encapsulation=$2 one=$3 two=$4 prefix=$5 option=$6
-unshare --net sleep 60 & far=$!
-trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
-for _ in $(seq 50); do # until the other namespace is there
-    [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
-done
-there="nsenter --net=/proc/$far/ns/net"
-ip link set lo up; $there ip link set lo up
+encapsulation=$1 one=$2 two=$3 prefix=$4 option=$5
 for i in 1 2; do
     [ $i = 1 ] && net=$one || net=$two
     ip link add e$i type veth peer name f$i
@@ -31,15 +23,12 @@ configure() { # host, interface letter, peer's name, peer's HIT, peer's number
     printf '[[peer]]\nname = "%s.hip"\nhit = "%s"\nlocators = ["%s%s", "%s%s"]\n' $3 $4 $one $5 $two $5
 }
 configure a e b $B 2 >a.toml; configure b f a $A 1 >b.toml
-$sinnet up -c a.toml --control a.sock --esp-keylog a.keys 2>a.log & a=$!
-$there $sinnet up -c b.toml --control b.sock 2>b.log & b=$!
-for _ in $(seq 100); do
-    grep -q ' ready ' a.log && grep -q ' ready ' b.log && break
-    kill -0 $a $b || { cat a.log b.log; exit 1; }
-    sleep 0.1
-done
+up_on_both
 field() { $sinnet status --control a.sock --json | grep -o "\"$1\": *[^,]*" | tail -1 | cut -d: -f2- | tr -d ' "'; }
 [ "$(field ready)" = true ]
+# Who watches stops when nobody reads.
+{ timeout 10 $sinnet status --control a.sock --watch; echo $? >watched; } | head -1
+[ "$(cat watched)" = 0 ]
 ping -c 3 -i 0.2 -W 5 $B
 # Both paths, each with an SA in each direction.
 for _ in $(seq 50); do [ "$(grep -c 'is up' a.log)" = 2 ] && break; sleep 0.1; done
@@ -61,28 +50,8 @@ kill -TERM $b; wait $b
 echo "all went well"
 "#;
 
-#[expect(clippy::print_stderr, reason = "a test that did not run must not look like one that did")]
-fn two_hosts(encapsulation: &str, addresses: [&str; 4]) {
-    let unshare = |command: &[&str]| {
-        let mut unshare = Command::new("unshare");
-        unshare.args(["--user", "--map-root-user", "--net", "--mount", "--kill-child", "--fork"]).args(command);
-        unshare
-    };
-    if !unshare(&["true"]).output().is_ok_and(|output| output.status.success()) {
-        eprintln!("not tried: this machine does not allow user namespaces");
-        return;
-    }
-    let directory = tempfile::tempdir().expect("a directory");
-    let output =
-        unshare(&["timeout", "60", "bash", "-c", SCRIPT, "two_hosts", env!("CARGO_BIN_EXE_sinnet"), encapsulation])
-            .args(addresses)
-            .current_dir(directory.path())
-            .output()
-            .expect("unshare starts");
-    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let log = |name| std::fs::read_to_string(directory.path().join(name)).unwrap_or_default();
-    let logs = format!("{}\n{}", log("a.log"), log("b.log"));
-    assert!(output.status.success() && out.contains("all went well"), "{out}\n{error}\n{logs}");
+fn two_hosts(encapsulation: &str, [one, two, prefix, option]: [&str; 4]) {
+    common::in_namespaces(SCRIPT, 60, &[encapsulation, one, two, prefix, option]);
 }
 
 const IPV4: [&str; 4] = ["10.1.0.", "10.2.0.", "24", ""];

@@ -24,6 +24,22 @@ const STEPS: u64 = 1000;
 /// got. With --out, Ctrl-C keeps what is finished, and the same command goes on from there.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    runs: Runs,
+    /// Store results in DIR, as Parquet with the scenario and version that made them. What DIR has already is not run again.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Store what crossed each link in DIR/pcap, for Wireshark.
+    #[arg(long, requires = "out")]
+    pcap: bool,
+    /// Time between the samples of the stored time series, such as 10ms.
+    #[arg(long, value_name = "T", requires = "out", default_value = "100ms", value_parser = interval)]
+    interval: clock::Duration,
+}
+
+/// What is run, how often, and how it is told: the same for all that runs a scenario.
+#[derive(Debug, clap::Args)]
+pub(super) struct Runs {
     /// The scenario.
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
@@ -38,26 +54,29 @@ pub(crate) struct Arguments {
     assignments: Vec<String>,
     /// Print JSON.
     #[arg(long)]
-    json: bool,
-    /// Store results in DIR, as Parquet with the scenario and version that made them. What DIR has already is not run again.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Store what crossed each link in DIR/pcap, for Wireshark.
-    #[arg(long, requires = "out")]
-    pcap: bool,
-    /// Time between the samples of the stored time series, such as 10ms.
-    #[arg(long, value_name = "T", requires = "out", default_value = "100ms", value_parser = interval)]
-    interval: clock::Duration,
+    pub(super) json: bool,
     /// Runs at the same time; as many as there are processors if not given.
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 }
 
+impl Runs {
+    /// The runs that are asked for.
+    pub(super) fn campaign(&self) -> Result<Campaign, Failure> {
+        let seeds = Seeds { first: self.seed, count: self.seeds };
+        Campaign::load(&self.scenario, &self.assignments, seeds).map_err(failure)
+    }
+
+    /// Runs at the same time.
+    pub(super) fn threads(&self) -> NonZeroUsize {
+        self.threads.unwrap_or_else(processors)
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let seeds = Seeds { first: arguments.seed, count: arguments.seeds };
-    let campaign = Campaign::load(&arguments.scenario, &arguments.assignments, seeds).map_err(failure)?;
+    let campaign = arguments.runs.campaign()?;
     let options = Options {
-        threads: arguments.threads.unwrap_or_else(processors),
+        threads: arguments.runs.threads(),
         out: arguments.out.clone(),
         interval: arguments.out.as_ref().map(|_| arguments.interval),
         pcap: arguments.pcap,
@@ -68,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let report = campaign.run(&options, &stop, |progress| show(&bar, &progress));
     bar.finish_and_clear();
     let report = report.map_err(failure)?;
-    if arguments.json {
+    if arguments.runs.json {
         output::json(&report)?;
     } else {
         output::result(report.to_string().trim_end())?;

@@ -18,34 +18,32 @@ pub(crate) struct Arguments {
     /// Print JSON, with all counters.
     #[arg(long)]
     json: bool,
-    /// Show it again every second, until Ctrl-C.
+    /// Show it again every second, until Ctrl-C or until nobody reads.
     #[arg(long)]
     watch: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    loop {
-        show(arguments)?;
-        if !arguments.watch {
-            return Ok(());
-        }
+    while show(arguments)? && arguments.watch {
         #[expect(clippy::disallowed_methods, reason = "who watches, watches in real time")]
         std::thread::sleep(std::time::Duration::from_secs(1));
     }
+    Ok(())
 }
 
-fn show(arguments: &Arguments) -> Result<(), Failure> {
+/// Shows it once, and says whether there is still a reader.
+fn show(arguments: &Arguments) -> Result<bool, Failure> {
     let status = daemon::control::status(&arguments.control).map_err(|error| Failure::failed(error.to_string()))?;
     match (arguments.json, arguments.watch) {
-        (true, false) => output::result(&format!("{status:#}")),
+        (true, false) => output::watched(&format!("{status:#}")),
         // One line for each second.
-        (true, true) => output::result(&status.to_string()),
-        (false, false) => output::result(table(&status).trim_end()),
+        (true, true) => output::watched(&status.to_string()),
+        (false, false) => output::watched(table(&status).trim_end()),
         // Each over the last on a terminal, one after the other in a file.
         (false, true) if std::io::stdout().is_terminal() => {
-            output::result(&format!("\x1b[H\x1b[2J{}", table(&status).trim_end()))
+            output::watched(&format!("\x1b[H\x1b[2J{}", table(&status).trim_end()))
         }
-        (false, true) => output::result(&table(&status)),
+        (false, true) => output::watched(&table(&status)),
     }
 }
 

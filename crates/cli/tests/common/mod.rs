@@ -1,0 +1,54 @@
+//! Two network namespaces for tests of two daemons. Where they are not allowed a test says so and does nothing.
+
+use std::process::Command;
+
+/// Begins each script: `$far` is a process in the other namespace, `$there` runs a command in it, `up_on_both` brings the
+/// daemons of a.toml here and b.toml there up until both are ready, as `$a` and `$b`. `$sinnet` is the program. Nothing
+/// outlives the script.
+const BEGIN: &str = r#"
+set -eu
+sinnet=$1; shift
+unshare --net sleep 100 & far=$!
+trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
+for _ in $(seq 50); do # until the other namespace is there
+    [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
+done
+there="nsenter --net=/proc/$far/ns/net"
+ip link set lo up; $there ip link set lo up
+up_on_both() {
+    $sinnet up -c a.toml --control a.sock --esp-keylog a.keys 2>a.log & a=$!
+    $there $sinnet up -c b.toml --control b.sock 2>b.log & b=$!
+    for _ in $(seq 100); do
+        grep -q ' ready ' a.log && grep -q ' ready ' b.log && break
+        kill -0 $a $b || { cat a.log b.log; exit 1; }
+        sleep 0.1
+    done
+}
+"#;
+
+/// Runs `script` by bash as root of a user namespace, in a directory of its own, with `arguments` from $1 on, for at most so
+/// many seconds. It has to end with `echo "all went well"`.
+#[expect(clippy::print_stderr, reason = "a test that did not run must not look like one that did")]
+pub(crate) fn in_namespaces(script: &str, seconds: u32, arguments: &[&str]) {
+    let unshare = |command: &[&str]| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--net", "--mount", "--kill-child", "--fork"]).args(command);
+        unshare
+    };
+    if !unshare(&["true"]).output().is_ok_and(|output| output.status.success()) {
+        eprintln!("not tried: this machine does not allow user namespaces");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let seconds = seconds.to_string();
+    let script = format!("{BEGIN}{script}");
+    let output = unshare(&["timeout", &seconds, "bash", "-c", &script, "in_namespaces", env!("CARGO_BIN_EXE_sinnet")])
+        .args(arguments)
+        .current_dir(directory.path())
+        .output()
+        .expect("unshare starts");
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let log = |name| std::fs::read_to_string(directory.path().join(name)).unwrap_or_default();
+    let logs = format!("{}\n{}", log("a.log"), log("b.log"));
+    assert!(output.status.success() && out.contains("all went well"), "{out}\n{error}\n{logs}");
+}
