@@ -75,7 +75,8 @@ pub struct MhipConfig {
     /// A closed path is probed so often (paper 1, §IV-F: 1 s).
     pub probe_interval: Duration,
     /// A signalling packet on each path so often tells how long the path is, and in generation 1, in place of data,
-    /// whether a closed one is free again (paper 3, §III-B); none if `None`: paper 1 still probes with data (M5).
+    /// whether a closed one is free again (paper 3, §III-B); none if `None`: paper 1 still probes with data (M5), and from
+    /// generation 2 on every answer to data tells of its path.
     pub heartbeat: Option<Duration>,
     /// The part of an error of the expected delivery time by which the path's delay is corrected, at each packet that
     /// tells of one: heartbeats, marked packets in generation 1, all data in the rest (M3).
@@ -105,7 +106,7 @@ impl MhipConfig {
             marking: simple.then_some(Marking { part_of_round_trip: 0.5, transmissions: 3.0 }),
             closing: simple,
             probe_interval: Duration::from_secs(1),
-            heartbeat: Some(Duration::from_millis(50)),
+            heartbeat: simple.then_some(Duration::from_millis(50)),
             gain: 0.25,
             growth: Growth::PerPath,
             dupthresh: if last { 6 } else { 3 },
