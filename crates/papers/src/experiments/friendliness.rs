@@ -70,7 +70,7 @@ pub(super) const ALL: &[Experiment] = &[
 
 /// What the paper leaves open, and what comes of each way to read it.
 const WINDOWS: &str = "Receiver windows, \"appropriate … to allow maximum throughput\": here what a share of 4 Mbit/s needs on each \
-     path, so that nothing overflows by itself. It decides most: nothing that the paper prints for Path1 is above 4 Mbit/s. With \
+     path, so that nothing overflows by itself (for the steady state, all of them). It decides most: nothing that the paper prints for Path1 is above 4 Mbit/s. With \
      windows without limit, as under \"Appropriate receiver windows\", TCP's slow start fills the queue of Path1 and what mHIP \
      loses then it does not get back in 20 s. The 453 packets out of order of Fig. 5 do not fit into such windows: that \
      experiment has others.";
