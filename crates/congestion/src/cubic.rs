@@ -14,6 +14,9 @@ const BETA: f64 = 0.7;
 /// RFC 9438 §4.3: additive increase that is as aggressive as Reno's at a decrease of `BETA`.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
+/// Packets acknowledged for each that the window grows by at least, before the first loss.
+const UNTOLD: f64 = 20.0;
+
 /// The window is a cubic function of the time since the last loss.
 #[derive(Clone, Debug, Default)]
 pub struct Cubic {
@@ -68,7 +71,10 @@ impl WindowRule for Cubic {
             let target = cubic(t + path.srtt.as_secs_f64()).clamp(w, 1.5 * w);
             (target - w) / w * segments
         };
-        packets * path.mss
+        // The curve is flat where it starts, whatever the path could carry. Linux grows by a twentieth of what is acknowledged
+        // at least until the first loss has told (`bictcp_update` in net/ipv4/tcp_cubic.c); RFC 9438 has nothing for it.
+        let least = if state.cwnd_prior == 0.0 { segments / UNTOLD } else { 0.0 };
+        packets.max(least) * path.mss
     }
 
     fn decrease(&mut self, path: usize, group: Group<'_>, cause: Cause) -> Backoff {
