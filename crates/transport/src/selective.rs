@@ -201,6 +201,8 @@ impl Selective {
     /// The recovery under way was an error.
     pub(crate) fn on_spurious(&mut self, max: u64) {
         self.in_recovery = false;
+        // What proves lost from now on is another matter, and has its own recovery.
+        self.recover = 0;
         self.dupacks = 0;
         self.timed_out = false;
         self.board.forget_losses(max);
