@@ -6,7 +6,8 @@
 //! - until the hole is filled;
 //! - or until every path has delivered something of the flow from above the hole: each path is a FIFO, so what is
 //!   missing is not under way on any of them. It is lost, TCP is to hear of it at once, and waiting would only delay that;
-//! - or for as long as it was told when it came, which is how much later the slowest path may be.
+//! - or for as long as it was told when it came, which is how much later the slowest path may be; longer only while holes
+//!   before it are being filled with what was sent again.
 //!
 //! What is below the next byte in order, a retransmission, passes at once and is never dropped: TCP can still use it.
 //! So each packet offered comes out exactly once.
@@ -19,6 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Role {
     /// The start of a connection (SYN): it and what follows it have nothing to do with what was before.
     Start,
+    /// One of the first packets of a connection that started at this sequence number: those before it may be under way on
+    /// slower paths.
+    Early(u32),
     /// It has a place in the sequence: data, FIN, or an RST, which must not overtake the data before it.
     InSequence,
     /// It passes at once: an acknowledgment without data.
@@ -53,6 +57,9 @@ pub struct ResequencerStatistics {
     pub late: u64,
 }
 
+/// A connection whose start is no further back than this is the one that an early packet belongs to.
+const BEGUN: u32 = 1 << 26;
+
 /// The resequencer of one flow in one direction; `P` is a packet.
 #[derive(Clone, Debug)]
 pub struct Resequencer<P> {
@@ -69,6 +76,8 @@ pub struct Resequencer<P> {
     repair: Duration,
     /// The hole that is, and until when it is waited for.
     proven: Option<(u64, Instant)>,
+    /// When the first hole, or a part of it, was filled last.
+    filled_at: Option<Instant>,
     statistics: ResequencerStatistics,
 }
 
@@ -96,6 +105,7 @@ impl<P> Resequencer<P> {
             highest: Vec::new(),
             repair: Duration::ZERO,
             proven: None,
+            filled_at: None,
             statistics: ResequencerStatistics::default(),
         }
     }
@@ -127,11 +137,9 @@ impl<P> Resequencer<P> {
             return;
         }
         let next = match (role, self.next) {
-            (Role::Start, _) | (_, None) => {
-                self.restart(out);
-                // Room below, so that numbers before the first one stay positive.
-                (1 << 32) | u64::from(sequence)
-            }
+            (Role::Early(start), Some(next)) if (next as u32).wrapping_sub(start) < BEGUN => next,
+            (Role::Early(start), _) => self.restart(start, out),
+            (Role::Start, _) | (_, None) => self.restart(sequence, out),
             (_, Some(next)) => next,
         };
         self.next = Some(next);
@@ -143,6 +151,8 @@ impl<P> Resequencer<P> {
         if start <= next {
             if end <= next && length > 0 {
                 self.statistics.late += 1;
+            } else if !self.held.is_empty() {
+                self.filled_at = Some(now);
             }
             out.push(packet);
             self.advance(end, out);
@@ -163,7 +173,7 @@ impl<P> Resequencer<P> {
     /// Appends to `out` what has waited long enough.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Vec<P>) {
         while let Some(deadline) = self.poll_timeout().filter(|deadline| *deadline <= now) {
-            if self.deadlines.first().is_some_and(|(first, _)| *first == deadline) {
+            if self.expiry() == Some(deadline) {
                 self.statistics.expired += 1;
             } else {
                 self.statistics.proven_losses += 1;
@@ -175,7 +185,14 @@ impl<P> Resequencer<P> {
     /// When the first waiting packet has waited long enough.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let repair = self.proven.filter(|(hole, _)| Some(*hole) == self.next && !self.held.is_empty());
-        self.deadlines.first().map(|(deadline, _)| *deadline).into_iter().chain(repair.map(|(_, until)| until)).min()
+        self.expiry().into_iter().chain(repair.map(|(_, until)| until)).min()
+    }
+
+    /// When the first packet has waited its time. While holes are filled one after the other, as after the death of a path
+    /// that had much under way, the next is waited for as long as for one that is lost for certain.
+    fn expiry(&self) -> Option<Instant> {
+        let (deadline, _) = self.deadlines.first()?;
+        Some(self.filled_at.map_or(*deadline, |at| (at + self.repair).max(*deadline)))
     }
 
     /// Appends to `out` all that waits, in order.
@@ -200,10 +217,13 @@ impl<P> Resequencer<P> {
         &self.statistics
     }
 
-    fn restart(&mut self, out: &mut Vec<P>) {
+    /// From now on `start` is the next in order, and counted from there.
+    fn restart(&mut self, start: u32, out: &mut Vec<P>) -> u64 {
         self.flush(out);
-        self.next = None;
         self.highest.clear();
+        self.filled_at = None;
+        // Room below, so that numbers before the first one stay positive.
+        (1 << 32) | u64::from(start)
     }
 
     /// The path has delivered a segment that starts at `start`.
@@ -335,6 +355,24 @@ mod tests {
     }
 
     #[test]
+    fn the_first_packets_of_a_connection_may_overtake_each_other() {
+        let mut r = Resequencer::new(10_000);
+        let early = |path, sequence| Position { role: Role::Early(0), ..data(path, sequence) };
+        assert_eq!(offer(&mut r, ms(0), early(0, 200)), NOTHING);
+        assert_eq!(offer(&mut r, ms(1), early(0, 300)), NOTHING);
+        assert_eq!(offer(&mut r, ms(40), early(1, 0)), [0]);
+        assert_eq!(offer(&mut r, ms(41), early(1, 100)), [100, 200, 300]);
+        // What is far from there begins another one.
+        for sequence in (400..BEGUN + 500).step_by(1 << 24) {
+            offer(&mut r, ms(100), data(0, sequence));
+            offer(&mut r, ms(200), data(1, sequence + 1));
+        }
+        r.flush(&mut Vec::new());
+        assert_eq!(offer(&mut r, ms(300), early(0, 100)), NOTHING);
+        assert_eq!(offer(&mut r, ms(301), early(1, 0)), [0, 100]);
+    }
+
+    #[test]
     fn the_wait_is_bounded() {
         let mut r = Resequencer::new(10_000);
         offer(&mut r, ms(0), data(0, 0));
@@ -348,6 +386,24 @@ mod tests {
         r.handle_timeout(ms(70), &mut out);
         assert_eq!(out, [200, 400]);
         assert_eq!(r.statistics().expired, 2);
+    }
+
+    #[test]
+    fn while_holes_are_filled_by_repairs_the_wait_goes_on() {
+        let mut r = Resequencer::new(100_000);
+        r.set_repair(Duration::from_millis(20));
+        offer(&mut r, ms(0), data(0, 0));
+        for hole in 1..20 {
+            offer(&mut r, ms(1), data(0, 200 * hole));
+        }
+        // One is filled every 10 ms, long beyond what each could wait; then no more.
+        for hole in 0..15 {
+            assert_eq!(offer(&mut r, ms(10 + 10 * u64::from(hole)), data(1, 200 * hole + 100)).len(), 2);
+        }
+        assert_eq!((r.poll_timeout(), r.statistics().expired), (Some(ms(170)), 0));
+        let mut out = Vec::new();
+        r.handle_timeout(ms(170), &mut out);
+        assert_eq!((out.len(), r.held()), (4, 0));
     }
 
     #[test]

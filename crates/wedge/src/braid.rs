@@ -33,7 +33,10 @@ use wire::ip::protocol;
 use wire::tcp;
 
 /// The least that the holding buffer holds before it drops, in bytes.
-const LEAST_BUFFER: usize = 64_000;
+const LEAST_BUFFER: f64 = 64_000.0;
+/// Room that windows no longer need, for one has fallen or its path has died, goes away in this time (to 1/e): the TCP
+/// inside has to hear of less once, not lose all that is suddenly too much.
+const LEAVING: Duration = Duration::from_secs(2);
 /// How much may wait, in times of the paths' windows and of their round-trip time: a Reno inside that has lost a packet
 /// halves the sum of what waits and what is under way, and if less waited than that, the paths would have nothing to
 /// send. Other flows do not wait behind it.
@@ -55,14 +58,20 @@ const NO_PATH: scheduler::PathId = scheduler::PathId(u16::MAX);
 const PATIENT_BYTES: usize = 3_100;
 /// ... nor longer than this.
 const PATIENT_TIME: Duration = Duration::from_millis(2);
+/// What a thin flow may send beyond a window that is full, in bytes.
+const SPARE: f64 = 3_000.0;
+/// A path whose round-trip time is longer by this is another one for a thin flow.
+const FARTHER: Duration = Duration::from_millis(20);
+/// For so long at most a packet that its pace allows waits for the next one.
+const PAIR: Duration = Duration::from_millis(4);
 /// Packets other than TCP's that waited no longer than this are delivered as they come: a call's.
 const UNORDERED: Duration = Duration::from_millis(5);
 /// What reports may be late by: their own pace, and timers.
 const REPORT_SLACK: Duration = Duration::from_millis(35);
 /// A TCP may keep an acknowledgment for so long: half of what RFC 9293 §3.8.6.3 allows, and what common ones do at most.
 const DELAYED_ACK: Duration = Duration::from_millis(250);
-/// With so many packets under way, silence needs no second question.
-const UNDER_LOAD: usize = 6_000;
+/// With so many packets under way, be they acknowledgments, silence needs no second question.
+const UNDER_LOAD: usize = 4;
 /// A path that was idle for so long begins anew.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -75,6 +84,10 @@ pub(crate) struct Braid {
     numbers: Numbers,
     /// Where the peer gives no feedback.
     pub snoop: Option<Snoop>,
+    /// What the holding buffer has room for, in bytes, and since when.
+    room: (f64, Instant),
+    /// The path of thin flows.
+    nearest: Option<scheduler::PathId>,
     /// When a path that is waited for may send.
     wake_at: Option<Instant>,
     /// Bytes dropped by the holding buffer that are counted already.
@@ -105,6 +118,8 @@ pub(crate) struct Control {
     busy: bool,
     /// The most that was under way since the last report, in bytes.
     top_flight: usize,
+    /// The same over some round trips: an older one counts a little less with each report.
+    peak: usize,
     /// A question is out to a path that is silent.
     pub asked: Option<Instant>,
     last_sent: Instant,
@@ -118,6 +133,8 @@ impl Braid {
             repairs: VecDeque::new(),
             numbers: Numbers::default(),
             snoop: None,
+            room: (0.0, Instant::ZERO),
+            nearest: None,
             wake_at: None,
             dropped: 0,
             binding: Binding::default(),
@@ -220,6 +237,7 @@ impl PeerState {
             is_overheard: braid.snoop.is_some(),
             busy: false,
             top_flight: 0,
+            peak: 0,
             asked: None,
             last_sent: now,
         })
@@ -235,7 +253,7 @@ impl PeerState {
 
     /// Takes a packet for the holding buffer.
     pub(crate) fn hold(&mut self, now: Instant, packet: Waiting) {
-        let limits = self.limits();
+        let limits = self.limits(now);
         let Some(braid) = &mut self.braid else { return };
         let flow = FlowKey::of(packet.next_header, &packet.payload, true);
         braid.holding.push(now, flow, packet, &limits);
@@ -249,7 +267,7 @@ impl PeerState {
         counters: &mut Counters,
         out: &mut Vec<Transmit>,
     ) {
-        let limits = self.limits();
+        let limits = self.limits(now);
         let Some(braid) = &mut self.braid else { return };
         braid.wake_at = None;
         braid.binding.note(now, braid.waits());
@@ -276,19 +294,23 @@ impl PeerState {
                 let least = path.way.rate.unwrap_or(UNKNOWN_RATE);
                 let pace = if braid.snoop.is_some() { pace.max(least) } else { pace };
                 path.pacer.set_rate(path.way.rate.map_or(pace, |cap| pace.min(Pacer::new(cap).rate())));
-                let rate = match control.sent.rate() {
-                    0 => path.pacer.rate(),
-                    rate => rate,
-                };
+                // What little was sent so far is no rate of the path's.
+                let rate = control.sent.rate().max(path.pacer.rate());
                 let delay = srtt.map_or(path.way.delay, |srtt| srtt / 2);
                 let free_at = path.pacer.clear_at();
                 self.views.push(PathView { id: path.id, open: true, delay, rate, free_at, ..PathView::default() });
             }
+            let thin = braid.repairs.is_empty() && braid.holding.next_is_thin();
+            let near = if thin { nearest(braid, &self.paths) } else { None };
             let len = braid.repairs.front().map_or(1500, |packet| packet.wire);
             let meta = PacketMeta { len, ..PacketMeta::default() };
-            let Decision::Send(mut id) = self.scheduler.select(&meta, &self.views, now) else { break };
+            let choice = match near {
+                Some(id) => Decision::Send(id),
+                None => self.scheduler.select(&meta, &self.views, now),
+            };
+            let Decision::Send(mut id) = choice else { break };
             let late = |view: &PathView| view.free_at > now;
-            if self.views.iter().any(|view| view.id == id && late(view)) {
+            if near.is_none() && self.views.iter().any(|view| view.id == id && late(view)) {
                 let waited = braid.holding.waits_since().is_some_and(|since| now - since > PATIENT_TIME);
                 let patient = braid.repairs.is_empty() && !waited && braid.holding.bytes() <= PATIENT_BYTES;
                 if patient {
@@ -301,7 +323,11 @@ impl PeerState {
                 match self.scheduler.select(&meta, &self.views, now) {
                     Decision::Send(ready) => id = ready,
                     _ => {
-                        braid.wake_at = self.views.iter().map(|view| view.free_at).min();
+                        // A peer that does not put in order is not to get more out of order.
+                        let most = if braid.snoop.is_some() { Duration::ZERO } else { PAIR };
+                        let pair =
+                            |view: &PathView| view.free_at + most.min(Duration::of_transmission(1500, view.rate));
+                        braid.wake_at = self.views.iter().map(pair).min();
                         break;
                     }
                 }
@@ -344,12 +370,17 @@ impl PeerState {
         };
         let own_way = path.id == came_on;
         let Some(control) = &mut path.control else { return Ok(()) };
-        let news = control.sent.report(now, record, own_way)?;
+        let mut news = control.sent.report(now, record, own_way)?;
+        let mut busy = None;
         if news.acked > 0 {
             control.asked = None;
+            let top = std::mem::take(&mut control.top_flight);
+            control.peak = top.max(control.peak - control.peak / 32);
+            busy = std::mem::take(&mut control.busy).then_some(top);
         }
+        // Of packets that come and go in bursts few may be under way when a loss is told: it is no smaller window's loss.
+        news.peak = control.peak as u64;
         let (next, srtt) = (control.sent.next(), control.sent.rtt().srtt());
-        let busy = std::mem::take(&mut control.busy).then_some(std::mem::take(&mut control.top_flight));
         braid.windows.report(now, control.slot, &news, next, srtt, busy);
         repair(braid, news.repair, counters);
         self.refresh();
@@ -375,8 +406,9 @@ impl PeerState {
         let mut dead = Vec::new();
         for index in 0..self.paths.len() {
             let others = self.paths.iter().enumerate().filter(|(other, path)| *other != index && path.answers());
-            let others: Vec<Instant> =
-                others.filter_map(|(_, path)| Some(path.control.as_ref()?.sent.progress_at())).collect();
+            // Whatever came from the peer could have brought what it knows of this path.
+            let heard = |control: &Control| control.sent.progress_at().max(control.received.heard_at());
+            let others: Vec<Instant> = others.filter_map(|(_, path)| Some(heard(path.control.as_ref()?))).collect();
             let Some(path) = self.paths.get_mut(index) else { continue };
             let Some(control) = &mut path.control else { continue };
             let news = control.sent.handle_timeout(now);
@@ -390,7 +422,7 @@ impl PeerState {
                 continue;
             }
             let answered = others.iter().any(|at| *at > since);
-            let loaded = control.sent.in_flight() >= UNDER_LOAD && control.sent.rtt().srtt().is_some();
+            let loaded = control.sent.has_under_way(UNDER_LOAD) && control.sent.rtt().srtt().is_some();
             if control.asked.is_none() && !(answered && loaded) {
                 control.asked = Some(now);
                 path.heartbeat.hurry(now);
@@ -443,13 +475,15 @@ impl PeerState {
     }
 
     /// A path is alive again.
-    pub(crate) fn raise(&mut self, now: Instant, id: scheduler::PathId) {
+    pub(crate) fn raise(&mut self, now: Instant, id: scheduler::PathId, counters: &mut Counters) {
         if let (Some(path), Some(braid)) = (self.paths.iter_mut().find(|path| path.id == id), &mut self.braid)
             && let Some(control) = &mut path.control
         {
             // What was tried meanwhile is no sign of its silence.
             control.asked = None;
             control.sent.slept(now);
+            // Nor of what it does to packets now.
+            rescue(braid, control.sent.give_up(now), counters);
             braid.windows.set_open(control.slot, true);
         }
     }
@@ -485,16 +519,23 @@ impl PeerState {
         })
     }
 
-    fn limits(&self) -> Limits {
-        let Some(braid) = &self.braid else {
+    fn limits(&mut self, now: Instant) -> Limits {
+        let Some(braid) = &mut self.braid else {
             return Limits { bytes: 0, most: 0, target: LEAST_TARGET, interval: INTERVAL };
         };
         let controls = || self.paths.iter().filter(|path| path.is_usable()).filter_map(|path| path.control.as_ref());
         let windows: f64 = controls().map(|control| braid.windows.window(control.slot)).sum();
         let rtt = controls().filter_map(|control| control.sent.rtt().srtt()).max().unwrap_or_default();
+        let enough = (windows * ENOUGH).max(LEAST_BUFFER);
+        let (room, since) = braid.room;
+        // Without feedback what a path has lost comes again from inside, and has to be told soon.
+        let kept =
+            if braid.snoop.is_some() { 0.0 } else { (-(now - since).as_secs_f64() / LEAVING.as_secs_f64()).exp() };
+        let room = enough.max(room * kept);
+        braid.room = (room, now);
         Limits {
-            bytes: ((windows * ENOUGH) as usize).max(LEAST_BUFFER),
-            most: ((windows * ENOUGH) as usize).max(LEAST_BUFFER) * 2,
+            bytes: room as usize,
+            most: 2 * room as usize,
             target: LEAST_TARGET.max(rtt.mul_f64(ENOUGH)),
             interval: INTERVAL.max(rtt * 4),
         }
@@ -513,7 +554,7 @@ impl Control {
         let (Some(oldest), Some(progress)) = (self.sent.oldest_at(), self.sent.silent_since()) else {
             return Instant::FAR_FUTURE;
         };
-        (oldest + patience).max(progress + REPORT_SLACK.max(self.sent.gap() * 3))
+        (oldest + patience).max(progress + REPORT_SLACK.max((self.sent.gap() * 3).min(patience)))
     }
 
     /// Notes a packet that was sealed.
@@ -528,6 +569,21 @@ impl Control {
         self.sent.sent(now, sequence, wire, content);
         self.top_flight = self.top_flight.max(self.sent.in_flight());
     }
+}
+
+/// Where a thin flow's next packet goes: on the path of the shortest round trip, and on the same one while it is not much
+/// longer than another. Jumping between queues, which windows that open now here and now there would make it do, is jitter to
+/// a call; what little it sends finds room.
+fn nearest(braid: &mut Braid, paths: &[Path]) -> Option<scheduler::PathId> {
+    let near = paths.iter().filter(|path| path.is_usable()).filter_map(|path| {
+        let control = path.control.as_ref()?;
+        let has_room = (control.sent.in_flight() as f64) < braid.windows.window(control.slot) + SPARE;
+        has_room.then_some((path.srtt()?, path.id))
+    });
+    let (least, best) = near.clone().min()?;
+    let kept = near.clone().find(|(srtt, id)| Some(*id) == braid.nearest && *srtt < least + FARTHER);
+    braid.nearest = Some(kept.map_or(best, |(_, id)| id));
+    braid.nearest
 }
 
 /// Queues what was under way on a path that died.

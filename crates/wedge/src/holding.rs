@@ -95,6 +95,15 @@ impl Holding {
         self.sojourn
     }
 
+    /// Whether the next flow sends little, and is none of TCP's.
+    pub(crate) fn next_is_thin(&self) -> bool {
+        let queue = self.new.front().and_then(|key| self.queues.get(key));
+        queue.is_some_and(|queue| {
+            let first = queue.packets.front();
+            queue.bytes <= QUANTUM as usize && first.is_some_and(|held| held.packet.next_header != protocol::TCP)
+        })
+    }
+
     /// Since when the oldest packet of the next flow waits.
     pub(crate) fn waits_since(&self) -> Option<Instant> {
         let key = self.new.front().or_else(|| self.old.front())?;
@@ -120,7 +129,9 @@ impl Holding {
         while self.bytes > limits.most || self.bytes > limits.bytes && now >= self.warned_until {
             self.warned_until = now + limits.interval;
             // RFC 8290 §4.1.3, at the head: the sender hears of it sooner.
-            let longest = self.queues.iter_mut().max_by_key(|(_, queue)| queue.bytes).map(|(_, queue)| queue);
+            // Of equal ones the one that came last, or it would always be the same.
+            let length = |queue: &Queue| (queue.bytes, queue.packets.front().map(|held| held.at));
+            let longest = self.queues.values_mut().max_by_key(|queue| length(queue));
             // What is sent again goes last, but goes: programs must not fill the memory with it.
             let too_many = self.bytes > limits.most;
             let first = |queue: &mut Queue| {

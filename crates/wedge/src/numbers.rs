@@ -7,7 +7,7 @@
 //! acknowledgment) have none, and are delivered as they come.
 //!
 //! ```text
-//! ECN (4 bits) | kind (4 bits): 2, or 3 for the first of a flow | next header (1) | number (2) | payload
+//! ECN (4 bits) | kind (4 bits): 2, or 3 for the first 256 of a flow | next header (1) | number (2) | payload
 //! ```
 
 use crate::ecn::Ecn;
@@ -20,21 +20,23 @@ use std::collections::BTreeMap;
 pub(crate) const HEADER: usize = 4;
 /// The kinds.
 const NUMBERED: u8 = 2;
-const FIRST: u8 = 3;
+const EARLY: u8 = 3;
+/// So many are the first of a flow: that one of them has overtaken others shows.
+const FIRST: u32 = 256;
 /// Flows whose numbers are remembered; if there are more, all begin anew.
 const FLOWS: usize = 4096;
 
 /// The sender's side.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
-    next: BTreeMap<FlowKey, u16>,
+    next: BTreeMap<FlowKey, u32>,
 }
 
 /// The number of a packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number {
     number: u16,
-    is_first: bool,
+    is_early: bool,
     ecn: Ecn,
 }
 
@@ -44,10 +46,11 @@ impl Numbers {
         if self.next.len() >= FLOWS && !self.next.contains_key(&flow) {
             self.next.clear();
         }
-        let kind = if self.next.contains_key(&flow) { NUMBERED } else { FIRST };
         let next = self.next.entry(flow).or_default();
-        let [a, b] = next.to_be_bytes();
-        *next = next.wrapping_add(1);
+        let kind = if *next < FIRST { EARLY } else { NUMBERED };
+        let [a, b] = (*next as u16).to_be_bytes();
+        // The number has 16 bits; that it is no longer one of the first stays known.
+        *next = if *next == u32::MAX { 1 << 16 } else { *next + 1 };
         [ecn.bits() << 4 | kind, next_header, a, b]
     }
 }
@@ -58,8 +61,8 @@ impl Number {
         let [first, next_header, a, b] = *message.first_chunk::<HEADER>()?;
         let (kind, ecn) = (first & 0x0f, first >> 4);
         let number = u16::from_be_bytes([a, b]);
-        let known = matches!(kind, NUMBERED | FIRST) && ecn < 4;
-        known.then_some((next_header, Self { number, is_first: kind == FIRST, ecn: Ecn::of(ecn) }))
+        let known = matches!(kind, NUMBERED | EARLY) && ecn < 4;
+        known.then_some((next_header, Self { number, is_early: kind == EARLY, ecn: Ecn::of(ecn) }))
     }
 
     /// What the inner IP header said about marks when it left.
@@ -69,7 +72,7 @@ impl Number {
 
     /// The place for a resequencer, whose numbers have 32 bits: ours are the upper ones, and wrap around with them.
     pub(crate) fn position(self, path: PathId) -> Position {
-        let role = if self.is_first { Role::Start } else { Role::InSequence };
+        let role = if self.is_early { Role::Early(0) } else { Role::InSequence };
         Position { path: path.0, sequence: u32::from(self.number) << 16, length: 1 << 16, role }
     }
 }
@@ -92,12 +95,11 @@ mod tests {
             numbers.header(key(9), 17, Ecn::NotEct);
             let pair =
                 [2 * count, 2 * count + 1].map(|n| (n, Number::parse(&numbers.header(key(1), 6, Ecn::Ect0)).unwrap()));
-            let order = if count == 0 { [0, 1] } else { [1, 0] };
-            for at in order {
+            for at in [1, 0] {
                 let (n, (next_header, number)) = pair[at];
                 assert_eq!((next_header, number.ecn()), (6, Ecn::Ect0));
                 let position = number.position(PathId(at as u16));
-                assert_eq!(position.role == Role::Start, n == 0);
+                assert_eq!(position.role == Role::Early(0), n < 256);
                 resequencer.offer(Instant::ZERO, position, n, 1, hold, &[0, 1], &mut out);
             }
         }

@@ -242,7 +242,7 @@ impl PeerState {
         let Some(path) = self.path_mut(id) else { return };
         if change == Some(Change::Revived) {
             path.standby = false;
-            self.raise(now, id);
+            self.raise(now, id, counters);
             events.push_back(WedgeEvent::PathAlive { peer: self.config.name.clone(), path: id, name, route });
         }
         self.refresh();

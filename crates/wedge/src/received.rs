@@ -69,6 +69,11 @@ impl Received {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
+    /// When something new came on this path.
+    pub(crate) fn heard_at(&self) -> Instant {
+        self.highest_at
+    }
+
     /// When the next report about this path is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.due

@@ -67,6 +67,8 @@ pub(crate) struct SentLog {
     first_at: Instant,
     threshold: u32,
     rtt: RttEstimator,
+    /// The highest sequence number that told a round-trip time.
+    timed: u32,
     /// Greatest delivery rate of this and the last period, in bit/s, and when this one began.
     rate: (u64, u64, Instant),
     counts: Counts,
@@ -106,6 +108,8 @@ pub(crate) struct News {
     pub acked: u64,
     /// In flight before.
     pub flight: u64,
+    /// The most that was in flight lately, where the caller knows.
+    pub peak: u64,
     /// All before this number is acknowledged or lost.
     pub upto: u32,
     /// A round-trip time.
@@ -138,6 +142,7 @@ impl SentLog {
             first_at: now,
             threshold: THRESHOLD.0,
             rtt: RttEstimator::default(),
+            timed: 0,
             rate: (0, 0, now),
             counts: Counts::default(),
             ce: 0,
@@ -217,9 +222,17 @@ impl SentLog {
 
     /// When the oldest of the packets under way was sent.
     pub(crate) fn oldest_at(&self) -> Option<Instant> {
+        self.waiting().next().map(|packet| packet.at)
+    }
+
+    /// Whether so many packets are under way.
+    pub(crate) fn has_under_way(&self, packets: usize) -> bool {
+        self.waiting().take(packets).count() == packets
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Sent> {
         let open = self.packets.iter().skip((self.open - self.base) as usize);
-        let mut waiting = open.filter(|packet| packet.fate == Fate::UnderWay);
-        waiting.find(|packet| !matches!(packet.content, Content::Report)).map(|packet| packet.at)
+        open.filter(|packet| packet.fate == Fate::UnderWay && !matches!(packet.content, Content::Report))
     }
 
     /// When something was acknowledged last.
@@ -247,18 +260,25 @@ impl SentLog {
         let previous = self.highest;
         if previous.is_none_or(|(highest, _)| record.highest > highest) {
             if let Some(at) = sent_at {
-                let rtt = (now - at).saturating_sub(record.delay);
                 self.highest = Some((record.highest, at));
-                if own_way && !rtt.is_zero() && at >= self.slept_at {
-                    self.rtt.sample(rtt);
-                    news.rtt = Some(rtt);
-                }
             }
             // No more can have been marked than have arrived.
             news.ce = record.ce.saturating_sub(self.ce).min(record.packets.saturating_sub(self.packets_told));
             self.counts.ce += u64::from(news.ce);
             (self.ce, self.packets_told) = (record.ce, record.packets);
             self.remote_rtt = record.rtt.min(Duration::from_secs(10));
+        }
+        // What came back on a slow path tells nothing else that is new, if a fast one has told it before.
+        if own_way
+            && record.highest > self.timed
+            && let Some(at) = sent_at.filter(|at| *at >= self.slept_at)
+        {
+            self.timed = record.highest;
+            let rtt = (now - at).saturating_sub(record.delay);
+            if !rtt.is_zero() {
+                self.rtt.sample(rtt);
+                news.rtt = Some(rtt);
+            }
         }
         let mut newest: Option<(Instant, (u64, Instant), Instant)> = None;
         for (first, last) in &record.ranges {

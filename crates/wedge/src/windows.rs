@@ -51,8 +51,6 @@ impl Windows {
     pub(crate) fn add(&mut self, mtu: u16) -> Slot {
         match self.free.pop() {
             Some(slot) => {
-                self.controller.path_changed(slot.0);
-                self.bottlenecks.forget(slot.0);
                 self.controller.set_open(slot.0, true);
                 self.restart(slot);
                 slot
@@ -129,7 +127,8 @@ impl Windows {
         if news.lost > 0 || news.ce > 0 {
             let cause = if news.lost > 0 { Cause::Loss } else { Cause::Ecn };
             self.set_undoable(slot, true);
-            let event = Congestion { cause, flight: news.flight as f64, next: next.into() };
+            let flight = news.flight.max(news.peak) as f64;
+            let event = Congestion { cause, flight, next: next.into() };
             self.controller.on_congestion(path, &event, now);
         }
         let base = self.controller.paths().get(path).map_or(Duration::MAX, |path| path.base_rtt);
@@ -140,7 +139,7 @@ impl Windows {
         {
             self.share();
         }
-        if news.acked > 0 {
+        if news.acked > 0 || news.rtt.is_some() {
             // Reports tell of many packets at once, and pacing spaces what fills the window again: whether the window
             // was the limit is known from what waited, and from how much was under way at most: in slow start half of
             // it, as in Linux, since the window may have doubled within a round trip; else what the pace fills.
@@ -207,9 +206,13 @@ impl Windows {
 
     fn restart(&mut self, slot: Slot) {
         self.set_undoable(slot, false);
+        self.controller.path_changed(slot.0);
+        self.bottlenecks.forget(slot.0);
         let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
         self.controller.end_recovery(slot.0);
         self.controller.set_cwnd(slot.0, congestion::InitialWindow::Rfc6928.bytes(mss));
+        // What it carried before, or did not carry any more when it failed, is no measure of what it does now.
+        self.controller.set_ssthresh(slot.0, f64::INFINITY);
     }
 }
 

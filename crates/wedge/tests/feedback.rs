@@ -29,8 +29,8 @@ fn paths(world: &World) -> Vec<PathStatus> {
 }
 
 /// The longest time without anything in order, from the first second on.
-fn longest_stall(receiver: &Receiver) -> f64 {
-    let late = receiver.progress.iter().filter(|(time, _)| *time > at(1_000));
+fn longest_stall(receiver: &Receiver, from: u64, to: u64) -> f64 {
+    let late = receiver.progress.iter().filter(|(time, _)| (at(from)..=at(to)).contains(time));
     let times: Vec<f64> = late.map(|(time, _)| time.as_secs_f64()).collect();
     times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max)
 }
@@ -88,8 +88,12 @@ fn a_path_that_dies_under_load_is_left_soon_and_taken_back() {
         let dead = |event: &WedgeEvent| matches!(event, WedgeEvent::PathDead { .. });
         assert!(world.events[0].iter().any(dead), "{:?}", paths(&world));
         world.run(at(9_000), &mut [&mut sender, &mut receiver]);
-        let stall = longest_stall(&receiver);
-        assert!(stall <= 0.35, "{stall}");
+        let stall = longest_stall(&receiver, 4_900, 5_450);
+        assert!(stall <= 0.22, "{stall}");
+        // The TCP inside has a window for two paths, and hears by losses that there is one: each takes it a round trip
+        // through the queues.
+        let stall = longest_stall(&receiver, 1_000, 9_000);
+        assert!(stall <= 0.4, "{stall}");
         let left = [4e6, 8e6][victim];
         let goodput = receiver.goodput(at(6_000), at(9_000));
         assert!(goodput > 0.8 * left * 0.93, "{goodput}");

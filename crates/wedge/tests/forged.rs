@@ -162,8 +162,8 @@ fn replays_change_nothing() {
         replayed += 1;
     }
     let after = download.counters();
-    // All of a second's, whether they had arrived or are under way, but for the latter.
-    assert!(replayed > 100 && after.replayed - before.replayed + 40 >= replayed, "{replayed}");
+    // All of a second's but for those of the last tenth, which may be under way.
+    assert!(replayed > 100 && after.replayed - before.replayed >= replayed * 9 / 10, "{replayed}");
     download.run(5_000);
     assert!(download.share(4_500, 5_000) > 0.8);
     // The same words again.
