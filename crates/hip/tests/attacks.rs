@@ -8,7 +8,6 @@ use hip::State;
 use hip::dh::Group;
 use wire::hip::{HEADER_LEN, Packet, PacketKind};
 
-const SECOND: Duration = Duration::from_secs(1);
 /// What nothing covers, and nobody uses inside UDP: the checksum, and the padding after a signature of 96 bytes.
 fn uncovered(at: usize, len: usize) -> bool {
     (4..6).contains(&at) || at >= len - 2
@@ -22,12 +21,7 @@ fn exchange_with(mut change: impl FnMut(PacketKind, usize, &mut Vec<u8>)) -> Pai
         change(kind, flying.to, &mut flying.bytes);
         fly.push(flying);
     };
-    let peer = pair.hit(1);
-    let side = &mut pair.sides[0];
-    side.host.connect(pair.now, &mut side.rng, peer).unwrap();
-    pair.collect(0, &mut network);
-    let until = pair.now + SECOND * 2;
-    while pair.step(until, &mut network) {}
+    pair.exchange(&mut network);
     pair
 }
 
@@ -99,12 +93,7 @@ fn a_group_struck_from_the_i1_is_noticed() {
             }
             fly.push(flying);
         };
-        let peer = pair.hit(1);
-        let side = &mut pair.sides[0];
-        side.host.connect(pair.now, &mut side.rng, peer).unwrap();
-        pair.collect(0, &mut network);
-        let until = pair.now + SECOND * 2;
-        while pair.step(until, &mut network) {}
+        pair.exchange(&mut network);
         (pair.sides[0].state(), pair.sides[0].host.counters().no_common_algorithm > 0)
     };
     assert_eq!(exchange(false), (State::Established, false));
@@ -119,12 +108,7 @@ fn replays_of_a_whole_exchange_change_nothing() {
         seen.push((flying.to, flying.route, flying.bytes.clone()));
         fly.push(flying);
     };
-    let peer = pair.hit(1);
-    let side = &mut pair.sides[0];
-    side.host.connect(pair.now, &mut side.rng, peer).unwrap();
-    pair.collect(0, &mut network);
-    let until = pair.now + SECOND * 2;
-    while pair.step(until, &mut network) {}
+    pair.exchange(&mut network);
     pair.check_paths(2);
     for (to, route, bytes) in &seen {
         let side = &mut pair.sides[*to];

@@ -29,12 +29,7 @@ fn run(pair: &mut Pair, mut change: impl FnMut(PacketKind, &mut Vec<u8>)) -> Vec
         change(kind, &mut flying.bytes);
         fly.push(flying);
     };
-    let peer = pair.hit(1);
-    let side = &mut pair.sides[0];
-    side.host.connect(pair.now, &mut side.rng, peer).unwrap();
-    pair.collect(0, &mut network);
-    let until = pair.now + SECOND * 2;
-    while pair.step(until, &mut network) {}
+    pair.exchange(&mut network);
     notices
 }
 

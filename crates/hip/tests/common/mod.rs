@@ -165,6 +165,16 @@ impl Pair {
         self.collect(side, &mut |flying, fly| fly.push(flying));
     }
 
+    /// The first host begins; two seconds of that, in which `network` decides what flies on.
+    pub fn exchange(&mut self, network: &mut dyn FnMut(Flying, &mut Vec<Flying>)) {
+        let peer = self.hit(1);
+        let Side { host, rng, .. } = &mut self.sides[0];
+        host.connect(self.now, rng, peer).unwrap();
+        self.collect(0, network);
+        let until = self.now + Duration::from_secs(2);
+        while self.step(until, network) {}
+    }
+
     /// Takes what a host has to say; `network` decides what flies on.
     pub fn collect(&mut self, side: usize, network: &mut dyn FnMut(Flying, &mut Vec<Flying>)) {
         self.sides[side].take_events();
