@@ -1,4 +1,4 @@
-//! The event queue: a calendar of short days, ordered by time and then by component.
+//! The event queue: a calendar of short days, ordered by time and then by when an event was entered.
 //!
 //! Components (links, timers) have at most a few pending events each, most of them due soon. An event lies in the list
 //! of its day, found without comparisons; a day is put in order when it comes. What is due beyond the year waits in a
@@ -12,7 +12,9 @@ use clock::Instant;
 pub(crate) struct Event {
     /// When.
     pub(crate) at: Instant,
-    /// Whose: what is due at the same time comes in the order of components, so that a run has one order.
+    /// What is due at the same time comes in this order, so that a run has one.
+    pub(crate) order: u32,
+    /// Whose.
     pub(crate) component: u32,
 }
 
@@ -321,7 +323,7 @@ mod tests {
             let mut now = 0_u64;
             for (scale, part, component, pops) in seeds.iter().copied().cycle().take(seeds.len() * repeats) {
                 let at = now + ((part << scale) >> 10);
-                let event = Event { at: Instant::from_nanos(at), component };
+                let event = Event { at: Instant::from_nanos(at), order: component / 3, component };
                 if list.insert(event) {
                     queue.push(event);
                 }

@@ -38,6 +38,10 @@ pub struct Simulation {
     hops: Vec<u32>,
     pool: BlockPool,
     queue: EventQueue,
+    /// The last number that an event of a link got: of links with something due at the same instant the one comes first that has
+    /// been waiting for it the longest, as in ns-2, so that packets sent one after the other at the same instant, on paths that are
+    /// alike, arrive in that order.
+    order: u32,
     agenda: Vec<(Instant, Task)>,
     done: usize,
     pub(crate) digest: u64,
@@ -164,6 +168,7 @@ impl Simulation {
             done: 0,
             digest: 0xcbf2_9ce4_8422_2325,
             events: 0,
+            order: 0,
             series: Vec::new(),
         };
         let mut routes = BTreeMap::new();
@@ -262,7 +267,7 @@ impl Simulation {
     /// Handles all events before `limit`.
     fn run_until<O: Observer>(&mut self, limit: Instant, observer: &mut O) {
         let timers = self.timers();
-        while let Some(Event { at, component }) = self.queue.pop_before(limit) {
+        while let Some(Event { at, component, .. }) = self.queue.pop_before(limit) {
             self.now = at;
             self.events += 1;
             if component >= timers {
@@ -273,8 +278,7 @@ impl Simulation {
         }
     }
 
-    /// How many timers there are. They are the first components: of a timer and a packet at the same instant the timer,
-    /// which was set long before, comes first.
+    /// How many timers there are. They are the first components.
     #[inline]
     fn timers(&self) -> u32 {
         self.flows.len() as u32 * TIMERS
@@ -289,7 +293,8 @@ impl Simulation {
         match slot.link.next_event() {
             Some(next) => {
                 slot.armed = next;
-                self.queue.push(Event { at: next, component });
+                self.order = self.order.wrapping_add(1).max(1);
+                self.queue.push(Event { at: next, order: self.order, component });
             }
             None => slot.armed = Instant::FAR_FUTURE,
         }
@@ -361,7 +366,7 @@ impl Simulation {
         {
             slot.armed = at;
             let component = flow * TIMERS + TIMER_OF_RECEIVER;
-            self.queue.push(Event { at, component });
+            self.queue.push(Event { at, order: TIMERS_FIRST, component });
         }
     }
 
@@ -389,7 +394,7 @@ impl Simulation {
         for (timer, (armed, at)) in (first..).zip(slot.armed.iter_mut().zip(deadlines)) {
             if at < *armed {
                 *armed = at;
-                self.queue.push(Event { at, component: timer });
+                self.queue.push(Event { at, order: TIMERS_FIRST, component: timer });
             }
         }
         if slot.sender.is_complete() && self.flows[flow as usize].finished.is_none() {
@@ -420,7 +425,8 @@ impl Simulation {
                     && let Some(at) = slot.link.next_event()
                 {
                     slot.armed = at;
-                    self.queue.push(Event { at, component: timers + index });
+                    self.order = self.order.wrapping_add(1).max(1);
+                    self.queue.push(Event { at, order: self.order, component: timers + index });
                 }
             }
             Err(Dropped { packet, reason }) => self.lose(index, &packet, reason, observer),
@@ -503,6 +509,9 @@ fn loses_inside(config: &LinkConfig) -> bool {
     let managed = matches!(config.queue, QueueConfig::CoDel(_));
     managed || config.loss != LossConfig::None || !config.changes.is_empty()
 }
+
+/// The place of timers among what is due at the same instant: set long before, they come first.
+const TIMERS_FIRST: u32 = 0;
 
 /// Timers of a flow: two of the sender, one of the receiver; one number is left over.
 const TIMERS: u32 = 4;
