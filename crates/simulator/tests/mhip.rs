@@ -72,6 +72,21 @@ fn paths_add_up_in_order() {
     }
 }
 
+/// Two equal paths start as fast as one of their rate: packets sent at the same instant arrive in order, so that each opens the
+/// window. After the handshake windows of 2 to 64 packets take a round trip each; then both links are busy to the end, but for
+/// what is under way then, and for heartbeats.
+#[test]
+fn two_equal_paths_start_as_fast_as_one() {
+    let result = run(&scenario("two-network.toml", &["flow.mhip.start=0s"]), 1, &RunOptions::default()).unwrap();
+    let (data, answer) = (1290.0 * 8.0 / 10e6, 40.0 * 8.0 / 10e6);
+    let (handshake, round_trip) = (0.04 + 4.0 * answer, 0.04 + 2.0 * (data + answer));
+    let busy = 10.0 - (handshake + 6.0 * round_trip + round_trip / 2.0);
+    let heartbeats = 10.0 / 0.05 * answer;
+    let expected = 126.0 + 2.0 * (busy - heartbeats) / data;
+    let delivered = result.flows[0].delivered as f64;
+    assert!((delivered - expected).abs() < 8.0, "{delivered} packets instead of {expected}");
+}
+
 /// Paper [1], V-C: closing and probing save retransmissions and losses, and bring goodput.
 #[test]
 fn cross_traffic_is_avoided() {

@@ -74,9 +74,10 @@ pub struct MhipConfig {
     pub closing: bool,
     /// A closed path is probed so often (paper 1, §IV-F: 1 s).
     pub probe_interval: Duration,
-    /// A signalling packet on each path so often tells how long the path is, and in generation 1, in place of data,
-    /// whether a closed one is free again (paper 3, §III-B); none if `None`: paper 1 still probes with data (M5), and from
-    /// generation 2 on every answer to data tells of its path.
+    /// A signalling packet on each path so often tells how long the path is (paper 3, §III-B, which §IV-B leaves unchanged),
+    /// and in generation 1, in place of data, whether a closed one is free again; none if `None`: paper 1 still probes with
+    /// data (M5). From generation 2 on every answer to data tells of its path, so that only paths without data have them: an
+    /// estimate of somebody else's queue would otherwise outlast the queue, and keep data away.
     pub heartbeat: Option<Duration>,
     /// The part of an error of the expected delivery time by which the path's delay is corrected, at each packet that
     /// tells of one: heartbeats, marked packets in generation 1, all data in the rest (M3).
@@ -106,7 +107,7 @@ impl MhipConfig {
             marking: simple.then_some(Marking { part_of_round_trip: 0.5, transmissions: 3.0 }),
             closing: simple,
             probe_interval: Duration::from_secs(1),
-            heartbeat: simple.then_some(Duration::from_millis(50)),
+            heartbeat: Some(Duration::from_millis(50)),
             gain: 0.25,
             growth: Growth::PerPath,
             dupthresh: if last { 6 } else { 3 },

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use clock::Instant;
+use clock::{Duration, Instant};
 
 /// One transmission of a packet on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +29,12 @@ enum Fate {
 #[derive(Clone, Copy, Debug)]
 struct Record {
     fate: Fate,
+    /// The path of the first transmission.
+    first: u8,
     /// Of the latest transmission.
     path: u8,
     order: u64,
+    sent: Instant,
     /// It is not the first.
     again: bool,
 }
@@ -114,6 +117,14 @@ impl Outstanding {
         self.record(position).map(|record| (usize::from(record.path), record.order))
     }
 
+    /// The path that failed if a packet is still missing at `now`, the latest transmission being overdue after `patience`: the
+    /// path of that one, but if it is under way still, the one that the packet was sent on first.
+    pub(crate) fn failed(&self, position: u64, now: Instant, patience: Duration) -> Option<usize> {
+        let record = self.record(position)?;
+        let overdue = now.saturating_since(record.sent) >= patience;
+        Some(usize::from(if overdue { record.path } else { record.first }))
+    }
+
     #[inline]
     fn record(&self, position: u64) -> Option<&Record> {
         self.records.get(usize::try_from(position.checked_sub(self.una)?).ok()?)
@@ -125,10 +136,11 @@ impl Outstanding {
         let order = transit.next_order;
         transit.next_order += 1;
         transit.line.push_back(Transmission { position, sent: now, order });
-        let record = Record { fate: Fate::InFlight, path: path as u8, order, again: false };
+        let path = path as u8;
+        let record = Record { fate: Fate::InFlight, first: path, path, order, sent: now, again: false };
         match self.records.get_mut((position - self.una) as usize) {
             Some(old) => {
-                *old = Record { again: true, ..record };
+                *old = Record { again: true, first: old.first, ..record };
                 self.lost.remove(&position);
             }
             None => self.records.push_back(record),
@@ -301,6 +313,20 @@ mod tests {
         outstanding.answer(0, at(4), Some(4));
         assert_eq!(outstanding.passed_by(0, 4), None);
         assert_eq!((outstanding.in_flight(0), outstanding.in_flight(1)), (1, 0));
+    }
+
+    #[test]
+    fn what_was_sent_again_only_now_failed_where_it_was_sent_first() {
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let mut outstanding = Outstanding::new(2);
+        outstanding.send(0, 1, at(0));
+        let patience = Duration::from_millis(200);
+        assert_eq!(outstanding.failed(0, at(200), patience), Some(1));
+        assert!(outstanding.lose(0));
+        outstanding.send(0, 0, at(150));
+        assert_eq!(outstanding.failed(0, at(349), patience), Some(1));
+        assert_eq!(outstanding.failed(0, at(350), patience), Some(0));
+        assert_eq!(outstanding.failed(1, at(350), patience), None);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) struct TwoLevelSender {
     urgent: Option<u64>,
     /// Duplicate acknowledgments of [`Attribution::AnyPath`].
     dupacks: u32,
-    /// New Reno's recovery is under way until all before this is acknowledged; none begins for what lies before it.
+    /// New Reno's recovery is under way until all before this is acknowledged; none begins until more than that is.
     recover: u64,
     recovering: bool,
     /// It has seen a partial acknowledgment.
@@ -67,6 +67,8 @@ struct OnPath {
     timeouts: u32,
     /// The path's window was the limit before the event at hand.
     full: bool,
+    /// When data were sent on it last.
+    sent: Option<Instant>,
     counters: PathCounters,
 }
 
@@ -82,6 +84,7 @@ impl TwoLevelSender {
             cut: 0,
             timeouts: 0,
             full: false,
+            sent: None,
             counters: PathCounters::default(),
         };
         Self {
@@ -211,7 +214,7 @@ impl TwoLevelSender {
             self.rtt.record((now - packet.time).as_nanos());
         }
         let progress = match self.config.attribution {
-            Attribution::AnyPath => self.new_reno(now, before, forgiven),
+            Attribution::AnyPath => self.new_reno(now, before, ack, forgiven),
             Attribution::SamePath => {
                 self.passed(now, came_on);
                 advanced
@@ -266,12 +269,19 @@ impl TwoLevelSender {
 
     /// Rule A: duplicate acknowledgments, of whatever path, and recovery as New Reno has it (RFC 6582). Returns whether the
     /// timer starts anew.
-    fn new_reno(&mut self, now: Instant, before: u64, forgiven: bool) -> bool {
+    fn new_reno(&mut self, now: Instant, before: u64, ack: u64, forgiven: bool) -> bool {
         let (una, max) = (self.outstanding.una(), self.outstanding.max());
         if una > before {
             self.dupacks = 0;
-            self.recovering &= una < self.recover && !forgiven;
             if !self.recovering {
+                return true;
+            }
+            self.recovering = una < self.recover && !forgiven;
+            if !self.recovering {
+                // Paths whose windows were not halved have sent new packets between the retransmissions. So the duplicates that
+                // those call forth, if they were needless, come in even after what was sent before the recovery: RFC 6582 §3.2
+                // step 1, which keeps them from starting the next one, has to hold for all that was sent until now.
+                self.recover = max;
                 return true;
             }
             if self.outstanding.lose(una) {
@@ -280,17 +290,18 @@ impl TwoLevelSender {
             // RFC 6582 §4, the impatient variant: a timeout is better than many losses repaired one a round trip.
             return !std::mem::replace(&mut self.partial, true);
         }
-        if una == max {
+        if una == max || ack < una {
             return false;
         }
         self.dupacks += 1;
-        if !self.recovering && self.dupacks == self.threshold(max - una) && una >= self.recover {
+        if !self.recovering && self.dupacks == self.threshold(max - una) && una > self.recover {
             self.recovering = true;
             self.partial = false;
             self.recover = max;
             if let Some((path, order)) = self.outstanding.last_sent(una) {
                 self.missing(now, path, una, order);
             }
+            return true;
         }
         false
     }
@@ -359,10 +370,14 @@ impl TwoLevelSender {
         }
     }
 
-    /// M16: it is the path of the first unacknowledged packet that failed.
+    /// M16: it is the path of the first unacknowledged packet that failed. New Reno's timer does not wait for the retransmissions
+    /// of a long recovery (RFC 6582 §4): what was sent again on another path only now has not failed there.
     fn time_out(&mut self, now: Instant) {
         let una = self.outstanding.una();
-        let path = self.oldest();
+        let path = match self.config.attribution {
+            Attribution::AnyPath => self.outstanding.failed(una, now, self.rto()).unwrap_or(0),
+            Attribution::SamePath => self.oldest(),
+        };
         self.counters.timeouts += 1;
         self.counters.reductions += 1;
         let next_order = self.outstanding.next_order(path);
@@ -407,7 +422,10 @@ impl TwoLevelSender {
         if !self.started {
             return None;
         }
-        if let Some(path) = self.heartbeats.due() {
+        while let Some(path) = self.heartbeats.due() {
+            if self.tells_of_itself(path, now) {
+                continue;
+            }
             let bytes = self.config.tcp.header_size;
             let expected = self.forecast.depart_aside(path, now, bytes);
             return Some(self.heartbeats.depart(path, now, bytes, expected));
@@ -429,6 +447,14 @@ impl TwoLevelSender {
         Some(self.emit(now, position, path, probe))
     }
 
+    /// Whether data are under way on `path`, or were just now: their answers tell as much.
+    fn tells_of_itself(&self, path: usize, now: Instant) -> bool {
+        let sent = self.paths.get(path).and_then(|path| path.sent);
+        let just_now =
+            sent.zip(self.config.heartbeat).is_some_and(|(sent, interval)| now.saturating_since(sent) < interval);
+        just_now || self.outstanding.in_flight(path) > 0
+    }
+
     /// The next packet of the sender's buffer, and a path that has room for it.
     fn choose(&mut self, now: Instant) -> Option<(u64, usize, bool)> {
         let una = self.outstanding.una();
@@ -443,6 +469,11 @@ impl TwoLevelSender {
             return Some((position, path, true));
         }
         let (outstanding, windows, states) = (&self.outstanding, &self.windows, &self.states);
+        // The level of the whole stream: what a path has lost of its window, no other sends before as much has left the network.
+        let flight: u64 = (0..self.paths.len()).map(|path| outstanding.in_flight(path)).sum();
+        if flight as f64 + 1.0 > windows.total() {
+            return None;
+        }
         // Of windows that are one it is the sum of which a part of a packet is nothing.
         let room = |path| {
             let (flight, cwnd) = together(outstanding, windows, path);
@@ -476,11 +507,15 @@ impl TwoLevelSender {
         self.counters.sent += 1;
         self.counters.retransmissions += u64::from(again);
         if let Some(state) = self.paths.get_mut(path) {
+            state.sent = Some(now);
             state.counters.sent += 1;
             state.counters.retransmissions += u64::from(again);
             state.counters.probes += u64::from(probe);
         }
-        if self.retransmit_at == Instant::FAR_FUTURE {
+        // RFC 6675 §6, the careful variant: with duplicates counted for each path a hole may be found late, and its retransmission
+        // be under way when the time of the original is over.
+        let careful = again && position == self.outstanding.una() && self.config.attribution == Attribution::SamePath;
+        if careful || self.retransmit_at == Instant::FAR_FUTURE {
             self.retransmit_at = now + self.rto();
         }
         Packet {
