@@ -62,6 +62,7 @@ const FILES: &[Case] = cases![
     "random-2",
     "random-3",
     "random-network",
+    "random-sack",
     "random-tcp",
     "receive-buffer",
     "reference",
