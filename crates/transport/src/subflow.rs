@@ -68,6 +68,8 @@ pub(crate) struct Subflow {
     recovery: State,
     dupthresh: DupThresh,
     episode: Option<Episode>,
+    /// Until then holes are late, not lost: the last that was taken for lost was not.
+    tolerant: Instant,
     config: Arc<TcpConfig>,
     random: Option<Box<Rng>>,
     hystart: Option<Box<HyStart>>,
@@ -165,6 +167,7 @@ impl Subflow {
             recovery,
             dupthresh: config.dupthresh,
             episode: None,
+            tolerant: Instant::ZERO,
             random: (!config.send_jitter.is_zero()).then(|| Box::new(random)),
             hystart: config.hystart.then(|| Box::new(HyStart::new())),
             config,
@@ -293,6 +296,9 @@ impl Subflow {
         self.episode = None;
         control.on_spurious(self.index, undo, now);
         self.dupthresh.on_spurious();
+        // RACK's window of reordering grows with needless retransmissions, from a quarter of the least round-trip time on
+        // (RFC 8985 §6.2 step 4). A threshold in packets alone would find one hole after the other lost.
+        self.tolerant = now + self.timer.min_rtt();
         match &mut self.recovery {
             State::Cumulative(recovery) => recovery.on_spurious(),
             State::Selective(recovery) => recovery.on_spurious(self.max),
@@ -366,7 +372,8 @@ impl Subflow {
     ) {
         let State::Selective(recovery) = &mut self.recovery else { return };
         let ns2 = self.config.details == Details::Ns2;
-        let verdict = recovery.on_ack(ack, blocks, self.una, self.max, self.dupthresh);
+        let dupthresh = if now < self.tolerant { DupThresh::Fixed(u32::MAX) } else { self.dupthresh };
+        let verdict = recovery.on_ack(ack, blocks, self.una, self.max, dupthresh);
         self.budget = ANY;
         match verdict {
             Verdict::Progress => {

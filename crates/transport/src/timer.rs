@@ -74,6 +74,14 @@ impl Timer {
         }
     }
 
+    /// The least round-trip time; zero without a sample. Coarse clocks know the smoothed one only.
+    pub(crate) fn min_rtt(&self) -> Duration {
+        match self {
+            Self::Fine(estimator) => estimator.min().unwrap_or(Duration::ZERO),
+            Self::Coarse(_) => self.srtt(),
+        }
+    }
+
     /// The smoothed round-trip time; zero without a sample.
     #[inline]
     pub(crate) fn srtt(&self) -> Duration {

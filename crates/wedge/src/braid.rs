@@ -191,11 +191,13 @@ impl Binding {
 impl Control {
     /// How long silence lasts before it means something: a round trip as it may be now, and what reports are late by.
     fn patience(&self, heartbeat: &Heartbeat) -> Duration {
-        let rtt = if self.sent.rtt().srtt().is_some() { self.sent.rtt() } else { heartbeat.rtt() };
-        match (rtt.srtt(), rtt.rttvar()) {
-            (Some(srtt), Some(rttvar)) => srtt + rttvar * 4 + REPORT_SLACK,
-            _ => Duration::from_secs(1),
-        }
+        let (told, beaten) = (self.sent.rtt(), heartbeat.rtt());
+        let lateness = match (told.latest(), beaten.srtt(), beaten.rttvar()) {
+            (Some(latest), ..) => latest + self.sent.jitter() * 4,
+            (None, Some(srtt), Some(rttvar)) => srtt + rttvar * 4,
+            _ => return Duration::from_secs(1),
+        };
+        lateness + REPORT_SLACK
     }
 }
 
@@ -293,7 +295,11 @@ impl PeerState {
                 // What is not TCP shares the pace, and is not to be slowed by windows that know nothing of it.
                 let least = path.way.rate.unwrap_or(UNKNOWN_RATE);
                 let pace = if braid.snoop.is_some() { pace.max(least) } else { pace };
-                path.pacer.set_rate(path.way.rate.map_or(pace, |cap| pace.min(Pacer::new(cap).rate())));
+                let pace = path.way.rate.map_or(pace, |cap| pace.min(Pacer::new(cap).rate()));
+                // In slow start the queue is the path's own doing, and passes; without feedback nobody knows.
+                let is_steady = braid.windows.window(control.slot) >= braid.windows.threshold(control.slot);
+                let has_queue = is_steady && braid.snoop.is_none() && control.sent.rtt().has_queue();
+                path.pacer.set_rate(pace, has_queue);
                 // What little was sent so far is no rate of the path's.
                 let rate = control.sent.rate().max(path.pacer.rate());
                 let delay = srtt.map_or(path.way.delay, |srtt| srtt / 2);

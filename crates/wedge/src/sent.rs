@@ -69,6 +69,8 @@ pub(crate) struct SentLog {
     rtt: RttEstimator,
     /// The highest sequence number that told a round-trip time.
     timed: u32,
+    /// By how much a round-trip time differs from the one before, smoothed.
+    jitter: Duration,
     /// Greatest delivery rate of this and the last period, in bit/s, and when this one began.
     rate: (u64, u64, Instant),
     counts: Counts,
@@ -143,6 +145,7 @@ impl SentLog {
             threshold: THRESHOLD.0,
             rtt: RttEstimator::default(),
             timed: 0,
+            jitter: Duration::ZERO,
             rate: (0, 0, now),
             counts: Counts::default(),
             ce: 0,
@@ -193,6 +196,12 @@ impl SentLog {
     /// Round-trip times by reports.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
+    }
+
+    /// By how much a round-trip time differs from the one before, smoothed: a queue that grows steadily is none, though it
+    /// is a variation to RFC 6298's estimator.
+    pub(crate) fn jitter(&self) -> Duration {
+        self.jitter
     }
 
     /// What the peer measures.
@@ -276,6 +285,8 @@ impl SentLog {
             self.timed = record.highest;
             let rtt = (now - at).saturating_sub(record.delay);
             if !rtt.is_zero() {
+                let before = self.rtt.latest().unwrap_or(rtt);
+                self.jitter = (self.jitter * 7 + (rtt.max(before) - rtt.min(before))) / 8;
                 self.rtt.sample(rtt);
                 news.rtt = Some(rtt);
             }

@@ -24,9 +24,9 @@ pub(crate) struct Slot(usize);
 pub(crate) struct Windows {
     controller: Controller<Gentle>,
     bottlenecks: Bottlenecks,
-    /// Whether the last reduction of each may turn out wrong: a path that was given up for dead begins anew, whatever
-    /// becomes of what it had under way.
-    undoable: Vec<bool>,
+    /// By path, so many of the packets whose loss the last reduction answered have to arrive after all to show that it was
+    /// wrong. None if nothing can: a path that was given up for dead begins anew, whatever becomes of what it had under way.
+    doubtful: Vec<u32>,
     /// What is acknowledged is known from inside, where it may have waited for other paths.
     by_ear: bool,
     /// Slots of paths that are gone.
@@ -41,7 +41,7 @@ impl Windows {
         Self {
             controller: Controller::new(Gentle { rule, shares: Vec::new() }, config),
             bottlenecks: Bottlenecks::default(),
-            undoable: Vec::new(),
+            doubtful: Vec::new(),
             by_ear: false,
             free: Vec::new(),
         }
@@ -120,16 +120,19 @@ impl Windows {
         busy: Option<usize>,
     ) {
         let Slot(path) = slot;
-        let undoable = self.undoable.get(path).copied().unwrap_or_default();
-        if news.spurious > 0 && news.lost == 0 && undoable {
+        let doubtful = self.doubtful.get(path).copied().unwrap_or_default();
+        self.set_doubtful(slot, doubtful.saturating_sub(news.spurious));
+        // What another path has overtaken looks lost to TCP inside: by ear, one that arrives is enough.
+        let enough = if self.by_ear { 1 } else { doubtful };
+        if doubtful > 0 && news.spurious >= enough && news.lost == 0 {
             self.controller.on_spurious(path, Undo::Restore, now);
         }
         if news.lost > 0 || news.ce > 0 {
             let cause = if news.lost > 0 { Cause::Loss } else { Cause::Ecn };
-            self.set_undoable(slot, true);
             let flight = news.flight.max(news.peak) as f64;
             let event = Congestion { cause, flight, next: next.into() };
-            self.controller.on_congestion(path, &event, now);
+            let of_before = if self.controller.on_congestion(path, &event, now) { 0 } else { doubtful };
+            self.set_doubtful(slot, of_before.saturating_sub(news.spurious) + news.lost);
         }
         let base = self.controller.paths().get(path).map_or(Duration::MAX, |path| path.base_rtt);
         if let Some(rtt) = news.rtt
@@ -164,7 +167,8 @@ impl Windows {
         // As Linux does it: the threshold follows from the window, not from what programs happened to have under way, and
         // is held while nothing gets through (RFC 5681 §3.1).
         let (window, threshold) = (self.window(slot), self.threshold(slot));
-        self.set_undoable(slot, true);
+        // One that arrives shows that the path was slow, not silent (RFC 5682 §2).
+        self.set_doubtful(slot, 1);
         let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
         let event = Congestion { cause: Cause::Timeout, flight: (flight as f64).max(window), next: next.into() };
         self.controller.on_congestion(slot.0, &event, now);
@@ -195,17 +199,17 @@ impl Windows {
         self.bottlenecks.sharers(slot.0)
     }
 
-    fn set_undoable(&mut self, Slot(path): Slot, undoable: bool) {
-        if self.undoable.len() <= path {
-            self.undoable.resize(path + 1, false);
+    fn set_doubtful(&mut self, Slot(path): Slot, packets: u32) {
+        if self.doubtful.len() <= path {
+            self.doubtful.resize(path + 1, 0);
         }
-        if let Some(known) = self.undoable.get_mut(path) {
-            *known = undoable;
+        if let Some(known) = self.doubtful.get_mut(path) {
+            *known = packets;
         }
     }
 
     fn restart(&mut self, slot: Slot) {
-        self.set_undoable(slot, false);
+        self.set_doubtful(slot, 0);
         self.controller.path_changed(slot.0);
         self.bottlenecks.forget(slot.0);
         let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);

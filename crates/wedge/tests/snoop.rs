@@ -56,15 +56,18 @@ fn the_sum_of_paths_is_reached_without_feedback_or_rates() {
     assert!(both >= 0.9 * sum, "{both} of {sum}");
 }
 
-/// Never slower than the best path alone, also where the other is far away, or slow and near.
+/// Never slower than the best path alone, also where the other is far away, or slow and near: on average of some delays, for
+/// one loss more or less in half a minute is as much.
 #[test]
 fn a_second_path_does_no_harm() {
-    for (good, other) in [
-        (Spec::new(8_000_000, ms(20)), Spec::new(4_000_000, ms(80))),
-        (Spec::new(8_000_000, ms(30)), Spec::new(2_000_000, ms(10))),
-    ] {
-        let (alone, both) = (goodput(&[good], 30), goodput(&[good, other], 30));
-        assert!(both >= 0.98 * alone, "{other:?}: {both} with it, {alone} without");
+    for (good, other) in [((8_000_000, 20), (4_000_000, 80)), ((8_000_000, 30), (2_000_000, 10))] {
+        let ratio = |longer: u64| {
+            let spec = |(rate, delay): (u64, u64)| Spec::new(rate, ms(delay + longer));
+            goodput(&[spec(good), spec(other)], 30) / goodput(&[spec(good)], 30)
+        };
+        let ratios: Vec<f64> = (0..6).map(ratio).collect();
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+        assert!(mean >= 0.98, "{other:?}: {ratios:?} of what there is without it");
     }
 }
 

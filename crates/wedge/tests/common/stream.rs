@@ -26,6 +26,8 @@ pub struct Sender {
     ssthresh: f64,
     /// Until this is acknowledged the window falls no more.
     recover: Option<u64>,
+    /// Recovery has just begun: RFC 6675 §5 (4.3) sends the first lost one again whatever is under way.
+    entered: bool,
     rtt: RttEstimator,
     /// When the segment of this number was sent, to measure a round trip.
     timed: Option<(u64, Instant)>,
@@ -53,6 +55,7 @@ impl Sender {
             cwnd: 10.0,
             ssthresh: f64::INFINITY,
             recover: None,
+            entered: false,
             rtt: RttEstimator::new(RttConfig::default()),
             timed: None,
             timer: None,
@@ -145,6 +148,7 @@ impl Program for Sender {
             self.reduce();
             self.cwnd = self.ssthresh;
             self.recover = Some(self.next);
+            self.entered = true;
         }
     }
 
@@ -166,7 +170,7 @@ impl Program for Sender {
             self.timer = Some(now + self.rto());
         }
         let mut out = Vec::new();
-        while (self.pipe() as f64) < self.cwnd.floor() {
+        while std::mem::take(&mut self.entered) || (self.pipe() as f64) < self.cwnd.floor() {
             let lost = self.lost.iter().find(|n| !self.again.contains(n)).copied();
             let number = match lost {
                 Some(number) => {
