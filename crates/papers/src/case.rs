@@ -61,6 +61,7 @@ const FILES: &[Case] = cases![
     "random-1",
     "random-2",
     "random-3",
+    "random-3-sack",
     "random-network",
     "random-sack",
     "random-tcp",
