@@ -423,7 +423,13 @@ impl PeerState {
                 braid.windows.report(now, control.slot, &news, next, srtt, None);
                 repair(braid, news.repair, counters);
             }
-            let Some(since) = control.sent.silent_since() else { continue };
+            let Some(since) = control.sent.silent_since() else {
+                // Nobody waits for an answer any more. TCP inside may still acknowledge what it has kept.
+                if braid.snoop.is_none() {
+                    control.asked = None;
+                }
+                continue;
+            };
             if control.life_deadline(&path.heartbeat) > now {
                 continue;
             }
