@@ -28,6 +28,8 @@ const MANY: usize = 2 * FEW;
 const NONE: u32 = u32::MAX;
 /// After so many days with events their length is looked at.
 const REVIEW: u32 = 1 << 12;
+/// The place of timers among what is due at the same instant: set long before, they come first.
+const TIMERS_FIRST: u32 = 0;
 
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
@@ -50,6 +52,8 @@ pub(crate) struct EventQueue {
     /// Days and events since the last review.
     days: u32,
     events: u32,
+    /// The last number that an event of a packet got.
+    turn: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,14 +77,30 @@ impl Default for EventQueue {
             later: Heap::default(),
             days: 0,
             events: 0,
+            turn: TIMERS_FIRST,
         }
     }
 }
 
 impl EventQueue {
+    /// Adds a timer's event, as [`EventQueue::push`] does.
+    #[inline]
+    pub(crate) fn push_timer(&mut self, at: Instant, component: u32) {
+        self.push(Event { at, order: TIMERS_FIRST, component });
+    }
+
+    /// Adds a packet's event, as [`EventQueue::push`] does. Of what is due at the same instant the one comes first that has
+    /// waited for it the longest, as in ns-2, so that packets sent one after the other at the same instant, on paths that are
+    /// alike, arrive in that order.
+    #[inline]
+    pub(crate) fn push_in_turn(&mut self, at: Instant, component: u32) {
+        self.turn = self.turn.wrapping_add(1).max(TIMERS_FIRST + 1);
+        self.push(Event { at, order: self.turn, component });
+    }
+
     /// Adds an event that is not due before the last one taken.
     #[inline]
-    pub(crate) fn push(&mut self, event: Event) {
+    fn push(&mut self, event: Event) {
         let day = event.at.as_nanos() >> self.shift;
         let few = self.today.len() < FEW && self.pending == 0 && self.later.heap.is_empty();
         if day <= self.day || few {

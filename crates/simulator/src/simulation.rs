@@ -38,10 +38,6 @@ pub struct Simulation {
     hops: Vec<u32>,
     pool: BlockPool,
     queue: EventQueue,
-    /// The last number that an event of a link got: of links with something due at the same instant the one comes first that has
-    /// been waiting for it the longest, as in ns-2, so that packets sent one after the other at the same instant, on paths that are
-    /// alike, arrive in that order.
-    order: u32,
     agenda: Vec<(Instant, Task)>,
     done: usize,
     pub(crate) digest: u64,
@@ -168,7 +164,6 @@ impl Simulation {
             done: 0,
             digest: 0xcbf2_9ce4_8422_2325,
             events: 0,
-            order: 0,
             series: Vec::new(),
         };
         let mut routes = BTreeMap::new();
@@ -293,8 +288,7 @@ impl Simulation {
         match slot.link.next_event() {
             Some(next) => {
                 slot.armed = next;
-                self.order = self.order.wrapping_add(1).max(1);
-                self.queue.push(Event { at: next, order: self.order, component });
+                self.queue.push_in_turn(next, component);
             }
             None => slot.armed = Instant::FAR_FUTURE,
         }
@@ -366,7 +360,7 @@ impl Simulation {
         {
             slot.armed = at;
             let component = flow * TIMERS + TIMER_OF_RECEIVER;
-            self.queue.push(Event { at, order: TIMERS_FIRST, component });
+            self.queue.push_timer(at, component);
         }
     }
 
@@ -394,7 +388,7 @@ impl Simulation {
         for (timer, (armed, at)) in (first..).zip(slot.armed.iter_mut().zip(deadlines)) {
             if at < *armed {
                 *armed = at;
-                self.queue.push(Event { at, order: TIMERS_FIRST, component: timer });
+                self.queue.push_timer(at, timer);
             }
         }
         if slot.sender.is_complete() && self.flows[flow as usize].finished.is_none() {
@@ -425,8 +419,7 @@ impl Simulation {
                     && let Some(at) = slot.link.next_event()
                 {
                     slot.armed = at;
-                    self.order = self.order.wrapping_add(1).max(1);
-                    self.queue.push(Event { at, order: self.order, component: timers + index });
+                    self.queue.push_in_turn(at, timers + index);
                 }
             }
             Err(Dropped { packet, reason }) => self.lose(index, &packet, reason, observer),
@@ -509,9 +502,6 @@ fn loses_inside(config: &LinkConfig) -> bool {
     let managed = matches!(config.queue, QueueConfig::CoDel(_));
     managed || config.loss != LossConfig::None || !config.changes.is_empty()
 }
-
-/// The place of timers among what is due at the same instant: set long before, they come first.
-const TIMERS_FIRST: u32 = 0;
 
 /// Timers of a flow: two of the sender, one of the receiver; one number is left over.
 const TIMERS: u32 = 4;

@@ -12,7 +12,8 @@ const USED: f64 = 0.975;
 /// What a late timer may catch up with: packets that should have left meanwhile leave at once.
 const CATCH_UP: Duration = Duration::from_millis(5);
 /// The same on a path with a queue of its own: it has sent without a pause meanwhile, and what would come in a burst would
-/// only take the places of others' packets.
+/// only take the places of others' packets. Where a packet takes longer than this, one that leaves late is not caught up with
+/// as a whole, so that slow paths stay somewhat below their pace.
 const CATCH_UP_IN_QUEUE: Duration = Duration::from_millis(1);
 
 /// A packet that waits for its path: the payload of its ESP packet.

@@ -121,7 +121,8 @@ impl Windows {
     ) {
         let Slot(path) = slot;
         let doubtful = self.doubtful.get(path).copied().unwrap_or_default();
-        self.set_doubtful(slot, doubtful.saturating_sub(news.spurious));
+        let left = doubtful.saturating_sub(news.spurious);
+        self.set_doubtful(slot, left);
         // What another path has overtaken looks lost to TCP inside: by ear, one that arrives is enough.
         let enough = if self.by_ear { 1 } else { doubtful };
         if doubtful > 0 && news.spurious >= enough && news.lost == 0 {
@@ -131,8 +132,8 @@ impl Windows {
             let cause = if news.lost > 0 { Cause::Loss } else { Cause::Ecn };
             let flight = news.flight.max(news.peak) as f64;
             let event = Congestion { cause, flight, next: next.into() };
-            let of_before = if self.controller.on_congestion(path, &event, now) { 0 } else { doubtful };
-            self.set_doubtful(slot, of_before.saturating_sub(news.spurious) + news.lost);
+            let of_before = if self.controller.on_congestion(path, &event, now) { 0 } else { left };
+            self.set_doubtful(slot, of_before + news.lost);
         }
         let base = self.controller.paths().get(path).map_or(Duration::MAX, |path| path.base_rtt);
         if let Some(rtt) = news.rtt

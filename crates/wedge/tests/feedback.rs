@@ -28,7 +28,7 @@ fn paths(world: &World) -> Vec<PathStatus> {
     world.hosts[0].status(world.now).peers[0].paths.clone()
 }
 
-/// The longest time without anything in order, from the first second on.
+/// The longest time without anything in order, in seconds, between two instants in milliseconds.
 fn longest_stall(receiver: &Receiver, from: u64, to: u64) -> f64 {
     let late = receiver.progress.iter().filter(|(time, _)| (at(from)..=at(to)).contains(time));
     let times: Vec<f64> = late.map(|(time, _)| time.as_secs_f64()).collect();
