@@ -72,11 +72,6 @@ impl RttEstimator {
         self.rto = (self.rto * 2).min(self.config.max_rto);
     }
 
-    /// Whether round trips take a fifth longer than the shortest did: packets wait on the way.
-    pub fn has_queue(&self) -> bool {
-        self.srtt().is_some_and(|srtt| srtt > self.min + self.min / 5)
-    }
-
     /// The smoothed round-trip time; `None` before the first sample.
     pub fn srtt(&self) -> Option<Duration> {
         self.samples.map(|smoothed| smoothed.srtt)

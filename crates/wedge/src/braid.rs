@@ -189,6 +189,15 @@ impl Binding {
 }
 
 impl Control {
+    /// How long a packet takes there at the least, if what is under way leaves at the rate at which packets arrived lately:
+    /// round trips tell of a queue only when it has been there for as long.
+    fn forecast(&self) -> Duration {
+        let (base, rate) = (self.sent.rtt().min(), self.sent.rate());
+        let Some(base) = base.filter(|_| rate > 0) else { return Duration::ZERO };
+        let queue = Duration::of_transmission(self.sent.in_flight() as u64, rate).saturating_sub(base);
+        base / 2 + queue
+    }
+
     /// How long silence lasts before it means something: a round trip as it may be now, and what reports are late by.
     fn patience(&self, heartbeat: &Heartbeat) -> Duration {
         let (told, beaten) = (self.sent.rtt(), heartbeat.rtt());
@@ -296,13 +305,11 @@ impl PeerState {
                 let least = path.way.rate.unwrap_or(UNKNOWN_RATE);
                 let pace = if braid.snoop.is_some() { pace.max(least) } else { pace };
                 let pace = path.way.rate.map_or(pace, |cap| pace.min(Pacer::new(cap).rate()));
-                // In slow start the queue is the path's own doing, and passes; without feedback nobody knows.
-                let is_steady = braid.windows.window(control.slot) >= braid.windows.threshold(control.slot);
-                let has_queue = is_steady && braid.snoop.is_none() && control.sent.rtt().has_queue();
-                path.pacer.set_rate(pace, has_queue);
+                path.pacer.set_rate(pace);
                 // What little was sent so far is no rate of the path's.
                 let rate = control.sent.rate().max(path.pacer.rate());
-                let delay = srtt.map_or(path.way.delay, |srtt| srtt / 2);
+                let forecast = if braid.snoop.is_some() { Duration::ZERO } else { control.forecast() };
+                let delay = srtt.map_or(path.way.delay, |srtt| forecast.max(srtt / 2));
                 let free_at = path.pacer.clear_at();
                 self.views.push(PathView { id: path.id, open: true, delay, rate, free_at, ..PathView::default() });
             }

@@ -68,7 +68,7 @@ impl Wedge {
             // A report of a report would be followed by another.
             let is_report = next_header == NEXT_HEADER && inner.get(V6_HEADER) == Some(&report::KIND);
             if !is_report {
-                control.received.ask(now, gap, srtt);
+                control.received.ask(now, wire, gap, srtt);
             }
         }
         let (first, verified) = (path.traffic.packets_in == 1, path.verified);

@@ -11,10 +11,6 @@ const USED: f64 = 0.975;
 
 /// What a late timer may catch up with: packets that should have left meanwhile leave at once.
 const CATCH_UP: Duration = Duration::from_millis(5);
-/// The same on a path with a queue of its own: it has sent without a pause meanwhile, and what would come in a burst would
-/// only take the places of others' packets. Where a packet takes longer than this, one that leaves late is not caught up with
-/// as a whole, so that slow paths stay somewhat below their pace.
-const CATCH_UP_IN_QUEUE: Duration = Duration::from_millis(1);
 
 /// A packet that waits for its path: the payload of its ESP packet.
 #[derive(Clone, Debug)]
@@ -35,7 +31,6 @@ pub(crate) struct Waiting {
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     rate: u64,
-    catch_up: Duration,
     /// When all that was released has left at the path's rate.
     clear_at: Instant,
     queue: VecDeque<Waiting>,
@@ -46,13 +41,12 @@ impl Pacer {
     /// For a path of this rate in bit/s.
     pub(crate) fn new(rate: u64) -> Self {
         let rate = ((rate as f64 * USED) as u64).max(1);
-        Self { rate, catch_up: CATCH_UP, clear_at: Instant::ZERO, queue: VecDeque::new(), queued: 0 }
+        Self { rate, clear_at: Instant::ZERO, queue: VecDeque::new(), queued: 0 }
     }
 
-    /// From now on packets are released at this rate in bit/s, to a path on which packets wait or not.
-    pub(crate) fn set_rate(&mut self, rate: u64, has_queue: bool) {
+    /// From now on packets are released at this rate in bit/s.
+    pub(crate) fn set_rate(&mut self, rate: u64) {
         self.rate = rate.max(1);
-        self.catch_up = if has_queue { CATCH_UP_IN_QUEUE } else { CATCH_UP };
     }
 
     /// The rate at which packets are released, in bit/s.
@@ -94,7 +88,7 @@ impl Pacer {
 
     /// Counts a packet that did not wait.
     pub(crate) fn sent(&mut self, wire: usize, now: Instant) {
-        self.clear_at = self.clear_at.max(now - self.catch_up) + Duration::of_transmission(wire as u64, self.rate);
+        self.clear_at = self.clear_at.max(now - CATCH_UP) + Duration::of_transmission(wire as u64, self.rate);
     }
 
     /// When the next packet may leave; `None` while none waits.

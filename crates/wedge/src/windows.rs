@@ -14,6 +14,8 @@ use congestion::{
 const GAIN: (f64, f64) = (2.0, 1.2);
 /// The round-trip time that a first window is spread over before one is known.
 const FIRST_RTT: Duration = Duration::from_millis(50);
+/// MIN_RTT_THRESH, MAX_RTT_THRESH, MIN_RTT_DIVISOR and N_RTT_SAMPLE of RFC 9406 §4.3.
+const HYSTART: (Duration, Duration, u64, u32) = (Duration::from_millis(4), Duration::from_millis(16), 8, 8);
 
 /// The index of a path's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,15 +24,23 @@ pub(crate) struct Slot(usize);
 /// All windows of one association.
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
-    controller: Controller<Gentle>,
+    controller: Controller<Sharing>,
     bottlenecks: Bottlenecks,
-    /// By path, so many of the packets whose loss the last reduction answered have to arrive after all to show that it was
-    /// wrong. None if nothing can: a path that was given up for dead begins anew, whatever becomes of what it had under way.
-    doubtful: Vec<u32>,
+    notes: Vec<Notes>,
     /// What is acknowledged is known from inside, where it may have waited for other paths.
     by_ear: bool,
     /// Slots of paths that are gone.
     free: Vec<Slot>,
+}
+
+/// What is noted of a path besides its window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Notes {
+    /// So many of the packets whose loss the last reduction answered have to arrive after all to show that it was wrong. None
+    /// if nothing can: a path that was given up for dead begins anew, whatever becomes of what it had under way.
+    doubtful: u32,
+    /// So many round-trip times in a row were longer than without a queue, since then.
+    late: Option<(u32, Instant)>,
 }
 
 impl Windows {
@@ -39,9 +49,9 @@ impl Windows {
         // Packets are paced, so one report may open the window for as many as it acknowledges.
         let config = EngineConfig { byte_counting_limit: f64::INFINITY, ..EngineConfig::default() };
         Self {
-            controller: Controller::new(Gentle { rule, shares: Vec::new() }, config),
+            controller: Controller::new(Sharing { rule, shares: Vec::new() }, config),
             bottlenecks: Bottlenecks::default(),
-            doubtful: Vec::new(),
+            notes: Vec::new(),
             by_ear: false,
             free: Vec::new(),
         }
@@ -55,7 +65,10 @@ impl Windows {
                 self.restart(slot);
                 slot
             }
-            None => Slot(self.controller.add_path(mtu.into())),
+            None => {
+                self.notes.push(Notes::default());
+                Slot(self.controller.add_path(mtu.into()))
+            }
         }
     }
 
@@ -120,9 +133,10 @@ impl Windows {
         busy: Option<usize>,
     ) {
         let Slot(path) = slot;
-        let doubtful = self.doubtful.get(path).copied().unwrap_or_default();
+        let Some(notes) = self.notes.get_mut(path) else { return };
+        let doubtful = notes.doubtful;
         let left = doubtful.saturating_sub(news.spurious);
-        self.set_doubtful(slot, left);
+        notes.doubtful = left;
         // What another path has overtaken looks lost to TCP inside: by ear, one that arrives is enough.
         let enough = if self.by_ear { 1 } else { doubtful };
         if doubtful > 0 && news.spurious >= enough && news.lost == 0 {
@@ -133,7 +147,7 @@ impl Windows {
             let flight = news.flight.max(news.peak) as f64;
             let event = Congestion { cause, flight, next: next.into() };
             let of_before = if self.controller.on_congestion(path, &event, now) { 0 } else { left };
-            self.set_doubtful(slot, of_before + news.lost);
+            self.doubt(slot, of_before + news.lost);
         }
         let base = self.controller.paths().get(path).map_or(Duration::MAX, |path| path.base_rtt);
         if let Some(rtt) = news.rtt
@@ -142,6 +156,9 @@ impl Windows {
             && self.bottlenecks.sample(now, path, rtt.saturating_sub(base))
         {
             self.share();
+        }
+        if let Some(rtt) = news.rtt.filter(|_| base != Duration::MAX) {
+            self.end_slow_start(now, slot, rtt, base);
         }
         if news.acked > 0 || news.rtt.is_some() {
             // Reports tell of many packets at once, and pacing spaces what fills the window again: whether the window
@@ -169,7 +186,7 @@ impl Windows {
         // is held while nothing gets through (RFC 5681 §3.1).
         let (window, threshold) = (self.window(slot), self.threshold(slot));
         // One that arrives shows that the path was slow, not silent (RFC 5682 §2).
-        self.set_doubtful(slot, 1);
+        self.doubt(slot, 1);
         let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
         let event = Congestion { cause: Cause::Timeout, flight: (flight as f64).max(window), next: next.into() };
         self.controller.on_congestion(slot.0, &event, now);
@@ -200,17 +217,29 @@ impl Windows {
         self.bottlenecks.sharers(slot.0)
     }
 
-    fn set_doubtful(&mut self, Slot(path): Slot, packets: u32) {
-        if self.doubtful.len() <= path {
-            self.doubtful.resize(path + 1, 0);
+    /// Slow start ends when a queue is seen. RFC 9406 looks at the least of all samples of a round, and so sees it when it is
+    /// a round old and the window twice what fits; with samples that do not wait for the receiver as many in a row will do.
+    /// By ear they may wait for another path: then it is a round trip without an early one.
+    fn end_slow_start(&mut self, now: Instant, slot: Slot, rtt: Duration, base: Duration) {
+        let (window, by_ear) = (self.window(slot), self.by_ear);
+        let is_slow_start = window < self.threshold(slot);
+        let Some(Notes { late, .. }) = self.notes.get_mut(slot.0) else { return };
+        let (least, most, divisor, enough) = HYSTART;
+        let is_late = is_slow_start && rtt.saturating_sub(base) >= (base / divisor).max(least).min(most);
+        *late = is_late.then(|| late.map_or((1, now), |(samples, since)| (samples + 1, since)));
+        if late.is_some_and(|(samples, since)| samples >= enough && (!by_ear || now - since >= rtt)) {
+            self.controller.set_ssthresh(slot.0, window);
         }
-        if let Some(known) = self.doubtful.get_mut(path) {
-            *known = packets;
+    }
+
+    fn doubt(&mut self, Slot(path): Slot, packets: u32) {
+        if let Some(notes) = self.notes.get_mut(path) {
+            notes.doubtful = packets;
         }
     }
 
     fn restart(&mut self, slot: Slot) {
-        self.set_doubtful(slot, 0);
+        self.doubt(slot, 0);
         self.controller.path_changed(slot.0);
         self.bottlenecks.forget(slot.0);
         let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
@@ -221,18 +250,15 @@ impl Windows {
     }
 }
 
-/// A rule whose slow start ends when the delay rises.
+/// A rule whose growth paths through one bottleneck divide.
 #[derive(Clone, Debug)]
-struct Gentle {
+struct Sharing {
     rule: Rule,
     /// By path, what part of a TCP its growth is.
     shares: Vec<f64>,
 }
 
-/// RFC 9406 §4.3: MIN_RTT_THRESH, MAX_RTT_THRESH, MIN_RTT_DIVISOR, N_RTT_SAMPLE.
-const HYSTART: (Duration, Duration, u64, u32) = (Duration::from_millis(4), Duration::from_millis(16), 8, 4);
-
-impl WindowRule for Gentle {
+impl WindowRule for Sharing {
     fn path_added(&mut self, path: usize) {
         self.rule.path_added(path);
         self.shares.resize(path + 1, 1.0);
@@ -259,15 +285,7 @@ impl WindowRule for Gentle {
         self.rule.decrease(path, group, cause)
     }
     fn on_round(&mut self, path: usize, group: Group<'_>, round: &Round) -> RoundDecision {
-        let decision = self.rule.on_round(path, group, round);
-        let state = group.path(path);
-        let (least, most, divisor, samples) = HYSTART;
-        if !round.slow_start || decision.ssthresh.is_some() || round.samples < samples {
-            return decision;
-        }
-        let allowed = (state.base_rtt / divisor).max(least).min(most);
-        let rose = round.min_rtt.saturating_sub(state.base_rtt) >= allowed;
-        RoundDecision { ssthresh: rose.then_some(state.cwnd), ..decision }
+        self.rule.on_round(path, group, round)
     }
     fn limited(&mut self, path: usize, group: Group<'_>, acked: f64) {
         self.rule.limited(path, group, acked);

@@ -233,8 +233,8 @@ fn a_peer_that_stops_feeding_back_is_still_reached() {
     assert!(download.share(6_000, 14_000) > 0.005, "{}", download.share(6_000, 14_000));
     assert_eq!(download.counters().bad_feedback, 0);
     download.honest();
-    download.run(24_000);
-    assert!(download.share(18_000, 24_000) > 0.8, "{}", download.share(18_000, 24_000));
+    download.run(30_000);
+    assert!(download.share(18_000, 30_000) > 0.8, "{}", download.share(18_000, 30_000));
 }
 
 /// Nothing is carried any more: what is sent into that becomes little, and it ends when that ends.
