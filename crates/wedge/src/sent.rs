@@ -77,7 +77,7 @@ pub(crate) struct SentLog {
     /// Of the last record: packets with CE, and all.
     ce: u32,
     packets_told: u32,
-    /// When something was acknowledged last, or sent after all was.
+    /// When something was acknowledged last, as if receivers did not wait, or sent after all was.
     progress_at: Instant,
     /// How long it was between acknowledgments lately, the longest counting for some time.
     gap: Duration,
@@ -330,8 +330,10 @@ impl SentLog {
             }
         }
         if let Some((at, (delivered, delivered_at), first_at)) = newest {
-            self.gap = (now - self.progress_at).max(self.gap - self.gap / 8);
-            self.progress_at = now;
+            // A report on another path is late; what it tells of came before.
+            let told_at = self.progress_at.max(now - record.delay);
+            self.gap = (told_at - self.progress_at).max(self.gap - self.gap / 8);
+            self.progress_at = told_at;
             self.delivered_at = now;
             self.first_at = at;
             // draft-cheng-iccrg-delivery-rate-estimation: the slower of sending and acknowledging.
