@@ -155,12 +155,20 @@ impl Scoreboard {
         if packet < self.una {
             return;
         }
+        self.on_rescue(packet, next);
+        self.next_hole = self.next_hole.max(packet + 1);
+    }
+
+    /// The same for RFC 6675 §4 `NextSeg` rule (4), which does not move `HighRxt`: holes below are still to be filled.
+    pub fn on_rescue(&mut self, packet: u64, next: u64) {
+        if packet < self.una {
+            return;
+        }
         self.retransmitted.reserve(self.una, next);
         if !self.retransmitted.get(packet) {
             self.retransmitted.set(packet);
             self.counts.retransmitted += 1;
         }
-        self.next_hole = self.next_hole.max(packet + 1);
     }
 
     /// Retransmissions so far count no longer, as at the start of a new episode. `next` is one beyond all that was sent.

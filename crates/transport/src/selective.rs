@@ -41,8 +41,8 @@ pub(crate) struct Selective {
     in_recovery: bool,
     /// Everything below must be acknowledged before recovery ends and before another begins.
     recover: u64,
-    /// RFC 6675 §4 rule (4): one rescue retransmission a recovery.
-    rescued: bool,
+    /// RFC 6675 §4 rule (4): one rescue retransmission a recovery, of this packet.
+    rescued: Option<u64>,
     /// Since a timeout nothing was acknowledged (ns-2: duplicates do not count meanwhile).
     timed_out: bool,
     /// ns-2's estimate of packets in the network, in recovery only.
@@ -57,7 +57,7 @@ impl Selective {
             dupacks: 0,
             in_recovery: false,
             recover: 0,
-            rescued: false,
+            rescued: None,
             timed_out: false,
             pipe: 0,
         }
@@ -171,7 +171,7 @@ impl Selective {
 
     fn begin(&mut self, una: u64, max: u64) {
         self.in_recovery = true;
-        self.rescued = false;
+        self.rescued = None;
         self.recover = max;
         self.board.forget_retransmissions(max);
         self.board.on_retransmit(una, max);
@@ -254,8 +254,8 @@ impl Selective {
             }
             // Rule (4).
             let last = max - 1;
-            if !self.rescued && !self.board.is_sacked(last) && !self.board.is_retransmitted(last) {
-                self.rescued = true;
+            if self.rescued.is_none() && !self.board.is_sacked(last) && !self.board.is_retransmitted(last) {
+                self.rescued = Some(last);
                 return Next::Again(last);
             }
         }
@@ -265,7 +265,9 @@ impl Selective {
     /// What [`Selective::next`] said was done.
     #[inline]
     pub(crate) fn on_sent(&mut self, position: u64, again: bool, max: u64) {
-        if again {
+        if again && self.rescued == Some(position) && !self.board.is_retransmitted(position) {
+            self.board.on_rescue(position, max);
+        } else if again {
             self.board.on_retransmit(position, max);
         }
         if self.in_recovery {

@@ -27,6 +27,8 @@ pub struct TcpSender {
     control: Controller<Rule>,
     /// One beyond the last packet.
     end: u64,
+    /// Of the receiver, in packets.
+    window: u64,
     config: Arc<TcpConfig>,
     /// Round-trip times in nanoseconds, one for each acknowledgment of new data, since averages began.
     rtt: Histogram,
@@ -44,6 +46,7 @@ impl TcpSender {
         Self {
             flow: Subflow::new(path, Arc::clone(&config), random),
             control,
+            window: u64::from(config.receiver_window).max(1),
             end: config.data.map_or(u64::MAX, |data| data.div_ceil(mss) + 1),
             config,
             rtt: Histogram::default(),
@@ -111,6 +114,11 @@ impl TcpSender {
         self.began = (now, self.flow.cwnd_seconds(now, &self.control));
     }
 
+    /// The receiver takes so many packets beyond what it has acknowledged; no more than configured count.
+    pub fn set_receiver_window(&mut self, packets: u64) {
+        self.window = packets.clamp(1, u64::from(self.config.receiver_window).max(1));
+    }
+
     /// An acknowledgment arrived.
     #[inline]
     pub fn handle_input(&mut self, now: Instant, packet: &Packet, blocks: &[(u32, u32)]) {
@@ -148,8 +156,7 @@ impl TcpSender {
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         let next = self.flow.next();
-        let window = u64::from(self.config.receiver_window).max(1);
-        let more = next < self.end && next < self.flow.una() + window;
+        let more = next < self.end && next < self.flow.una() + self.window;
         let mut packet = match self.flow.poll(now, more, &self.control) {
             Step::Send(packet) => packet,
             Step::New => self.flow.emit_next(now),

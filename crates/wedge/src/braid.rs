@@ -29,7 +29,7 @@ use rand_core::CryptoRng;
 use scheduler::{Decision, PacketMeta, PathScheduler, PathView};
 use std::collections::VecDeque;
 use wire::Spi;
-use wire::ip::protocol;
+use wire::ip::{V6, protocol};
 use wire::tcp;
 
 /// The least that the holding buffer holds before it drops, in bytes.
@@ -268,6 +268,28 @@ impl PeerState {
         let Some(braid) = &mut self.braid else { return };
         let flow = FlowKey::of(packet.next_header, &packet.payload, true);
         braid.holding.push(now, flow, packet, &limits);
+    }
+
+    /// Tells the sender of what a segment of the peer's acknowledges to send no more than may wait here.
+    pub(crate) fn narrow(&mut self, now: Instant, packet: &mut [u8]) {
+        let limits = self.limits(now);
+        let Some(braid) = &mut self.braid else { return };
+        let Ok(view) = V6::parse(packet) else { return };
+        if view.protocol() != protocol::TCP || view.fragment().is_some() {
+            return;
+        }
+        let at = packet.len() - view.payload().len();
+        let Some(flow) = FlowKey::of(protocol::TCP, view.payload(), false) else { return };
+        let Ok(segment) = tcp::Segment::parse(view.payload()) else { return };
+        braid.holding.connections.opens(flow, &segment, false);
+        let (flags, ack) = (segment.flags(), tcp::Flags::ACK);
+        if flags.contains(ack)
+            && !flags.contains(tcp::Flags::SYN)
+            && let Some(window) = braid.holding.narrower(flow, &segment, &limits)
+            && let Some(segment) = packet.get_mut(at..)
+        {
+            tcp::set_window(segment, window);
+        }
     }
 
     /// Sends what windows and paces allow.
@@ -608,8 +630,8 @@ fn nearest(braid: &mut Braid, paths: &[Path]) -> Option<scheduler::PathId> {
 /// Queues what was under way on a path that died.
 fn rescue(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
     for mut packet in packets {
-        packet.losses += 1;
-        if packet.losses <= RESCUES {
+        packet.rescues += 1;
+        if packet.rescues <= RESCUES {
             counters.rescheduled += 1;
             braid.repairs.push_back(packet);
         } else {
@@ -625,8 +647,8 @@ fn repair(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
         return;
     }
     for mut packet in packets {
-        if packet.losses < REPAIRS {
-            packet.losses += 1;
+        if packet.repairs < REPAIRS {
+            packet.repairs += 1;
             counters.repaired += 1;
             braid.repairs.push_back(packet);
         } else {

@@ -4,17 +4,18 @@
 //! Each queue is kept by CoDel (RFC 8289), with a target that leaves the kernel's TCP the queue it needs: below it are
 //! windows that rise and fall, and a buffer that is empty when they are high wastes the paths.
 
+use crate::connections::Connections;
 use crate::flows::FlowKey;
 use crate::pacing::Waiting;
 use clock::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ip::protocol;
-use wire::tcp;
+use wire::tcp::Segment;
 
-/// Connections whose numbers are remembered.
-const FLOWS: usize = 4096;
 /// What a flow may send in its turn.
 const QUANTUM: i64 = 1514;
+/// Of the bytes that are enough, what TCPs may fill that can be told how much they may send, so that nothing is dropped.
+const FILLED: f64 = 0.75;
 
 /// How long packets may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +69,8 @@ pub(crate) struct Holding {
     dropped: u64,
     /// Until then one drop for all that is too much is enough.
     warned_until: Instant,
-    /// Highest sequence number of each TCP connection.
-    highest: BTreeMap<FlowKey, u32>,
+    /// Of programs whose packets may wait here.
+    pub connections: Connections,
     /// How long the packet that left last had waited.
     sojourn: Duration,
 }
@@ -121,7 +122,7 @@ impl Holding {
             self.new.push_back(flow);
         }
         queue.bytes += packet.wire;
-        if is_again(&mut self.highest, flow, &packet) {
+        if self.connections.leaves(flow, &packet) {
             queue.again.push_back(Held { packet, at: now });
         } else {
             queue.packets.push_back(Held { packet, at: now });
@@ -145,6 +146,14 @@ impl Holding {
             self.packets -= 1;
             self.dropped += 1;
         }
+    }
+
+    /// The window field for this segment of the peer's, if its own would let the flow have more waiting here than its part of
+    /// what does no harm.
+    pub(crate) fn narrower(&self, flow: FlowKey, segment: &Segment<'_>, limits: &Limits) -> Option<u16> {
+        let part = (limits.bytes as f64 * FILLED) as usize / self.queues.len().max(1);
+        let waits = self.queues.get(&Some(flow)).map_or(0, |queue| queue.bytes);
+        self.connections.narrower(flow, segment, part as i64 - waits as i64)
     }
 
     /// The next packet.
@@ -269,26 +278,6 @@ impl Holding {
     }
 }
 
-/// Whether a packet is TCP's of data that was here before.
-fn is_again(highest: &mut BTreeMap<FlowKey, u32>, flow: Option<FlowKey>, packet: &Waiting) -> bool {
-    let (Some(flow), protocol::TCP) = (flow, packet.next_header) else { return false };
-    let Ok(segment) = tcp::Segment::parse(&packet.payload) else { return false };
-    if segment.flags().contains(tcp::Flags::SYN) {
-        highest.remove(&flow);
-        return false;
-    }
-    if highest.len() >= FLOWS && !highest.contains_key(&flow) {
-        highest.clear();
-    }
-    let end = segment.seq().wrapping_add(segment.payload_len() as u32);
-    let known = highest.entry(flow).or_insert(segment.seq());
-    let ahead = end.wrapping_sub(*known) as i32;
-    if ahead > 0 {
-        *known = end;
-    }
-    ahead <= 0
-}
-
 /// RFC 8289 §5.2: the next drop, sooner each time.
 fn control_law(from: Instant, count: u32, limits: &Limits) -> Instant {
     from + Duration::from_secs_f64(limits.interval.as_secs_f64() / f64::from(count.max(1)).sqrt())
@@ -313,7 +302,7 @@ mod tests {
 
     fn packet(number: u32, wire: usize) -> Waiting {
         let payload = number.to_be_bytes().to_vec();
-        Waiting { next_header: 17, payload, wire, losses: 0, ecn: crate::Ecn::NotEct }
+        Waiting { next_header: 17, payload, wire, repairs: 0, rescues: 0, ecn: crate::Ecn::NotEct }
     }
 
     fn at(ms: u64) -> Instant {

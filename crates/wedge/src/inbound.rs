@@ -125,7 +125,7 @@ impl Wedge {
         let mut ready = Vec::new();
         peer.flows.handle_timeout(now, &mut ready);
         for (family, packet) in ready {
-            self.deliver(index, family, packet);
+            self.deliver(now, index, family, packet);
         }
     }
 
@@ -145,7 +145,7 @@ impl Wedge {
         if view.fragment().is_some() {
             // Fragments have no counterpart in the other family, and only the first has ports.
             peer.traffic(now);
-            return self.deliver(index, Family::Six, packet);
+            return self.deliver(now, index, Family::Six, packet);
         }
         let is_icmp = view.protocol() == protocol::ICMPV6;
         if is_icmp
@@ -158,10 +158,10 @@ impl Wedge {
         if is_icmp && let Some(error) = IcmpError::parse(&IpPacket::V6(view)) {
             let key = FlowKey::of_quoted(error.quoted, true);
             let family = key.map_or(Family::Six, |key| peer.flows.family(key));
-            return self.deliver(index, family, packet);
+            return self.deliver(now, index, family, packet);
         }
         let Some(key) = FlowKey::of(view.protocol(), view.payload(), false) else {
-            return self.deliver(index, Family::Six, packet);
+            return self.deliver(now, index, Family::Six, packet);
         };
         if view.protocol() == protocol::TCP
             && let Ok(segment) = tcp::Segment::parse(view.payload())
@@ -171,7 +171,7 @@ impl Wedge {
         let mut ready = Vec::new();
         peer.inbound(now, key, (id, number), packet, &mut ready);
         for (family, packet) in ready {
-            self.deliver(index, family, packet);
+            self.deliver(now, index, family, packet);
         }
     }
 
@@ -203,8 +203,9 @@ impl Wedge {
     }
 
     /// Hands a packet to the local stack in the family its program speaks.
-    fn deliver(&mut self, index: usize, family: Family, packet: Vec<u8>) {
-        let Some(peer) = self.peers.get(index) else { return };
+    fn deliver(&mut self, now: Instant, index: usize, family: Family, mut packet: Vec<u8>) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        peer.narrow(now, &mut packet);
         if family == Family::Six {
             self.deliver.push(packet);
             return;

@@ -10,6 +10,7 @@
 mod backup;
 mod braid;
 mod config;
+mod connections;
 mod ecn;
 mod event;
 mod feedback;

@@ -21,8 +21,10 @@ pub(crate) struct Waiting {
     pub payload: Vec<u8>,
     /// Bytes of the whole outer IP packet.
     pub wire: usize,
-    /// How often it was sent and lost.
-    pub losses: u8,
+    /// How often it was lost and sent again.
+    pub repairs: u8,
+    /// How often it was under way on a path that died.
+    pub rescues: u8,
     /// What the inner IP header says about marks.
     pub ecn: Ecn,
 }
@@ -109,7 +111,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn packet(wire: usize) -> Waiting {
-        Waiting { next_header: 6, payload: Vec::new(), wire, losses: 0, ecn: Ecn::NotEct }
+        Waiting { next_header: 6, payload: Vec::new(), wire, repairs: 0, rescues: 0, ecn: Ecn::NotEct }
     }
 
     proptest! {

@@ -139,6 +139,11 @@ impl PeerState {
         out: &mut Vec<Transmit>,
     ) {
         let urgent = is_urgent(next_header, &payload);
+        if let (true, protocol::TCP, Some(braid)) = (urgent, next_header, &mut self.braid)
+            && let (Some(flow), Ok(segment)) = (FlowKey::of(next_header, &payload, true), tcp::Segment::parse(&payload))
+        {
+            braid.holding.connections.opens(flow, &segment, true);
+        }
         let snooping = self.braid.as_ref().is_some_and(|braid| braid.snoop.is_some());
         // Of what is not TCP nothing is heard without feedback, so no window could tell when to send it.
         if !urgent && self.braid.is_some() && (!snooping || next_header == protocol::TCP) {
@@ -147,7 +152,7 @@ impl PeerState {
             for path in &mut self.paths {
                 path.heartbeat.traffic(now);
             }
-            return self.hold(now, Waiting { next_header, payload, wire, losses: 0, ecn });
+            return self.hold(now, Waiting { next_header, payload, wire, repairs: 0, rescues: 0, ecn });
         }
         if !urgent && self.queue_is_full() {
             counters.queue_full += 1;
@@ -182,7 +187,7 @@ impl PeerState {
             return;
         }
         let wire = path.wire_len(payload.len());
-        path.pacer.push(Waiting { next_header, payload, wire, losses: 0, ecn });
+        path.pacer.push(Waiting { next_header, payload, wire, repairs: 0, rescues: 0, ecn });
         if path.release(now, rng, out).is_err() {
             counters.exhausted += 1;
         }

@@ -4,11 +4,13 @@
 use std::net::IpAddr;
 
 use crate::Malformed;
-use crate::checksum::pseudo;
+use crate::checksum::{self, Sum, pseudo};
 use crate::ip::protocol;
 
 /// Bytes of a TCP header without options.
 pub const HEADER: usize = 20;
+/// Where the window stands in the header.
+const WINDOW_AT: usize = 14;
 /// Where the checksum stands in the header.
 pub(crate) const CHECKSUM_AT: usize = 16;
 
@@ -196,6 +198,16 @@ impl<'a> Segment<'a> {
     }
 }
 
+/// Changes the window field of a segment, and its checksum with it (RFC 1624). Too short a segment is left as it is.
+pub fn set_window(segment: &mut [u8], window: u16) {
+    let Some(header) = segment.first_chunk_mut::<HEADER>() else { return };
+    let word = |header: &[u8; HEADER], at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let (before, sum) = (word(header, WINDOW_AT), word(header, CHECKSUM_AT));
+    let sum = checksum::update(sum, Sum::ZERO.word(before), Sum::ZERO.word(window));
+    header[WINDOW_AT..WINDOW_AT + 2].copy_from_slice(&window.to_be_bytes());
+    header[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
 /// Iterator over the options of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a>(&'a [u8]);
@@ -326,6 +338,14 @@ mod tests {
             prop_assert_eq!((theirs.syn, theirs.ack, theirs.rst), (flags & 2 != 0, flags & 16 != 0, flags & 4 != 0));
             // It knows no reserved bits, which we leave zero, so the sums cover the same bytes.
             prop_assert_eq!(theirs.calc_checksum_ipv6_raw(a.octets(), b.octets(), rest).unwrap(), view.checksum());
+
+            let mut changed = bytes.clone();
+            set_window(&mut changed, !window);
+            let view = Segment::parse(&changed).unwrap();
+            prop_assert!(view.checksum_is_right(A, B));
+            prop_assert_eq!(view.window(), !window);
+            set_window(&mut changed, window);
+            prop_assert_eq!(changed, bytes);
         }
 
         #[test]

@@ -23,8 +23,9 @@ pub(crate) const SERVER_PORT: u16 = 8080;
 pub(crate) const CLIENT_PORT: u16 = 40_000;
 /// Bytes of the timestamps option with its padding, as everybody sends it (RFC 7323 appendix A).
 pub(crate) const TIMESTAMPS: u32 = 12;
-/// The shift of windows (RFC 7323 §2); the simulated receiver's window is a number of packets in its own configuration.
-const WINDOW_SHIFT: u8 = 14;
+/// The shift of windows (RFC 7323 §2). The receiver always offers all that the sender's configuration allows; what is between
+/// them may offer less.
+const WINDOW_SHIFT: u8 = 10;
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,6 +202,7 @@ impl Connection {
         let blocks: Vec<(u32, u32)> =
             segment.sack_blocks().map(|block| (position(block.start), position(block.end))).collect();
         let packet = Packet { position: self.numbers.position(offset) as u32, flags: Flags::ACK, ..packet };
+        self.sender.set_receiver_window((u64::from(segment.window()) << WINDOW_SHIFT) / self.numbers.mss);
         self.sender.handle_input(now, &packet, &blocks);
     }
 

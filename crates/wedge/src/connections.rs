@@ -1,0 +1,187 @@
+//! The TCP connections of this host's programs, as far as what waits for paths has to know them: what was sent before, and
+//! how much more the peer lets them send.
+//!
+//! That is made less where enough waits: the sender is on this host, and hears of the peer's window through us. A TCP whose
+//! packets are dropped instead has a hole to fill, and the program at the other end gets nothing for a round trip.
+
+use crate::flows::FlowKey;
+use crate::pacing::Waiting;
+use std::collections::BTreeMap;
+use wire::ip::protocol;
+use wire::tcp::{Flags, Segment, TcpOption};
+
+/// Connections that are remembered.
+const MOST: usize = 4096;
+/// The least window, in bytes: some packets, so that acknowledgments go on, and tell of a larger one.
+const LEAST: u32 = 6_000;
+/// The option of Multipath TCP (RFC 8684 §3), whose windows are not those of one connection.
+const MULTIPATH: u8 = 30;
+
+/// By flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Connections(BTreeMap<FlowKey, Connection>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Connection {
+    /// The sequence number after the highest that was sent.
+    end: Option<u32>,
+    /// Of our SYN: whether windows may be scaled (RFC 7323 §2.2).
+    ours: Option<bool>,
+    /// Of the peer's SYN: by how many bits its windows are shifted.
+    theirs: Option<Option<u8>>,
+}
+
+impl Connections {
+    /// A segment of a program is to be sent. Whether it has data that was here before.
+    pub(crate) fn leaves(&mut self, flow: Option<FlowKey>, packet: &Waiting) -> bool {
+        let (Some(flow), protocol::TCP) = (flow, packet.next_header) else { return false };
+        let Ok(segment) = Segment::parse(&packet.payload) else { return false };
+        let known = self.entry(flow);
+        let end = segment.seq().wrapping_add(segment.payload_len() as u32);
+        let ahead = known.end.is_none_or(|known| end.wrapping_sub(known) as i32 > 0);
+        if ahead {
+            known.end = Some(end);
+        }
+        !ahead
+    }
+
+    /// Connections begin with this, if it is a SYN.
+    pub(crate) fn opens(&mut self, flow: FlowKey, segment: &Segment<'_>, outbound: bool) {
+        if !segment.flags().contains(Flags::SYN) {
+            return;
+        }
+        let known = self.entry(flow);
+        if !segment.flags().contains(Flags::ACK) {
+            *known = Connection::default();
+        }
+        if segment.options().any(|option| matches!(option, TcpOption::Other(MULTIPATH, _))) {
+            return;
+        }
+        let shift = segment.options().find_map(|option| match option {
+            // RFC 7323 §2.3: no more than 14 bits.
+            TcpOption::WindowScale(shift) => Some(shift.min(14)),
+            _ => None,
+        });
+        if outbound {
+            (known.ours, known.end) = (Some(shift.is_some()), None);
+        } else {
+            known.theirs = Some(shift);
+        }
+    }
+
+    /// What the window field of this segment of the peer's has to be for this many bytes, or less if it is negative, to be
+    /// sent beyond what is outstanding; `None` if it may stay as it is, or the connection's beginning was not seen.
+    pub(crate) fn narrower(&self, flow: FlowKey, segment: &Segment<'_>, room: i64) -> Option<u16> {
+        let Connection { end, ours, theirs } = *self.0.get(&flow)?;
+        // RFC 7323 §2.2: both ends have to say that they scale.
+        let (ours, theirs) = (ours?, theirs?);
+        let shift = theirs.filter(|_| ours).unwrap_or(0);
+        let outstanding = u32::try_from(end?.wrapping_sub(segment.ack()) as i32).ok()?;
+        let allowed = (i64::from(outstanding) + room).max(LEAST.into());
+        let narrow = u16::try_from((allowed as u64).div_ceil(1 << shift)).ok()?;
+        (narrow < segment.window()).then_some(narrow)
+    }
+
+    fn entry(&mut self, flow: FlowKey) -> &mut Connection {
+        if self.0.len() >= MOST && !self.0.contains_key(&flow) {
+            self.0.clear();
+        }
+        self.0.entry(flow).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use wire::tcp::Header;
+
+    const FLOW: [u16; 2] = [80, 4000];
+
+    fn bytes(
+        outbound: bool,
+        flags: Flags,
+        (seq, ack): (u32, u32),
+        window: u16,
+        options: &[u8],
+        data: usize,
+    ) -> Vec<u8> {
+        let [a, b] = FLOW;
+        let (src_port, dst_port) = if outbound { (a, b) } else { (b, a) };
+        let header = Header { src_port, dst_port, seq, ack, flags, window, urgent: 0, options };
+        let mut bytes = Vec::new();
+        let any = std::net::IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
+        header.emit(any, any, &vec![0; data], &mut bytes).unwrap();
+        bytes
+    }
+
+    fn flow() -> FlowKey {
+        FlowKey::of(protocol::TCP, &bytes(true, Flags::ACK, (0, 0), 0, &[], 0), true).unwrap()
+    }
+
+    /// A connection whose ends offered these shifts, and sent from `isn + 1` on so many bytes.
+    fn connection(ours: &[u8], theirs: &[u8], isn: u32, sent: usize) -> Connections {
+        let mut connections = Connections::default();
+        let mut open = |outbound, flags, options: &[u8]| {
+            let segment = bytes(outbound, flags, (isn, 0), 1000, options, 0);
+            connections.opens(flow(), &Segment::parse(&segment).unwrap(), outbound);
+        };
+        open(true, Flags::SYN, ours);
+        open(false, Flags::SYN | Flags::ACK, theirs);
+        let payload = bytes(true, Flags::ACK, (isn.wrapping_add(1), 0), 0, &[], sent);
+        let packet = Waiting { next_header: 6, payload, wire: 0, repairs: 0, rescues: 0, ecn: crate::ecn::Ecn::NotEct };
+        assert!(!connections.leaves(Some(flow()), &packet));
+        assert!(connections.leaves(Some(flow()), &packet));
+        connections
+    }
+
+    fn narrower(connections: &Connections, ack: u32, window: u16, room: i64) -> Option<u16> {
+        let segment = bytes(false, Flags::ACK, (0, ack), window, &[], 0);
+        connections.narrower(flow(), &Segment::parse(&segment).unwrap(), room)
+    }
+
+    const SCALE: [u8; 4] = [1, 3, 3, 7];
+
+    proptest! {
+        /// RFC 7323 §2.2: the right edge is what is outstanding and the room, to the next multiple of the scale; wherever
+        /// sequence numbers wrap, and whatever the room is.
+        #[test]
+        fn the_edge_is_what_is_outstanding_and_the_room(isn: u32, sent in 1usize..60_000, acked in 0u32..60_000, window: u16, room in -200_000i64..200_000) {
+            let connections = connection(&SCALE, &SCALE, isn, sent);
+            let ack = isn.wrapping_add(1).wrapping_add(acked);
+            let narrow = narrower(&connections, ack, window, room);
+            let Some(outstanding) = (sent as i64).checked_sub(acked.into()).filter(|left| *left >= 0) else {
+                prop_assert_eq!(narrow, None);
+                return Ok(());
+            };
+            let edge = (outstanding + room).max(LEAST.into());
+            match narrow {
+                Some(narrow) => {
+                    prop_assert!(narrow < window);
+                    let told = i64::from(narrow) << 7;
+                    prop_assert!(told >= edge && told < edge + 128);
+                }
+                None => prop_assert!((i64::from(window) << 7) < edge + 128),
+            }
+        }
+    }
+
+    #[test]
+    fn windows_are_scaled_only_if_both_ends_say_so() {
+        let outstanding = |ours: &[u8], theirs: &[u8]| narrower(&connection(ours, theirs, 0, 20_000), 1, u16::MAX, 0);
+        assert_eq!(outstanding(&SCALE, &SCALE), Some(157));
+        assert_eq!(outstanding(&SCALE, &[]), Some(20_000));
+        assert_eq!(outstanding(&[], &SCALE), Some(20_000));
+    }
+
+    #[test]
+    fn what_is_not_known_stays_as_it_is() {
+        let mut late = Connections::default();
+        let payload = bytes(true, Flags::ACK, (1, 0), 0, &[], 20_000);
+        let packet = Waiting { next_header: 6, payload, wire: 0, repairs: 0, rescues: 0, ecn: crate::ecn::Ecn::NotEct };
+        late.leaves(Some(flow()), &packet);
+        assert_eq!(narrower(&late, 1, u16::MAX, 0), None);
+        let multipath = [30, 4, 1, 0, 1, 3, 3, 7];
+        assert_eq!(narrower(&connection(&multipath, &multipath, 0, 20_000), 1, u16::MAX, 0), None);
+    }
+}
