@@ -152,9 +152,6 @@ impl Scoreboard {
 
     /// `packet`, sent before and below `next`, is sent again.
     pub fn on_retransmit(&mut self, packet: u64, next: u64) {
-        if packet < self.una {
-            return;
-        }
         self.on_rescue(packet, next);
         self.next_hole = self.next_hole.max(packet + 1);
     }
@@ -264,6 +261,23 @@ mod tests {
             (from.map_or(self.una, |p| p + 1)..self.packets.len() as u64)
                 .find(|p| !self.packets[*p as usize].0 && self.is_lost(*p, dupthresh))
         }
+    }
+
+    /// RFC 6675 §4 rule (4): "HighRxt MUST NOT be updated", so that what is found lost below is still sent again.
+    #[test]
+    fn a_rescue_hides_no_hole() {
+        let mut board = Scoreboard::default();
+        board.sack(2, 5, 20);
+        board.detect(3);
+        assert_eq!(board.next_lost(), Some(0));
+        board.on_retransmit(0, 20);
+        board.on_rescue(19, 20);
+        assert!(board.is_retransmitted(19));
+        assert_eq!(board.next_lost(), Some(1));
+        board.sack(6, 12, 20);
+        board.on_retransmit(1, 20);
+        board.detect(3);
+        assert_eq!(board.next_lost(), Some(5));
     }
 
     proptest! {

@@ -272,7 +272,6 @@ impl PeerState {
 
     /// Tells the sender of what a segment of the peer's acknowledges to send no more than may wait here.
     pub(crate) fn narrow(&mut self, now: Instant, packet: &mut [u8]) {
-        let limits = self.limits(now);
         let Some(braid) = &mut self.braid else { return };
         let Ok(view) = V6::parse(packet) else { return };
         if view.protocol() != protocol::TCP || view.fragment().is_some() {
@@ -281,11 +280,17 @@ impl PeerState {
         let at = packet.len() - view.payload().len();
         let Some(flow) = FlowKey::of(protocol::TCP, view.payload(), false) else { return };
         let Ok(segment) = tcp::Segment::parse(view.payload()) else { return };
-        braid.holding.connections.opens(flow, &segment, false);
-        let (flags, ack) = (segment.flags(), tcp::Flags::ACK);
-        if flags.contains(ack)
-            && !flags.contains(tcp::Flags::SYN)
-            && let Some(window) = braid.holding.narrower(flow, &segment, &limits)
+        let flags = segment.flags();
+        if flags.contains(tcp::Flags::SYN) {
+            // The window of a SYN is not scaled (RFC 7323 §2.2), and nothing waits yet.
+            return braid.holding.connections.opens(flow, &segment, false);
+        }
+        if !flags.contains(tcp::Flags::ACK) {
+            return;
+        }
+        let limits = self.limits(now);
+        let Some(braid) = &self.braid else { return };
+        if let Some(window) = braid.holding.narrower(flow, &segment, &limits)
             && let Some(segment) = packet.get_mut(at..)
         {
             tcp::set_window(segment, window);

@@ -36,6 +36,7 @@ impl Connections {
     pub(crate) fn leaves(&mut self, flow: Option<FlowKey>, packet: &Waiting) -> bool {
         let (Some(flow), protocol::TCP) = (flow, packet.next_header) else { return false };
         let Ok(segment) = Segment::parse(&packet.payload) else { return false };
+        self.opens(flow, &segment, true);
         let known = self.entry(flow);
         let end = segment.seq().wrapping_add(segment.payload_len() as u32);
         let ahead = known.end.is_none_or(|known| end.wrapping_sub(known) as i32 > 0);

@@ -198,12 +198,11 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// Changes the window field of a segment, and its checksum with it (RFC 1624). Too short a segment is left as it is.
+/// Changes the window field of a segment, and its checksum with it (RFC 1624). What is no segment is left as it is.
 pub fn set_window(segment: &mut [u8], window: u16) {
+    let Ok(view) = Segment::parse(segment) else { return };
+    let sum = checksum::update(view.checksum(), Sum::ZERO.word(view.window()), Sum::ZERO.word(window));
     let Some(header) = segment.first_chunk_mut::<HEADER>() else { return };
-    let word = |header: &[u8; HEADER], at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    let (before, sum) = (word(header, WINDOW_AT), word(header, CHECKSUM_AT));
-    let sum = checksum::update(sum, Sum::ZERO.word(before), Sum::ZERO.word(window));
     header[WINDOW_AT..WINDOW_AT + 2].copy_from_slice(&window.to_be_bytes());
     header[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&sum.to_be_bytes());
 }
