@@ -4,10 +4,11 @@
 //! the kernel up to 64 KiB long with one system call and are cut into packets here, and the other way round.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
+use wedge::FIRST_WINDOW;
 use wire::{Hit, Lsi};
 
 use crate::netlink;
@@ -66,8 +67,11 @@ impl Device {
         tun.set_nonblocking(true)?;
         netlink::set_no_link_local_address(tun.if_index()?)?;
         tun.enabled(true)?;
-        let network = Ipv4Addr::new(config.lsi.0[0], 0, 0, 0);
-        netlink::set_route_mtu(tun.if_index()?, network, LSI_PREFIX, lsi, config.lsi_mtu)?;
+        let index = tun.if_index()?;
+        let lsis = IpAddr::V4(Ipv4Addr::new(config.lsi.0[0], 0, 0, 0));
+        let hits = IpAddr::V6(Ipv6Addr::from_bits(hit.to_bits() & u128::MAX << (128 - HIT_PREFIX)));
+        netlink::set_route(index, lsis, LSI_PREFIX, Some(config.lsi_mtu), FIRST_WINDOW)?;
+        netlink::set_route(index, hits, HIT_PREFIX, None, FIRST_WINDOW)?;
         Ok(Self {
             tun,
             train: vec![0; LONGEST],

@@ -3,7 +3,7 @@
 //! [`Monitor`] says when it is worth asking again.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_packet_core::{
@@ -155,26 +155,39 @@ pub fn set_no_link_local_address(index: u32) -> io::Result<()> {
     Netlink::open()?.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK, |_| {})
 }
 
-/// Sets the route to `destination`/`prefix` over interface `index` with a path MTU of its own, locked, so that TCP's MSS
-/// follows from it and no ICMP message lowers it.
+/// Replaces the route to `destination`/`prefix` over interface `index`, made with its address, by one with the congestion window
+/// in packets with which a TCP begins; and with a path MTU that is not the interface's, if there is one, locked, so that TCP's
+/// MSS follows from it and no ICMP message lowers it.
 ///
 /// # Errors
 /// What the kernel says.
-pub fn set_route_mtu(index: u32, destination: Ipv4Addr, prefix: u8, source: Ipv4Addr, mtu: u16) -> io::Result<()> {
+pub fn set_route(index: u32, destination: IpAddr, prefix: u8, mtu: Option<u16>, first_window: u32) -> io::Result<()> {
     const RTAX_MTU: u32 = 2;
+    // IP6_RT_PRIO_ADDRCONF, what the kernel gives it.
+    const METRIC: u32 = 256;
     let mut route = RouteMessage::default();
-    route.header.address_family = AddressFamily::Inet;
     route.header.destination_prefix_length = prefix;
     route.header.table = RouteHeader::RT_TABLE_MAIN;
     route.header.protocol = RouteProtocol::Static;
-    route.header.scope = RouteScope::Link;
     route.header.kind = RouteType::Unicast;
-    route.attributes = vec![
-        RouteAttribute::Destination(RouteAddress::Inet(destination)),
-        RouteAttribute::PrefSource(RouteAddress::Inet(source)),
-        RouteAttribute::Oif(index),
-        RouteAttribute::Metrics(vec![RouteMetric::Lock(1 << RTAX_MTU), RouteMetric::Mtu(u32::from(mtu))]),
-    ];
+    let mut metrics = vec![RouteMetric::InitCwnd(first_window)];
+    if let Some(mtu) = mtu {
+        metrics.extend([RouteMetric::Lock(1 << RTAX_MTU), RouteMetric::Mtu(mtu.into())]);
+    }
+    route.attributes = vec![RouteAttribute::Oif(index), RouteAttribute::Metrics(metrics)];
+    let destination = match destination {
+        IpAddr::V4(destination) => {
+            route.header.address_family = AddressFamily::Inet;
+            route.header.scope = RouteScope::Link;
+            RouteAddress::Inet(destination)
+        }
+        IpAddr::V6(destination) => {
+            route.header.address_family = AddressFamily::Inet6;
+            route.attributes.push(RouteAttribute::Priority(METRIC));
+            RouteAddress::Inet6(destination)
+        }
+    };
+    route.attributes.push(RouteAttribute::Destination(destination));
     Netlink::open()?.request(RouteNetlinkMessage::NewRoute(route), NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, |_| {})
 }
 

@@ -98,11 +98,13 @@ impl Daemons {
         };
         let mut daemons = Self { ends: [start(0)?, start(1)?] };
         daemons.wait("the Sinnet daemons were not ready", |status| status["ready"].as_bool() == Some(true))?;
-        if let Some(client) = identities.ends.get(1) {
-            // The server's kernel takes the congestion control from the route to the client.
-            let route = format!("-6 route replace {}/128 dev {DEVICE} congctl {}", client.hit, plan.flow().congestion);
-            site.host(plan.flow().from)?.ip(&[route])?;
-        }
+        // The server's kernel takes the congestion control from the route to the client, which says more than that.
+        let server = site.host(plan.flow().from)?;
+        let shown = Program::new("ip").args(["-6", "route", "show", "dev", DEVICE, "proto", "static"]);
+        let routes = server.output(&shown)?;
+        let congestion = &plan.flow().congestion;
+        let chosen = |route| format!("-6 route replace {route} dev {DEVICE} proto static congctl {congestion}");
+        server.ip(&routes.lines().map(chosen).collect::<Vec<_>>())?;
         Ok(daemons)
     }
 

@@ -41,6 +41,8 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// halves the sum of what waits and what is under way, and if less waited than that, the paths would have nothing to
 /// send. Other flows do not wait behind it.
 const ENOUGH: f64 = 1.5;
+/// Of that, what TCPs may fill that can be told: they follow the windows at once, and are not to meet CoDel.
+const TOLD: f64 = 0.75;
 /// CoDel's target is at least this (RFC 8289 §4.3) ...
 const LEAST_TARGET: Duration = Duration::from_millis(5);
 /// ... and its interval this.
@@ -79,8 +81,10 @@ const IDLE: Duration = Duration::from_secs(1);
 pub(crate) struct Braid {
     pub windows: Windows,
     pub holding: Holding,
-    /// What a path has lost, the first first.
-    pub repairs: VecDeque<Waiting>,
+    /// What a path has lost, in the order in which it left the holding buffer.
+    repairs: VecDeque<Waiting>,
+    /// Packets that left the holding buffer.
+    taken: u64,
     numbers: Numbers,
     /// Where the peer gives no feedback.
     pub snoop: Option<Snoop>,
@@ -131,6 +135,7 @@ impl Braid {
             windows: Windows::new(rule),
             holding: Holding::default(),
             repairs: VecDeque::new(),
+            taken: 0,
             numbers: Numbers::default(),
             snoop: None,
             room: (0.0, Instant::ZERO),
@@ -160,6 +165,8 @@ impl Braid {
             return Some(packet);
         }
         let (flow, mut packet) = self.holding.pop(now, limits)?;
+        packet.order = self.taken;
+        self.taken += 1;
         let waited = packet.next_header == protocol::TCP || self.holding.sojourn() > UNORDERED;
         // The number carries the flow's mark along; without one the peer takes the flow for one that has none.
         let waited = waited || packet.ecn != Ecn::NotEct;
@@ -172,6 +179,12 @@ impl Braid {
             packet.ecn = Ecn::NotEct;
         }
         Some(packet)
+    }
+
+    /// Queues a packet to be sent again, the older the sooner: the peer's programs wait for it.
+    fn again(&mut self, packet: Waiting) {
+        let at = self.repairs.partition_point(|other| other.order <= packet.order);
+        self.repairs.insert(at, packet);
     }
 
     fn waits(&self) -> bool {
@@ -282,10 +295,8 @@ impl PeerState {
         let Ok(segment) = tcp::Segment::parse(view.payload()) else { return };
         let flags = segment.flags();
         if flags.contains(tcp::Flags::SYN) {
-            // The window of a SYN is not scaled (RFC 7323 §2.2), and nothing waits yet.
-            return braid.holding.connections.opens(flow, &segment, false);
-        }
-        if !flags.contains(tcp::Flags::ACK) {
+            braid.holding.connections.opens(flow, &segment, false);
+        } else if !flags.contains(tcp::Flags::ACK) {
             return;
         }
         let limits = self.limits(now);
@@ -567,7 +578,7 @@ impl PeerState {
 
     fn limits(&mut self, now: Instant) -> Limits {
         let Some(braid) = &mut self.braid else {
-            return Limits { bytes: 0, most: 0, target: LEAST_TARGET, interval: INTERVAL };
+            return Limits { bytes: 0, most: 0, told: 0, target: LEAST_TARGET, interval: INTERVAL };
         };
         let controls = || self.paths.iter().filter(|path| path.is_usable()).filter_map(|path| path.control.as_ref());
         let windows: f64 = controls().map(|control| braid.windows.window(control.slot)).sum();
@@ -582,6 +593,7 @@ impl PeerState {
         Limits {
             bytes: room as usize,
             most: 2 * room as usize,
+            told: (enough * TOLD) as usize,
             target: LEAST_TARGET.max(rtt.mul_f64(ENOUGH)),
             interval: INTERVAL.max(rtt * 4),
         }
@@ -638,14 +650,14 @@ fn rescue(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
         packet.rescues += 1;
         if packet.rescues <= RESCUES {
             counters.rescheduled += 1;
-            braid.repairs.push_back(packet);
+            braid.again(packet);
         } else {
             counters.given_up += 1;
         }
     }
 }
 
-/// Queues what may be sent again, what was lost first first; the rest is left to the programs.
+/// Queues what may be sent again; the rest is left to the programs.
 fn repair(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
     if braid.snoop.is_some() {
         // The TCP inside has seen the same acknowledgments, and does it itself.
@@ -655,9 +667,26 @@ fn repair(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
         if packet.repairs < REPAIRS {
             packet.repairs += 1;
             counters.repaired += 1;
-            braid.repairs.push_back(packet);
+            braid.again(packet);
         } else {
             counters.given_up += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_left_first_is_sent_again_first() {
+        let mut braid = Braid::new(crate::WedgeConfig::default_congestion());
+        for order in [4, 7, 1, 4, 9, 2] {
+            braid.again(Waiting { order, ..Waiting::new(protocol::TCP, Vec::new(), 1500, Ecn::NotEct) });
+        }
+        let limits = Limits { bytes: 0, most: 0, told: 0, target: LEAST_TARGET, interval: INTERVAL };
+        let left: Vec<u64> =
+            std::iter::from_fn(|| braid.next(Instant::ZERO, &limits)).map(|packet| packet.order).collect();
+        assert_eq!(left, [1, 2, 4, 4, 7, 9]);
     }
 }

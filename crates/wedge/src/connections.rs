@@ -2,14 +2,18 @@
 //! how much more the peer lets them send.
 //!
 //! That is made less where enough waits: the sender is on this host, and hears of the peer's window through us. A TCP whose
-//! packets are dropped instead has a hole to fill, and the program at the other end gets nothing for a round trip.
+//! packets are dropped instead has a hole to fill, and the program at the other end gets nothing for a round trip. So a
+//! program's TCP need not look for what the paths carry: it is told, from its first packet on.
 
 use crate::flows::FlowKey;
 use crate::pacing::Waiting;
 use std::collections::BTreeMap;
-use wire::ip::protocol;
 use wire::tcp::{Flags, Segment, TcpOption};
 
+/// Packets that programs' TCPs may send at first, of which the routes to peers tell: no less than most paths have use for.
+/// What may wait and what may be under way is said here; a TCP that has to find it out itself grows slowly where packets of a
+/// longer path make its round trip longer, for it takes that for a queue (HyStart, RFC 9406 §4.2).
+pub const FIRST_WINDOW: u32 = 1024;
 /// Connections that are remembered.
 const MOST: usize = 4096;
 /// The least window, in bytes: some packets, so that acknowledgments go on, and tell of a larger one.
@@ -32,18 +36,17 @@ struct Connection {
 }
 
 impl Connections {
-    /// A segment of a program is to be sent. Whether it has data that was here before.
-    pub(crate) fn leaves(&mut self, flow: Option<FlowKey>, packet: &Waiting) -> bool {
-        let (Some(flow), protocol::TCP) = (flow, packet.next_header) else { return false };
-        let Ok(segment) = Segment::parse(&packet.payload) else { return false };
+    /// A segment of a program is to be sent. If it has data that was here before: their first sequence number.
+    pub(crate) fn leaves(&mut self, flow: Option<FlowKey>, packet: &Waiting) -> Option<u32> {
+        let (flow, segment) = (flow?, packet.segment()?);
         self.opens(flow, &segment, true);
         let known = self.entry(flow);
-        let end = segment.seq().wrapping_add(segment.payload_len() as u32);
+        let end = segment.seq().wrapping_add(segment.sequence_len() as u32);
         let ahead = known.end.is_none_or(|known| end.wrapping_sub(known) as i32 > 0);
         if ahead {
             known.end = Some(end);
         }
-        !ahead
+        (!ahead && segment.payload_len() > 0).then_some(segment.seq())
     }
 
     /// Connections begin with this, if it is a SYN.
@@ -64,7 +67,8 @@ impl Connections {
             _ => None,
         });
         if outbound {
-            (known.ours, known.end) = (Some(shift.is_some()), None);
+            // Without the data that it may carry, which are still to be sent.
+            (known.ours, known.end) = (Some(shift.is_some()), Some(segment.seq().wrapping_add(1)));
         } else {
             known.theirs = Some(shift);
         }
@@ -74,10 +78,15 @@ impl Connections {
     /// sent beyond what is outstanding; `None` if it may stay as it is, or the connection's beginning was not seen.
     pub(crate) fn narrower(&self, flow: FlowKey, segment: &Segment<'_>, room: i64) -> Option<u16> {
         let Connection { end, ours, theirs } = *self.0.get(&flow)?;
-        // RFC 7323 §2.2: both ends have to say that they scale.
-        let (ours, theirs) = (ours?, theirs?);
-        let shift = theirs.filter(|_| ours).unwrap_or(0);
-        let outstanding = u32::try_from(end?.wrapping_sub(segment.ack()) as i32).ok()?;
+        let theirs = theirs?;
+        let (shift, outstanding) = if segment.flags().contains(Flags::SYN) {
+            // Nothing is outstanding, and this window is not scaled (RFC 7323 §2.2).
+            (0, 0)
+        } else {
+            // Both ends have to say that they scale.
+            let ours = ours?;
+            (theirs.filter(|_| ours).unwrap_or(0), u32::try_from(end?.wrapping_sub(segment.ack()) as i32).ok()?)
+        };
         let allowed = (i64::from(outstanding) + room).max(LEAST.into());
         let narrow = u16::try_from((allowed as u64).div_ceil(1 << shift)).ok()?;
         (narrow < segment.window()).then_some(narrow)
@@ -94,7 +103,9 @@ impl Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ecn::Ecn;
     use proptest::prelude::*;
+    use wire::ip::protocol;
     use wire::tcp::Header;
 
     const FLOW: [u16; 2] = [80, 4000];
@@ -120,8 +131,8 @@ mod tests {
         FlowKey::of(protocol::TCP, &bytes(true, Flags::ACK, (0, 0), 0, &[], 0), true).unwrap()
     }
 
-    /// A connection whose ends offered these shifts, and sent from `isn + 1` on so many bytes.
-    fn connection(ours: &[u8], theirs: &[u8], isn: u32, sent: usize) -> Connections {
+    /// A connection whose ends have just offered these shifts.
+    fn opened(ours: &[u8], theirs: &[u8], isn: u32) -> Connections {
         let mut connections = Connections::default();
         let mut open = |outbound, flags, options: &[u8]| {
             let segment = bytes(outbound, flags, (isn, 0), 1000, options, 0);
@@ -129,10 +140,16 @@ mod tests {
         };
         open(true, Flags::SYN, ours);
         open(false, Flags::SYN | Flags::ACK, theirs);
+        connections
+    }
+
+    /// One that has sent so many bytes from `isn + 1` on, too.
+    fn connection(ours: &[u8], theirs: &[u8], isn: u32, sent: usize) -> Connections {
+        let mut connections = opened(ours, theirs, isn);
         let payload = bytes(true, Flags::ACK, (isn.wrapping_add(1), 0), 0, &[], sent);
-        let packet = Waiting { next_header: 6, payload, wire: 0, repairs: 0, rescues: 0, ecn: crate::ecn::Ecn::NotEct };
-        assert!(!connections.leaves(Some(flow()), &packet));
-        assert!(connections.leaves(Some(flow()), &packet));
+        let packet = Waiting::new(protocol::TCP, payload, 0, Ecn::NotEct);
+        assert_eq!(connections.leaves(Some(flow()), &packet), None);
+        assert_eq!(connections.leaves(Some(flow()), &packet), Some(isn.wrapping_add(1)));
         connections
     }
 
@@ -168,6 +185,21 @@ mod tests {
     }
 
     #[test]
+    fn the_first_windows_are_narrowed_too() {
+        for isn in [0, u32::MAX] {
+            let connections = opened(&SCALE, &SCALE, isn);
+            let syn = bytes(false, Flags::SYN | Flags::ACK, (0, isn.wrapping_add(1)), 64_240, &SCALE, 0);
+            let of_syn = |room| connections.narrower(flow(), &Segment::parse(&syn).unwrap(), room);
+            // RFC 7323 §2.2: the window of a SYN is never scaled.
+            assert_eq!(
+                [of_syn(48_000), of_syn(-1), of_syn(64_240), of_syn(100_000)],
+                [Some(48_000), Some(6_000), None, None]
+            );
+            assert_eq!(narrower(&connections, isn.wrapping_add(1), u16::MAX, 48_000), Some(375));
+        }
+    }
+
+    #[test]
     fn windows_are_scaled_only_if_both_ends_say_so() {
         let outstanding = |ours: &[u8], theirs: &[u8]| narrower(&connection(ours, theirs, 0, 20_000), 1, u16::MAX, 0);
         assert_eq!(outstanding(&SCALE, &SCALE), Some(157));
@@ -179,7 +211,7 @@ mod tests {
     fn what_is_not_known_stays_as_it_is() {
         let mut late = Connections::default();
         let payload = bytes(true, Flags::ACK, (1, 0), 0, &[], 20_000);
-        let packet = Waiting { next_header: 6, payload, wire: 0, repairs: 0, rescues: 0, ecn: crate::ecn::Ecn::NotEct };
+        let packet = Waiting::new(protocol::TCP, payload, 0, Ecn::NotEct);
         late.leaves(Some(flow()), &packet);
         assert_eq!(narrower(&late, 1, u16::MAX, 0), None);
         let multipath = [30, 4, 1, 0, 1, 3, 3, 7];

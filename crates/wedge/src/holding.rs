@@ -14,8 +14,6 @@ use wire::tcp::Segment;
 
 /// What a flow may send in its turn.
 const QUANTUM: i64 = 1514;
-/// Of the bytes that are enough, what TCPs may fill that can be told how much they may send, so that nothing is dropped.
-const FILLED: f64 = 0.75;
 
 /// How long packets may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +23,8 @@ pub(crate) struct Limits {
     pub bytes: usize,
     /// Bytes of all flows together that are too many.
     pub most: usize,
+    /// What TCPs may fill that can be told how much they may send, so that nothing is dropped.
+    pub told: usize,
     /// CoDel's target for the least time in the queue.
     pub target: Duration,
     /// CoDel's interval.
@@ -45,6 +45,14 @@ struct Queue {
     bytes: usize,
     deficit: i64,
     codel: CoDel,
+}
+
+impl Queue {
+    /// Whether data of a TCP from this sequence number on wait, to be sent for the first time.
+    fn has(&self, sequence: u32) -> bool {
+        let first = self.packets.front().and_then(|held| held.packet.segment()).map(|segment| segment.seq());
+        first.is_some_and(|first| sequence.wrapping_sub(first) as i32 >= 0)
+    }
 }
 
 /// Of RFC 8289 §5.1.
@@ -113,16 +121,23 @@ impl Holding {
     }
 
     /// Appends to the flow's queue. If there is no room any more the longest queue loses its first packet.
+    ///
+    /// What a TCP sends again while it still waits here is passed over: the copy would arrive before what comes before it, and
+    /// make that look lost. (Linux spares it likewise where the first copy has not left a queue of its own.)
     pub(crate) fn push(&mut self, now: Instant, flow: Option<FlowKey>, packet: Waiting, limits: &Limits) {
+        let queue = self.queues.entry(flow).or_default();
+        let before = self.connections.leaves(flow, &packet);
+        if before.is_some_and(|sequence| queue.has(sequence)) {
+            return;
+        }
         self.bytes += packet.wire;
         self.packets += 1;
-        let queue = self.queues.entry(flow).or_default();
         if queue.bytes == 0 && !self.new.contains(&flow) && !self.old.contains(&flow) {
             queue.deficit = QUANTUM;
             self.new.push_back(flow);
         }
         queue.bytes += packet.wire;
-        if self.connections.leaves(flow, &packet) {
+        if before.is_some() {
             queue.again.push_back(Held { packet, at: now });
         } else {
             queue.packets.push_back(Held { packet, at: now });
@@ -151,9 +166,10 @@ impl Holding {
     /// The window field for this segment of the peer's, if its own would let the flow have more waiting here than its part of
     /// what does no harm.
     pub(crate) fn narrower(&self, flow: FlowKey, segment: &Segment<'_>, limits: &Limits) -> Option<u16> {
-        let part = (limits.bytes as f64 * FILLED) as usize / self.queues.len().max(1);
-        let waits = self.queues.get(&Some(flow)).map_or(0, |queue| queue.bytes);
-        self.connections.narrower(flow, segment, part as i64 - waits as i64)
+        let waits = self.queues.get(&Some(flow)).map(|queue| queue.bytes);
+        let queues = self.queues.len() + usize::from(waits.is_none());
+        let room = (limits.told / queues) as i64 - waits.unwrap_or(0) as i64;
+        self.connections.narrower(flow, segment, room)
     }
 
     /// The next packet.
@@ -287,10 +303,12 @@ fn control_law(from: Instant, count: u32, limits: &Limits) -> Instant {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use wire::tcp;
 
     const LIMITS: Limits = Limits {
         bytes: 1 << 20,
         most: 1 << 21,
+        told: 1 << 20,
         target: Duration::from_millis(5),
         interval: Duration::from_millis(100),
     };
@@ -302,7 +320,7 @@ mod tests {
 
     fn packet(number: u32, wire: usize) -> Waiting {
         let payload = number.to_be_bytes().to_vec();
-        Waiting { next_header: 17, payload, wire, repairs: 0, rescues: 0, ecn: crate::Ecn::NotEct }
+        Waiting::new(17, payload, wire, crate::Ecn::NotEct)
     }
 
     fn at(ms: u64) -> Instant {
@@ -334,6 +352,40 @@ mod tests {
             .collect();
         let second = popped.iter().filter(|number| **number >= 1000).count();
         assert!((48..=52).contains(&second), "{second}");
+    }
+
+    /// A segment of a TCP with so many bytes.
+    fn segment(seq: u32, flags: tcp::Flags, data: usize) -> Waiting {
+        let header =
+            tcp::Header { src_port: 80, dst_port: 4000, seq, flags: tcp::Flags::ACK | flags, ..tcp::Header::default() };
+        let (any, mut payload) = (std::net::Ipv6Addr::LOCALHOST.into(), Vec::new());
+        header.emit(any, any, &vec![0; data], &mut payload).unwrap();
+        Waiting::new(protocol::TCP, payload, 1400, crate::Ecn::NotEct)
+    }
+
+    #[test]
+    fn what_is_sent_again_goes_first_unless_it_still_waits() {
+        let mut holding = Holding::default();
+        let push = |holding: &mut Holding, seq: u32, flags, data| {
+            let packet = segment(seq, flags, data);
+            let flow = FlowKey::of(protocol::TCP, &packet.payload, true);
+            holding.push(at(0), flow, packet, &LIMITS);
+        };
+        let none = tcp::Flags::ACK;
+        let first = u32::MAX - 1500;
+        for number in 0..3 {
+            push(&mut holding, first.wrapping_add(1000 * number), none, 1000);
+        }
+        push(&mut holding, first.wrapping_add(3000), tcp::Flags::FIN, 0);
+        assert!(holding.pop(at(0), &LIMITS).is_some());
+        // The second and the third still wait, across the wrap; the first has left.
+        for number in [2, 1, 0] {
+            push(&mut holding, first.wrapping_add(1000 * number), none, 1000);
+        }
+        let left = std::iter::from_fn(|| holding.pop(at(0), &LIMITS));
+        let left: Vec<u32> = left.map(|(_, packet)| packet.segment().unwrap().seq().wrapping_sub(first)).collect();
+        assert_eq!(left, [0, 1000, 2000, 3000]);
+        assert_eq!((holding.packets(), holding.bytes(), holding.dropped()), (0, 0, 0));
     }
 
     /// RFC 8289 §3: a queue that stays is reduced by drops that come ever sooner; one that drains is left alone.

@@ -34,6 +34,7 @@ mod wedge;
 mod windows;
 
 pub use config::{LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
+pub use connections::FIRST_WINDOW;
 pub use ecn::Ecn;
 pub use event::WedgeEvent;
 pub use status::{Counters, HoldingStatus, Measured, PathStatus, PeerStatus, Status};

@@ -4,6 +4,8 @@
 use crate::ecn::Ecn;
 use clock::{Duration, Instant};
 use std::collections::VecDeque;
+use wire::ip::protocol;
+use wire::tcp::Segment;
 
 /// Of a configured rate, what is used: the links that are configured with exactly the rate they have would otherwise
 /// keep whatever queue a burst has left in them for ever.
@@ -21,12 +23,26 @@ pub(crate) struct Waiting {
     pub payload: Vec<u8>,
     /// Bytes of the whole outer IP packet.
     pub wire: usize,
+    /// How many left the holding buffer before it.
+    pub order: u64,
     /// How often it was lost and sent again.
     pub repairs: u8,
     /// How often it was under way on a path that died.
     pub rescues: u8,
     /// What the inner IP header says about marks.
     pub ecn: Ecn,
+}
+
+impl Waiting {
+    /// A packet that has not been sent yet.
+    pub(crate) fn new(next_header: u8, payload: Vec<u8>, wire: usize, ecn: Ecn) -> Self {
+        Self { next_header, payload, wire, order: 0, repairs: 0, rescues: 0, ecn }
+    }
+
+    /// Of a TCP: what it sends.
+    pub(crate) fn segment(&self) -> Option<Segment<'_>> {
+        (self.next_header == protocol::TCP).then(|| Segment::parse(&self.payload).ok()).flatten()
+    }
 }
 
 /// The queue and the clock of one path.
@@ -111,7 +127,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn packet(wire: usize) -> Waiting {
-        Waiting { next_header: 6, payload: Vec::new(), wire, repairs: 0, rescues: 0, ecn: Ecn::NotEct }
+        Waiting::new(6, Vec::new(), wire, Ecn::NotEct)
     }
 
     proptest! {

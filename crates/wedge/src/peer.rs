@@ -152,7 +152,7 @@ impl PeerState {
             for path in &mut self.paths {
                 path.heartbeat.traffic(now);
             }
-            return self.hold(now, Waiting { next_header, payload, wire, repairs: 0, rescues: 0, ecn });
+            return self.hold(now, Waiting::new(next_header, payload, wire, ecn));
         }
         if !urgent && self.queue_is_full() {
             counters.queue_full += 1;
@@ -187,7 +187,7 @@ impl PeerState {
             return;
         }
         let wire = path.wire_len(payload.len());
-        path.pacer.push(Waiting { next_header, payload, wire, repairs: 0, rescues: 0, ecn });
+        path.pacer.push(Waiting::new(next_header, payload, wire, ecn));
         if path.release(now, rng, out).is_err() {
             counters.exhausted += 1;
         }

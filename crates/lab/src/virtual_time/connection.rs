@@ -202,7 +202,9 @@ impl Connection {
         let blocks: Vec<(u32, u32)> =
             segment.sack_blocks().map(|block| (position(block.start), position(block.end))).collect();
         let packet = Packet { position: self.numbers.position(offset) as u32, flags: Flags::ACK, ..packet };
-        self.sender.set_receiver_window((u64::from(segment.window()) << WINDOW_SHIFT) / self.numbers.mss);
+        // The window of a SYN is not scaled (RFC 7323 §2.2).
+        let shift = if segment.flags().contains(tcp::Flags::SYN) { 0 } else { WINDOW_SHIFT };
+        self.sender.set_receiver_window((u64::from(segment.window()) << shift) / self.numbers.mss);
         self.sender.handle_input(now, &packet, &blocks);
     }
 

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use clock::{Duration, Instant, Streams};
-use congestion::Rule;
+use congestion::{InitialWindow, Rule};
 use emulator::{Capture, LinkId};
 use scenario::Scenario;
 use transport::{Recovery, TcpConfig, UndoBy};
@@ -160,7 +160,12 @@ impl Virtual<'_> {
         let tunnel = world.wedge(self.plan.flow().from).map_or(MTU, wedge::Wedge::tun_mtu);
         let (mtu, ip) = if mhip { (tunnel, V6_HEADER) } else { (MTU, V4_HEADER) };
         let header_size = (ip + wire::tcp::HEADER) as u32 + TIMESTAMPS;
+        let mut engine = TcpConfig::default().engine;
+        if mhip {
+            engine.initial_window = InitialWindow::Packets(wedge::FIRST_WINDOW);
+        }
         TcpConfig {
+            engine,
             rule: self.rules.get(flow).cloned().unwrap_or(TcpConfig::default().rule),
             recovery: Recovery::Sack,
             undo: UndoBy::Eifel,
