@@ -21,15 +21,15 @@ const FRIENDLINESS: f64 = 0.15;
 pub struct Comparison {
     /// The scenario's name.
     pub name: String,
-    /// What is compared.
+    /// What is compared: the means over all runs.
     pub rows: Vec<Row>,
     /// Whether every row agrees.
     pub agree: bool,
-    /// All of what virtual time gave.
+    /// All of what virtual time gave, run by run.
     #[serde(rename = "virtual")]
-    pub virtual_time: Report,
+    pub virtual_time: Vec<Report>,
     /// All of what real time gave.
-    pub real: Report,
+    pub real: Vec<Report>,
 }
 
 /// One number from both.
@@ -62,52 +62,79 @@ enum Kind {
     Time,
 }
 
-/// Runs `scenario` in virtual time, then in real time. Captures and logs of both go to directories of `options.directory`.
+/// Runs `scenario` in virtual time, then in real time, so many times each (once at least) with seeds that follow each other.
+/// Captures and logs go to a directory for each run in `options.directory`.
+///
+/// What flows that compete get of a full queue scatters from run to run, in both: means of several tell more.
 ///
 /// # Errors
 /// As [`run`].
-pub fn compare(scenario: &Scenario, options: &Options, progress: &mut Progress) -> Result<Comparison, LabError> {
-    let within = |name: &str| options.directory.as_deref().map(|directory: &Path| directory.join(name));
-    let virtual_time = Options { virtual_time: true, directory: within("virtual"), ..options.clone() };
-    let real = Options { virtual_time: false, directory: within("real"), ..options.clone() };
-    progress.say("in virtual time:");
-    let virtual_time = run(scenario, &virtual_time, progress)?;
-    progress.say("in real time:");
-    let real = run(scenario, &real, progress)?;
-    Ok(Comparison::new(virtual_time, real))
+pub fn compare(
+    scenario: &Scenario,
+    runs: u32,
+    options: &Options,
+    progress: &mut Progress,
+) -> Result<Comparison, LabError> {
+    let mut several = |virtual_time, name: &str| {
+        progress.say(&format!("in {name} time:"));
+        let each = (0..runs.max(1)).map(|number| {
+            let name = if number == 0 { name.to_owned() } else { format!("{name}-{}", number + 1) };
+            let directory = options.directory.as_deref().map(|directory: &Path| directory.join(name));
+            let mut scenario = scenario.clone();
+            scenario.seed = scenario.seed.wrapping_add(number.into());
+            run(&scenario, &Options { virtual_time, directory, ..options.clone() }, progress)
+        });
+        each.collect::<Result<Vec<_>, _>>()
+    };
+    Ok(Comparison::new(several(true, "virtual")?, several(false, "real")?))
 }
 
 impl Comparison {
-    fn new(virtual_time: Report, real: Report) -> Self {
-        let mut rows = Vec::new();
-        let mut row = |kind, what: String, [one, other]: [Option<f64>; 2]| {
-            if let (Some(one), Some(other)) = (one, other) {
-                rows.push(Row::new(kind, what, one, other));
+    fn new(virtual_time: Vec<Report>, real: Vec<Report>) -> Self {
+        let mut rows: Vec<Row> = Vec::new();
+        for (run, both) in virtual_time.iter().zip(&real).enumerate() {
+            // Every run has the same rows.
+            for (place, row) in rows_of(both).into_iter().enumerate() {
+                match rows.get_mut(place) {
+                    Some(mean) => *mean = mean.with(run, &row),
+                    None => rows.push(row),
+                }
             }
-        };
-        for (path, (one, other)) in virtual_time.single_mbps.iter().zip(&real.single_mbps).enumerate() {
-            row(Kind::Goodput, format!("path {} alone", path + 1), [Some(*one), Some(*other)]);
         }
-        for (one, other) in virtual_time.flows.iter().zip(&real.flows) {
-            let what = match virtual_time.flows.len() {
-                1 => "together".to_owned(),
-                _ => format!("{}, {} with {}", one.name, one.protocol, other.congestion),
-            };
-            row(Kind::Goodput, what, [Some(one.mbps), Some(other.mbps)]);
-        }
-        let both = [&virtual_time, &real];
-        row(Kind::Ratio, "ratio to the sum".to_owned(), both.map(|report| report.ratio));
-        row(Kind::Friendliness, "FF".to_owned(), both.map(|report| report.ff));
-        row(Kind::Friendliness, "FF, shared paths".to_owned(), both.map(|report| report.ff_shared));
-        row(Kind::Time, "longest stall, ms".to_owned(), both.map(|report| Some(report.longest_stall_ms)));
         Self {
-            name: real.name.clone(),
+            name: real.first().map_or_else(String::new, |report| report.name.clone()),
             agree: rows.iter().all(|row| row.agrees != Some(false)),
             rows,
             virtual_time,
             real,
         }
     }
+}
+
+/// What is compared of one run in both.
+fn rows_of((virtual_time, real): (&Report, &Report)) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut row = |kind, what: String, [one, other]: [Option<f64>; 2]| {
+        if let (Some(one), Some(other)) = (one, other) {
+            rows.push(Row::new(kind, what, one, other));
+        }
+    };
+    for (path, (one, other)) in virtual_time.single_mbps.iter().zip(&real.single_mbps).enumerate() {
+        row(Kind::Goodput, format!("path {} alone", path + 1), [Some(*one), Some(*other)]);
+    }
+    for (one, other) in virtual_time.flows.iter().zip(&real.flows) {
+        let what = match virtual_time.flows.len() {
+            1 => "together".to_owned(),
+            _ => format!("{}, {} with {}", one.name, one.protocol, other.congestion),
+        };
+        row(Kind::Goodput, what, [Some(one.mbps), Some(other.mbps)]);
+    }
+    let both = [virtual_time, real];
+    row(Kind::Ratio, "ratio to the sum".to_owned(), both.map(|report| report.ratio));
+    row(Kind::Friendliness, "FF".to_owned(), both.map(|report| report.ff));
+    row(Kind::Friendliness, "FF, shared paths".to_owned(), both.map(|report| report.ff_shared));
+    row(Kind::Time, "longest stall, ms".to_owned(), both.map(|report| Some(report.longest_stall_ms)));
+    rows
 }
 
 impl Row {
@@ -123,11 +150,21 @@ impl Row {
         };
         Self { what, virtual_time, real, deviation, agrees, kind }
     }
+
+    /// The mean of what so many runs gave, and of one more.
+    fn with(&self, runs: usize, other: &Self) -> Self {
+        let mean = |sum: f64, one: f64| sum + (one - sum) / (runs + 1) as f64;
+        let (virtual_time, real) = (mean(self.virtual_time, other.virtual_time), mean(self.real, other.real));
+        Self::new(self.kind, self.what.clone(), virtual_time, real)
+    }
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.name)?;
+        match self.real.len() {
+            1 => writeln!(f, "{}", self.name)?,
+            runs => writeln!(f, "{}, mean of {runs} runs", self.name)?,
+        }
         let width = self.rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
         writeln!(f, "{:width$}  {:>9}  {:>9}  {:>9}", "", "virtual", "real", "deviation")?;
         for row in &self.rows {
@@ -173,5 +210,13 @@ mod tests {
         assert_eq!(agrees(Kind::Friendliness, 1.1, 1.0), Some(true));
         assert_eq!(agrees(Kind::Friendliness, 0.8, 1.0), Some(false));
         assert_eq!(agrees(Kind::Time, 0.8, 1.0), None);
+    }
+
+    #[test]
+    fn of_several_runs_the_means_are_judged() {
+        let row = |one, other| Row::new(Kind::Friendliness, String::new(), one, other);
+        let both = row(1.3, 1.0).with(1, &row(0.8, 1.0));
+        assert_eq!((both.agrees, both.virtual_time, both.real), (Some(true), 1.05, 1.0));
+        assert_eq!(both.with(2, &row(2.4, 1.0)), row(1.5, 1.0));
     }
 }

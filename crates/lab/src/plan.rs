@@ -1,8 +1,8 @@
 //! A scenario as the laboratory sees it: what is built, what happens to it, and who talks to whom.
 
-use clock::{Duration, Instant};
+use clock::{Duration, Instant, Streams};
 use link::{ChangeKind, LinkConfig};
-use scenario::{Amount, FlowSpec, Inside, Moment, Scenario};
+use scenario::{Amount, FlowSpec, Inside, Scenario};
 
 use crate::LabError;
 use crate::topology::{PathPlan, Topology, Wire};
@@ -133,6 +133,7 @@ impl Plan {
             scenario.error_in_flow(all.get(flow).map_or(0, |(index, ..)| *index), "paths", message, None)
         })?;
         let host = |node: usize| topology.hosts.iter().position(|host| *host == name(node)).unwrap_or_default();
+        let streams = Streams::new(scenario.seed);
         let flows: Vec<FlowPlan> = all
             .iter()
             .map(|(_, flow, (protocol, kind), name, _)| FlowPlan {
@@ -148,7 +149,10 @@ impl Plan {
                     Some(Amount::Bytes(bytes)) => Some(bytes),
                     Some(Amount::Packets(packets)) => Some(packets.saturating_mul(flow.wire_size().into())),
                 },
-                start: start(flow).saturating_since(Instant::ZERO),
+                start: flow
+                    .start
+                    .draw(&mut streams.stream(&format!("times of flow {name}")))
+                    .saturating_since(Instant::ZERO),
             })
             .collect();
         // Changes count from the start of the only flow; where flows compete, as the file has them.
@@ -314,11 +318,5 @@ impl Kind {
     /// Connections.
     pub(crate) fn connections(self) -> u32 {
         if let Self::Crowd(count) = self { count } else { 1 }
-    }
-}
-
-fn start(flow: &FlowSpec) -> Instant {
-    match flow.start {
-        Moment::At(start) | Moment::Between(start, _) => start,
     }
 }

@@ -1,6 +1,6 @@
 //! What a scenario file says, in plain data: numbers in base units, nodes by index.
 
-use clock::{Duration, Instant};
+use clock::{Duration, Instant, Rng};
 use link::{Change, LossConfig};
 
 use crate::tcp::TcpSpec;
@@ -208,6 +208,16 @@ pub enum Moment {
     At(Instant),
     /// Uniformly from the first up to the second.
     Between(Instant, Instant),
+}
+
+impl Moment {
+    /// The instant of one run.
+    pub fn draw(self, rng: &mut Rng) -> Instant {
+        match self {
+            Self::At(at) => at,
+            Self::Between(first, last) => first + Duration::from_nanos(rng.below((last - first).as_nanos())),
+        }
+    }
 }
 
 /// A source that sends and pauses in turn, beginning with sending.

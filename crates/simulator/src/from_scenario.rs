@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use clock::{Duration, Instant, Streams};
+use clock::{Duration, Streams};
 use congestion::{InitialWindow, Rule, UnknownRule, WindowRule as _};
 use diagnostic::{Diagnostic, alternatives, nearest};
 use link::{LinkConfig, LossConfig, QueueConfig};
@@ -111,12 +111,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
             let leader = flow.start_with.and_then(|leader| scenario.flows.get(leader));
             let timed = leader.map_or(&name, |leader| &leader.name);
             let mut rng = streams.stream(&format!("times of flow {timed}"));
-            let mut draw = |moment| match moment {
-                Moment::At(at) => at,
-                Moment::Between(first, last) => {
-                    Instant::from_nanos(first.as_nanos() + rng.below(last.saturating_since(first).as_nanos()))
-                }
-            };
+            let mut draw = |moment: Moment| moment.draw(&mut rng);
             plan.flows.push(PlannedFlow {
                 paths: paths.clone(),
                 start: draw(flow.start),

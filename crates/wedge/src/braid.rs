@@ -42,7 +42,7 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// send. Other flows do not wait behind it.
 const ENOUGH: f64 = 1.5;
 /// Of that, what TCPs may fill that can be told: they follow the windows at once, and are not to meet CoDel.
-const TOLD: f64 = 0.75;
+pub(crate) const TOLD: f64 = 0.75;
 /// CoDel's target is at least this (RFC 8289 §4.3) ...
 const LEAST_TARGET: Duration = Duration::from_millis(5);
 /// ... and its interval this.
@@ -275,17 +275,16 @@ impl PeerState {
         }
     }
 
-    /// Takes a packet for the holding buffer.
-    pub(crate) fn hold(&mut self, now: Instant, packet: Waiting) {
+    /// Takes a packet for the holding buffer. `before` is the first sequence number of what a TCP sends again.
+    pub(crate) fn hold(&mut self, now: Instant, packet: Waiting, before: Option<u32>) {
         let limits = self.limits(now);
         let Some(braid) = &mut self.braid else { return };
         let flow = FlowKey::of(packet.next_header, &packet.payload, true);
-        braid.holding.push(now, flow, packet, &limits);
+        braid.holding.push(now, flow, packet, before, &limits);
     }
 
     /// Tells the sender of what a segment of the peer's acknowledges to send no more than may wait here.
     pub(crate) fn narrow(&mut self, now: Instant, packet: &mut [u8]) {
-        let Some(braid) = &mut self.braid else { return };
         let Ok(view) = V6::parse(packet) else { return };
         if view.protocol() != protocol::TCP || view.fragment().is_some() {
             return;
@@ -295,13 +294,16 @@ impl PeerState {
         let Ok(segment) = tcp::Segment::parse(view.payload()) else { return };
         let flags = segment.flags();
         if flags.contains(tcp::Flags::SYN) {
-            braid.holding.connections.opens(flow, &segment, false);
+            self.connections.opens(flow, &segment, false);
         } else if !flags.contains(tcp::Flags::ACK) {
             return;
         }
         let limits = self.limits(now);
-        let Some(braid) = &self.braid else { return };
-        if let Some(window) = braid.holding.narrower(flow, &segment, &limits)
+        let room = match &self.braid {
+            Some(braid) => braid.holding.room(flow, &limits),
+            None => self.room(),
+        };
+        if let Some(window) = self.connections.narrower(flow, &segment, room)
             && let Some(segment) = packet.get_mut(at..)
         {
             tcp::set_window(segment, window);
@@ -327,7 +329,9 @@ impl PeerState {
                 let usable = if any_alive { path.is_usable() } else { path.verified };
                 let Some(control) = path.control.as_mut().filter(|_| usable) else { continue };
                 let (told, beaten) = (control.sent.rtt().srtt(), path.heartbeat.rtt().srtt());
-                let srtt = if braid.snoop.is_some() { beaten.or(told) } else { told.or(beaten) };
+                // By ear round trips are told with what the peer's TCP waited for, and heartbeats are rare.
+                let srtt =
+                    if braid.snoop.is_some() { [told, beaten].into_iter().flatten().min() } else { told.or(beaten) };
                 if control.sent.in_flight() == 0 && now - control.last_sent > IDLE {
                     control.last_sent = now;
                     braid.windows.idle(now, control.slot);

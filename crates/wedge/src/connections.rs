@@ -6,7 +6,6 @@
 //! program's TCP need not look for what the paths carry: it is told, from its first packet on.
 
 use crate::flows::FlowKey;
-use crate::pacing::Waiting;
 use std::collections::BTreeMap;
 use wire::tcp::{Flags, Segment, TcpOption};
 
@@ -14,8 +13,8 @@ use wire::tcp::{Flags, Segment, TcpOption};
 /// What may wait and what may be under way is said here; a TCP that has to find it out itself grows slowly where packets of a
 /// longer path make its round trip longer, for it takes that for a queue (HyStart, RFC 9406 §4.2).
 pub const FIRST_WINDOW: u32 = 1024;
-/// Connections that are remembered.
-const MOST: usize = 4096;
+/// Connections that are remembered. When there are more, those that have sent nothing while half as many began are forgotten.
+const MOST: usize = 16_384;
 /// The least window, in bytes: some packets, so that acknowledgments go on, and tell of a larger one.
 const LEAST: u32 = 6_000;
 /// The option of Multipath TCP (RFC 8684 §3), whose windows are not those of one connection.
@@ -23,7 +22,11 @@ const MULTIPATH: u8 = 30;
 
 /// By flow.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Connections(BTreeMap<FlowKey, Connection>);
+pub(crate) struct Connections {
+    known: BTreeMap<FlowKey, Connection>,
+    /// How many have begun.
+    begun: usize,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Connection {
@@ -33,13 +36,14 @@ struct Connection {
     ours: Option<bool>,
     /// Of the peer's SYN: by how many bits its windows are shifted.
     theirs: Option<Option<u8>>,
+    /// How many connections had begun when it sent something last.
+    used: usize,
 }
 
 impl Connections {
     /// A segment of a program is to be sent. If it has data that was here before: their first sequence number.
-    pub(crate) fn leaves(&mut self, flow: Option<FlowKey>, packet: &Waiting) -> Option<u32> {
-        let (flow, segment) = (flow?, packet.segment()?);
-        self.opens(flow, &segment, true);
+    pub(crate) fn leaves(&mut self, flow: FlowKey, segment: &Segment<'_>) -> Option<u32> {
+        self.opens(flow, segment, true);
         let known = self.entry(flow);
         let end = segment.seq().wrapping_add(segment.sequence_len() as u32);
         let ahead = known.end.is_none_or(|known| end.wrapping_sub(known) as i32 > 0);
@@ -56,7 +60,7 @@ impl Connections {
         }
         let known = self.entry(flow);
         if !segment.flags().contains(Flags::ACK) {
-            *known = Connection::default();
+            *known = Connection { used: known.used, ..Connection::default() };
         }
         if segment.options().any(|option| matches!(option, TcpOption::Other(MULTIPATH, _))) {
             return;
@@ -77,7 +81,7 @@ impl Connections {
     /// What the window field of this segment of the peer's has to be for this many bytes, or less if it is negative, to be
     /// sent beyond what is outstanding; `None` if it may stay as it is, or the connection's beginning was not seen.
     pub(crate) fn narrower(&self, flow: FlowKey, segment: &Segment<'_>, room: i64) -> Option<u16> {
-        let Connection { end, ours, theirs } = *self.0.get(&flow)?;
+        let Connection { end, ours, theirs, .. } = *self.known.get(&flow)?;
         let theirs = theirs?;
         let (shift, outstanding) = if segment.flags().contains(Flags::SYN) {
             // Nothing is outstanding, and this window is not scaled (RFC 7323 §2.2).
@@ -93,17 +97,25 @@ impl Connections {
     }
 
     fn entry(&mut self, flow: FlowKey) -> &mut Connection {
-        if self.0.len() >= MOST && !self.0.contains_key(&flow) {
-            self.0.clear();
+        if !self.known.contains_key(&flow) {
+            self.begun += 1;
+            if self.known.len() >= MOST {
+                let begun = self.begun;
+                self.known.retain(|_, connection| begun - connection.used < MOST / 2);
+            }
+            if self.known.len() >= MOST {
+                self.known.clear();
+            }
         }
-        self.0.entry(flow).or_default()
+        let connection = self.known.entry(flow).or_default();
+        connection.used = self.begun;
+        connection
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ecn::Ecn;
     use proptest::prelude::*;
     use wire::ip::protocol;
     use wire::tcp::Header;
@@ -147,9 +159,9 @@ mod tests {
     fn connection(ours: &[u8], theirs: &[u8], isn: u32, sent: usize) -> Connections {
         let mut connections = opened(ours, theirs, isn);
         let payload = bytes(true, Flags::ACK, (isn.wrapping_add(1), 0), 0, &[], sent);
-        let packet = Waiting::new(protocol::TCP, payload, 0, Ecn::NotEct);
-        assert_eq!(connections.leaves(Some(flow()), &packet), None);
-        assert_eq!(connections.leaves(Some(flow()), &packet), Some(isn.wrapping_add(1)));
+        let segment = Segment::parse(&payload).unwrap();
+        assert_eq!(connections.leaves(flow(), &segment), None);
+        assert_eq!(connections.leaves(flow(), &segment), Some(isn.wrapping_add(1)));
         connections
     }
 
@@ -185,6 +197,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_use_is_remembered_among_many_that_end() {
+        let mut connections = opened(&SCALE, &SCALE, 0);
+        for number in 0..3 * MOST {
+            let mut other = bytes(true, Flags::SYN, (0, 0), 1000, &SCALE, 0);
+            let port = (number as u16).to_be_bytes();
+            other.splice(0..4, [port[0], port[1], (number >> 16) as u8, 9]);
+            let segment = Segment::parse(&other).unwrap();
+            connections.opens(FlowKey::of(protocol::TCP, &other, true).unwrap(), &segment, true);
+            if number % 100 == 0 {
+                let data = bytes(true, Flags::ACK, (1, 0), 0, &[], 1000);
+                connections.leaves(flow(), &Segment::parse(&data).unwrap());
+            }
+            assert!(connections.known.len() <= MOST);
+        }
+        assert!(narrower(&connections, 1, u16::MAX, 0).is_some());
+    }
+
+    #[test]
     fn the_first_windows_are_narrowed_too() {
         for isn in [0, u32::MAX] {
             let connections = opened(&SCALE, &SCALE, isn);
@@ -211,8 +241,7 @@ mod tests {
     fn what_is_not_known_stays_as_it_is() {
         let mut late = Connections::default();
         let payload = bytes(true, Flags::ACK, (1, 0), 0, &[], 20_000);
-        let packet = Waiting::new(protocol::TCP, payload, 0, Ecn::NotEct);
-        late.leaves(Some(flow()), &packet);
+        late.leaves(flow(), &Segment::parse(&payload).unwrap());
         assert_eq!(narrower(&late, 1, u16::MAX, 0), None);
         let multipath = [30, 4, 1, 0, 1, 3, 3, 7];
         assert_eq!(narrower(&connection(&multipath, &multipath, 0, 20_000), 1, u16::MAX, 0), None);

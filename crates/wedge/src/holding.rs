@@ -4,13 +4,11 @@
 //! Each queue is kept by CoDel (RFC 8289), with a target that leaves the kernel's TCP the queue it needs: below it are
 //! windows that rise and fall, and a buffer that is empty when they are high wastes the paths.
 
-use crate::connections::Connections;
 use crate::flows::FlowKey;
 use crate::pacing::Waiting;
 use clock::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ip::protocol;
-use wire::tcp::Segment;
 
 /// What a flow may send in its turn.
 const QUANTUM: i64 = 1514;
@@ -77,8 +75,6 @@ pub(crate) struct Holding {
     dropped: u64,
     /// Until then one drop for all that is too much is enough.
     warned_until: Instant,
-    /// Of programs whose packets may wait here.
-    pub connections: Connections,
     /// How long the packet that left last had waited.
     sojourn: Duration,
 }
@@ -122,11 +118,18 @@ impl Holding {
 
     /// Appends to the flow's queue. If there is no room any more the longest queue loses its first packet.
     ///
-    /// What a TCP sends again while it still waits here is passed over: the copy would arrive before what comes before it, and
-    /// make that look lost. (Linux spares it likewise where the first copy has not left a queue of its own.)
-    pub(crate) fn push(&mut self, now: Instant, flow: Option<FlowKey>, packet: Waiting, limits: &Limits) {
+    /// What a TCP sends again while it still waits is passed over: the copy would arrive before what comes before it, and make
+    /// that look lost. (Linux spares it likewise where the first copy has not left a queue of its own.) `before` is the first
+    /// sequence number of data that were here before.
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        flow: Option<FlowKey>,
+        packet: Waiting,
+        before: Option<u32>,
+        limits: &Limits,
+    ) {
         let queue = self.queues.entry(flow).or_default();
-        let before = self.connections.leaves(flow, &packet);
         if before.is_some_and(|sequence| queue.has(sequence)) {
             return;
         }
@@ -163,13 +166,12 @@ impl Holding {
         }
     }
 
-    /// The window field for this segment of the peer's, if its own would let the flow have more waiting here than its part of
-    /// what does no harm.
-    pub(crate) fn narrower(&self, flow: FlowKey, segment: &Segment<'_>, limits: &Limits) -> Option<u16> {
+    /// What a flow may have waiting more than it has, or less if it is negative, if it can be told: its part of what does no
+    /// harm.
+    pub(crate) fn room(&self, flow: FlowKey, limits: &Limits) -> i64 {
         let waits = self.queues.get(&Some(flow)).map(|queue| queue.bytes);
         let queues = self.queues.len() + usize::from(waits.is_none());
-        let room = (limits.told / queues) as i64 - waits.unwrap_or(0) as i64;
-        self.connections.narrower(flow, segment, room)
+        (limits.told / queues) as i64 - waits.unwrap_or(0) as i64
     }
 
     /// The next packet.
@@ -302,6 +304,7 @@ fn control_law(from: Instant, count: u32, limits: &Limits) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connections::Connections;
     use proptest::prelude::*;
     use wire::tcp;
 
@@ -330,11 +333,11 @@ mod tests {
     #[test]
     fn a_call_does_not_wait_behind_a_download() {
         let mut holding = Holding::default();
-        (0..100).for_each(|number| holding.push(at(0), flow(1), packet(number, 1500), &LIMITS));
+        (0..100).for_each(|number| holding.push(at(0), flow(1), packet(number, 1500), None, &LIMITS));
         for _ in 0..3 {
             assert!(holding.pop(at(0), &LIMITS).is_some());
         }
-        holding.push(at(1), flow(2), packet(1000, 200), &LIMITS);
+        holding.push(at(1), flow(2), packet(1000, 200), None, &LIMITS);
         assert_eq!(holding.pop(at(1), &LIMITS).unwrap().1.payload, 1000u32.to_be_bytes());
     }
 
@@ -342,9 +345,9 @@ mod tests {
     fn two_downloads_share() {
         let mut holding = Holding::default();
         for number in 0..200 {
-            holding.push(at(0), flow(1), packet(number, 1500), &LIMITS);
+            holding.push(at(0), flow(1), packet(number, 1500), None, &LIMITS);
             if number % 2 == 0 {
-                holding.push(at(0), flow(2), packet(1000 + number, 1500), &LIMITS);
+                holding.push(at(0), flow(2), packet(1000 + number, 1500), None, &LIMITS);
             }
         }
         let popped: Vec<u32> = (0..100)
@@ -365,11 +368,12 @@ mod tests {
 
     #[test]
     fn what_is_sent_again_goes_first_unless_it_still_waits() {
-        let mut holding = Holding::default();
-        let push = |holding: &mut Holding, seq: u32, flags, data| {
+        let (mut holding, mut connections) = (Holding::default(), Connections::default());
+        let mut push = |holding: &mut Holding, seq: u32, flags, data| {
             let packet = segment(seq, flags, data);
-            let flow = FlowKey::of(protocol::TCP, &packet.payload, true);
-            holding.push(at(0), flow, packet, &LIMITS);
+            let flow = FlowKey::of(protocol::TCP, &packet.payload, true).unwrap();
+            let before = connections.leaves(flow, &packet.segment().unwrap());
+            holding.push(at(0), Some(flow), packet, before, &LIMITS);
         };
         let none = tcp::Flags::ACK;
         let first = u32::MAX - 1500;
@@ -392,12 +396,12 @@ mod tests {
     #[test]
     fn a_standing_queue_is_dropped_from_and_a_burst_is_not() {
         let mut holding = Holding::default();
-        (0..50).for_each(|number| holding.push(at(0), flow(1), packet(number, 1500), &LIMITS));
+        (0..50).for_each(|number| holding.push(at(0), flow(1), packet(number, 1500), None, &LIMITS));
         (0..50).for_each(|ms| drop(holding.pop(at(ms), &LIMITS)));
         assert_eq!((holding.dropped(), holding.packets()), (0, 0));
-        (0..100).for_each(|number| holding.push(at(100), flow(1), packet(number, 1500), &LIMITS));
+        (0..100).for_each(|number| holding.push(at(100), flow(1), packet(number, 1500), None, &LIMITS));
         for ms in 100..1100 {
-            holding.push(at(ms), flow(1), packet(ms as u32, 1500), &LIMITS);
+            holding.push(at(ms), flow(1), packet(ms as u32, 1500), None, &LIMITS);
             assert!(holding.pop(at(ms), &LIMITS).is_some());
         }
         assert!((3..40).contains(&holding.dropped()), "{}", holding.dropped());
@@ -417,7 +421,7 @@ mod tests {
                     pushed += 1;
                     let mut packet = packet(pushed, wire);
                     packet.next_header = port as u8;
-                    holding.push(now, flow(port), packet, &limits);
+                    holding.push(now, flow(port), packet, None, &limits);
                     prop_assert!(holding.bytes() <= limits.most);
                 } else if let Some((_, packet)) = holding.pop(now, &limits) {
                     out.push((packet.next_header.into(), u32::from_be_bytes(*packet.payload.first_chunk().unwrap())));

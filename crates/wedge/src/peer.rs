@@ -1,7 +1,8 @@
 //! One peer: its paths, its flows, and what waits until there is a path.
 
-use crate::braid::Braid;
+use crate::braid::{Braid, TOLD};
 use crate::config::PeerConfig;
+use crate::connections::Connections;
 use crate::ecn::Ecn;
 use crate::flows::{Family, FlowKey, Flows, Order, Reordering};
 use crate::heartbeat::Change;
@@ -48,6 +49,8 @@ pub(crate) struct PeerState {
     pub config: PeerConfig,
     pub paths: Vec<Path>,
     pub flows: Flows,
+    /// The TCP connections of programs.
+    pub connections: Connections,
     pub(crate) scheduler: FastestPathFirst,
     pub(crate) views: Vec<PathView>,
     waiting: VecDeque<(u8, Vec<u8>)>,
@@ -69,6 +72,7 @@ impl PeerState {
             config,
             paths: Vec::new(),
             flows: Flows::new(),
+            connections: Connections::default(),
             scheduler: FastestPathFirst::default(),
             views: Vec::new(),
             waiting: VecDeque::new(),
@@ -139,11 +143,10 @@ impl PeerState {
         out: &mut Vec<Transmit>,
     ) {
         let urgent = is_urgent(next_header, &payload);
-        if let (true, protocol::TCP, Some(braid)) = (urgent, next_header, &mut self.braid)
-            && let (Some(flow), Ok(segment)) = (FlowKey::of(next_header, &payload, true), tcp::Segment::parse(&payload))
-        {
-            braid.holding.connections.opens(flow, &segment, true);
-        }
+        let before = match (FlowKey::of(next_header, &payload, true), tcp::Segment::parse(&payload)) {
+            (Some(flow), Ok(segment)) if next_header == protocol::TCP => self.connections.leaves(flow, &segment),
+            _ => None,
+        };
         let snooping = self.braid.as_ref().is_some_and(|braid| braid.snoop.is_some());
         // Of what is not TCP nothing is heard without feedback, so no window could tell when to send it.
         if !urgent && self.braid.is_some() && (!snooping || next_header == protocol::TCP) {
@@ -152,7 +155,7 @@ impl PeerState {
             for path in &mut self.paths {
                 path.heartbeat.traffic(now);
             }
-            return self.hold(now, Waiting::new(next_header, payload, wire, ecn));
+            return self.hold(now, Waiting::new(next_header, payload, wire, ecn), before);
         }
         if !urgent && self.queue_is_full() {
             counters.queue_full += 1;
@@ -332,12 +335,24 @@ impl PeerState {
     }
 
     fn queue_is_full(&self) -> bool {
+        let (queued, limit) = self.queue();
+        queued >= limit
+    }
+
+    /// What a TCP may have waiting in the queues of paths more than there is; less if it is negative.
+    pub(crate) fn room(&self) -> i64 {
+        let (queued, limit) = self.queue();
+        (limit as f64 * TOLD) as i64 - queued as i64
+    }
+
+    /// What waits in the queues of paths, and what may, in bytes.
+    fn queue(&self) -> (u64, u64) {
         let any_alive = self.paths.iter().any(Path::is_usable);
         let in_use = || self.paths.iter().filter(|path| if any_alive { path.is_usable() } else { path.verified });
         let queued: usize = in_use().map(|path| path.pacer.queued()).sum();
         let rate: u64 = in_use().map(|path| path.pacer.rate()).fold(0, u64::saturating_add);
         let limit = (rate as f64 / 8.0 * LONGEST_QUEUE.as_secs_f64()) as u64;
-        queued as u64 >= limit.max(LEAST_QUEUE)
+        (queued as u64, limit.max(LEAST_QUEUE))
     }
 }
 

@@ -31,7 +31,7 @@ fn beside_reno(rule: &str, specs: &[Spec], via: &[usize], rival: Option<(usize, 
     world.haste = ms(1);
     let (a, b) = (world.hit(0), world.hit(1));
     if let Some((link, begins)) = rival {
-        let mut sender = Sender::new(a, b, SEGMENT + 54);
+        let mut sender = Sender::elsewhere(a, b, SEGMENT + 54);
         sender.beta = 0.5;
         world.rivals.push(Rival {
             link,
@@ -95,7 +95,7 @@ fn a_reno_beside_the_faster_path_is_left_its_share() {
 fn a_reno_beside_the_slower_path_is_left_its_share() {
     // A paced flow meets a short queue more rarely full than one that sends in bursts does.
     let ff = friendliness(&EIGHT_FOUR, &[0, 1], 1);
-    assert!((0.5..=2.0).contains(&ff), "{ff}");
+    assert!((0.7..=1.7).contains(&ff), "{ff}");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn a_tcp_on_a_shared_path_is_left_its_share() {
     for shared in 0..2 {
         let mut world = to_a_plain_host(&specs);
         let (a, b) = (world.hit(0), world.hit(1));
-        let mut reno = Sender::new(a, b, SEGMENT + 54);
+        let mut reno = Sender::elsewhere(a, b, SEGMENT + 54);
         reno.beta = 0.5;
         let receiver = Receiver::new(b, a, SEGMENT + 54);
         world.rivals.push(Rival { link: shared, begins: at(1_000), sender: reno, receiver });

@@ -15,6 +15,9 @@ pub(crate) struct Arguments {
     /// The scenario file.
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
+    /// Runs of each, with seeds that follow each other; what is compared are the means.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -28,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     lab::become_root().map_err(failure)?;
     let scenario = read(&arguments.scenario)?;
     let options = Options { directory: arguments.out.clone(), ..Options::new().map_err(failure)? };
-    let comparison = lab::compare(&scenario, &options, &mut Progress::on_stderr()).map_err(failure)?;
+    let comparison = lab::compare(&scenario, arguments.runs, &options, &mut Progress::on_stderr()).map_err(failure)?;
     if arguments.json {
         let json = serde_json::to_string_pretty(&comparison).map_err(|error| Failure::failed(error.to_string()))?;
         output::result(&json)?;

@@ -9,6 +9,11 @@ use wire::ip::IpPacket;
 use wire::{Hit, tcp};
 
 const PORTS: (u16, u16) = (80, 4000);
+/// A SYN's option: windows are shifted by so many bits (RFC 7323 §2.2).
+const SHIFT: u8 = 10;
+const SCALE: [u8; 4] = [1, 3, 3, SHIFT];
+/// The first byte of the first segment has the number 0; the SYN before it this one.
+const ISN: u32 = u32::MAX;
 /// RFC 6675: so many segments above a hole show that it is a loss.
 const DUPTHRESH: u64 = 3;
 
@@ -24,6 +29,8 @@ pub struct Sender {
     again: BTreeSet<u64>,
     cwnd: f64,
     ssthresh: f64,
+    /// Bytes that the peer takes beyond what it has acknowledged, as this host is told; nothing before the peer's SYN.
+    window: Option<u64>,
     /// Until this is acknowledged the window falls no more.
     recover: Option<u64>,
     /// Recovery has just begun: RFC 6675 §5 (4.3) sends the first lost one again whatever is under way.
@@ -43,10 +50,17 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// A program's TCP on a Sinnet host: it opens a connection, begins with the window of the route, and hears of the peer's.
     pub fn new(from: Hit, to: Hit, segment: usize) -> Self {
+        Self { window: None, cwnd: f64::from(wedge::FIRST_WINDOW), ..Self::elsewhere(from, to, segment) }
+    }
+
+    /// A TCP of another host, in the middle of a connection, with a peer that takes whatever comes.
+    pub fn elsewhere(from: Hit, to: Hit, segment: usize) -> Self {
         Self {
             hits: (from, to),
             segment,
+            window: Some(u64::MAX),
             una: 0,
             next: 0,
             sacked: BTreeSet::new(),
@@ -69,6 +83,19 @@ impl Sender {
 
     fn pipe(&self) -> u64 {
         (self.next - self.una) - self.sacked.len() as u64 - self.lost.len() as u64 + self.again.len() as u64
+    }
+
+    fn syn(&self) -> Vec<u8> {
+        let header = tcp::Header {
+            src_port: PORTS.0,
+            dst_port: PORTS.1,
+            seq: ISN,
+            flags: tcp::Flags::SYN,
+            window: u16::MAX,
+            options: &SCALE,
+            ..Default::default()
+        };
+        tcp_v6(self.hits.0, self.hits.1, &header, &[])
     }
 
     fn packet(&self, number: u64) -> Vec<u8> {
@@ -103,6 +130,15 @@ impl Program for Sender {
     fn receive(&mut self, now: Instant, packet: &[u8]) {
         let view = IpPacket::parse(packet).unwrap();
         let Ok(segment) = tcp::Segment::parse(view.payload()) else { return };
+        if segment.flags().contains(tcp::Flags::SYN) {
+            // Only the windows of later segments are scaled.
+            self.window.get_or_insert(segment.window().into());
+            self.timer = None;
+            return;
+        }
+        if self.window.is_some_and(|window| window < u64::MAX) {
+            self.window = Some(u64::from(segment.window()) << SHIFT);
+        }
         let ack = self.number(segment.ack());
         for block in segment.sack_blocks() {
             (self.number(block.start)..self.number(block.end))
@@ -153,6 +189,13 @@ impl Program for Sender {
     }
 
     fn send(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        let Some(window) = self.window else {
+            if self.timer.is_some_and(|timer| timer > now) {
+                return Vec::new();
+            }
+            self.timer = Some(now + self.rto());
+            return vec![self.syn()];
+        };
         if self.timer.is_some_and(|timer| timer <= now) {
             self.timeouts += 1;
             // RFC 5681 §3.1: held where the timer expires for the same segment again.
@@ -179,6 +222,7 @@ impl Program for Sender {
                     self.timed = None;
                     number
                 }
+                None if (self.next + 1 - self.una) * self.segment as u64 > window => break,
                 None => {
                     self.next += 1;
                     self.timed.get_or_insert((self.next - 1, now));
@@ -229,6 +273,12 @@ impl Receiver {
         (upto(to) - upto(from)) as f64 * self.segment as f64 * 8.0 / (to - from).as_secs_f64()
     }
 
+    fn answer(&mut self, ack: u32, flags: tcp::Flags, options: &[u8]) {
+        let (src_port, dst_port, window) = (PORTS.1, PORTS.0, u16::MAX);
+        let header = tcp::Header { src_port, dst_port, ack, flags, window, options, ..Default::default() };
+        self.to_send.push(tcp_v6(self.hits.0, self.hits.1, &header, &[]));
+    }
+
     /// The block of consecutive segments around `n`.
     fn block(&self, n: u64) -> (u64, u64) {
         let (mut start, mut end) = (n, n + 1);
@@ -247,6 +297,10 @@ impl Program for Receiver {
         let view = IpPacket::parse(packet).unwrap();
         let Ok(segment) = tcp::Segment::parse(view.payload()) else { return };
         assert!(segment.checksum_is_right(view.src(), view.dst()));
+        if segment.flags().contains(tcp::Flags::SYN) {
+            self.answer(segment.seq().wrapping_add(1), tcp::Flags::SYN | tcp::Flags::ACK, &SCALE);
+            return;
+        }
         let expected = self.next * self.segment as u64;
         let offset = segment.seq().wrapping_sub(expected as u32) as i32;
         let number = (expected as i64 + i64::from(offset)) as u64 / self.segment as u64;
@@ -273,15 +327,7 @@ impl Program for Receiver {
                 }
             }
         }
-        let header = tcp::Header {
-            src_port: PORTS.1,
-            dst_port: PORTS.0,
-            ack: (self.next * self.segment as u64) as u32,
-            flags: tcp::Flags::ACK,
-            options: &options,
-            ..Default::default()
-        };
-        self.to_send.push(tcp_v6(self.hits.0, self.hits.1, &header, &[]));
+        self.answer((self.next * self.segment as u64) as u32, tcp::Flags::ACK, &options);
     }
 
     fn send(&mut self, _now: Instant) -> Vec<Vec<u8>> {
