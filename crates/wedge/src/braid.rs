@@ -587,7 +587,8 @@ impl PeerState {
         let controls = || self.paths.iter().filter(|path| path.is_usable()).filter_map(|path| path.control.as_ref());
         let windows: f64 = controls().map(|control| braid.windows.window(control.slot)).sum();
         let rtt = controls().filter_map(|control| control.sent.rtt().srtt()).max().unwrap_or_default();
-        let enough = (windows * ENOUGH).max(LEAST_BUFFER);
+        let wanted = windows * ENOUGH;
+        let enough = wanted.max(LEAST_BUFFER);
         let (room, since) = braid.room;
         // Without feedback what a path has lost comes again from inside, and has to be told soon.
         let kept =
@@ -597,7 +598,8 @@ impl PeerState {
         Limits {
             bytes: room as usize,
             most: 2 * room as usize,
-            told: (enough * TOLD) as usize,
+            // Of slow paths the least that the buffer holds would stay longer than CoDel's target.
+            told: (wanted * TOLD) as usize,
             target: LEAST_TARGET.max(rtt.mul_f64(ENOUGH)),
             interval: INTERVAL.max(rtt * 4),
         }
