@@ -598,8 +598,9 @@ impl PeerState {
         Limits {
             bytes: room as usize,
             most: 2 * room as usize,
-            // Of slow paths the least that the buffer holds would stay longer than CoDel's target.
-            told: (wanted * TOLD) as usize,
+            // Of slow paths the least that the buffer holds would stay longer than CoDel's target. But by ear it is the TCP
+            // inside that repairs, and paths are not to run dry while its own window falls.
+            told: (TOLD * if braid.snoop.is_some() { enough } else { wanted }) as usize,
             target: LEAST_TARGET.max(rtt.mul_f64(ENOUGH)),
             interval: INTERVAL.max(rtt * 4),
         }
