@@ -65,9 +65,9 @@ impl Device {
             .enable(false)
             .build_sync()?;
         tun.set_nonblocking(true)?;
-        netlink::set_no_link_local_address(tun.if_index()?)?;
-        tun.enabled(true)?;
         let index = tun.if_index()?;
+        netlink::set_no_link_local_address(index)?;
+        tun.enabled(true)?;
         let lsis = IpAddr::V4(Ipv4Addr::new(config.lsi.0[0], 0, 0, 0));
         let hits = IpAddr::V6(Ipv6Addr::from_bits(hit.to_bits() & u128::MAX << (128 - HIT_PREFIX)));
         netlink::set_route(index, lsis, LSI_PREFIX, Some(config.lsi_mtu), FIRST_WINDOW)?;

@@ -276,10 +276,9 @@ impl PeerState {
     }
 
     /// Takes a packet for the holding buffer. `before` is the first sequence number of what a TCP sends again.
-    pub(crate) fn hold(&mut self, now: Instant, packet: Waiting, before: Option<u32>) {
+    pub(crate) fn hold(&mut self, now: Instant, flow: Option<FlowKey>, packet: Waiting, before: Option<u32>) {
         let limits = self.limits(now);
         let Some(braid) = &mut self.braid else { return };
-        let flow = FlowKey::of(packet.next_header, &packet.payload, true);
         braid.holding.push(now, flow, packet, before, &limits);
     }
 

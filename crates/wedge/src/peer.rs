@@ -143,8 +143,11 @@ impl PeerState {
         out: &mut Vec<Transmit>,
     ) {
         let urgent = is_urgent(next_header, &payload);
-        let before = match (FlowKey::of(next_header, &payload, true), tcp::Segment::parse(&payload)) {
-            (Some(flow), Ok(segment)) if next_header == protocol::TCP => self.connections.leaves(flow, &segment),
+        let flow = FlowKey::of(next_header, &payload, true);
+        let before = match (next_header, flow) {
+            (protocol::TCP, Some(flow)) => {
+                tcp::Segment::parse(&payload).ok().and_then(|segment| self.connections.leaves(flow, &segment))
+            }
             _ => None,
         };
         let snooping = self.braid.as_ref().is_some_and(|braid| braid.snoop.is_some());
@@ -155,7 +158,7 @@ impl PeerState {
             for path in &mut self.paths {
                 path.heartbeat.traffic(now);
             }
-            return self.hold(now, Waiting::new(next_header, payload, wire, ecn), before);
+            return self.hold(now, flow, Waiting::new(next_header, payload, wire, ecn), before);
         }
         if !urgent && self.queue_is_full() {
             counters.queue_full += 1;
