@@ -45,7 +45,7 @@ bench:
 RUNS ?= 1
 bench-lab: need-demo
 	$(CARGO) build --release --locked -p sinnet
-	tools/bench-lab target/release/sinnet --runs $(RUNS) --out target/bench-lab.json $(if $(VIRTUAL),--virtual)
+	tools/bench-lab target/release/sinnet --runs $(RUNS) --out target/bench-lab.jsonl $(if $(VIRTUAL),--virtual)
 
 $(TOOLS)/bin/cargo-deny:
 	@if command -v cargo-deny >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-deny)" $@; \
