@@ -15,7 +15,7 @@ use crate::feedback;
 use crate::host::{Host, Refusal, i1, routes};
 use crate::identity::PublicIdentity;
 use crate::keymat::{EspKeyPair, Keymat};
-use crate::notice;
+use crate::notice::Notice;
 use crate::puzzle;
 use crate::route::Route;
 use crate::session::{Session, host_id, sign, verify};
@@ -257,7 +257,7 @@ impl Host {
             Phase::I1Sent(sent) if sent.retry.at <= now => {
                 if sent.retry.tries >= self.config.max_tries {
                     let reason = match record.notice {
-                        Some(notice) => format!("{peer} refuses: {}", notice::meaning(notice, hit)),
+                        Some(notice) => format!("{peer} {}; our identity is {hit}", Notice(notice)),
                         None => format!("{peer} does not answer; is it up, and are its locators right?"),
                     };
                     return self.out.fail(record, reason);

@@ -27,5 +27,6 @@ pub use association::{AssociationView, State};
 pub use config::{HostConfig, Peer};
 pub use event::{Control, Counters, Event, TimerKind};
 pub use host::{ConnectError, Host, HostError};
+pub use notice::Notice;
 pub use route::{Route, UDP_PORT};
 pub use scheduler::PathId;

@@ -7,6 +7,7 @@
 
 use clock::{Duration, Instant};
 use rand_core::CryptoRng;
+use std::fmt;
 use wire::Hit;
 use wire::hip::{Builder, Notification, Packet, PacketKind, Parameter};
 
@@ -140,11 +141,27 @@ impl Host {
     }
 }
 
-/// What a notice means to the user of the host `own`.
-pub(crate) fn meaning(message: u16, own: Hit) -> String {
-    match message {
-        BLOCKED_BY_POLICY => format!("it does not have our identity {own} among its peers"),
-        number => format!("it has sent notice {number} of RFC 7401"),
+/// The message of a NOTIFICATION (RFC 7401 §5.2.19); `Display` is what the one who sent it says, as a sentence without
+/// subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice(pub u16);
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            UNSUPPORTED_CRITICAL_PARAMETER_TYPE => "does not know a parameter that it would have to understand",
+            INVALID_SYNTAX => "cannot read our packet",
+            NO_DH_PROPOSAL_CHOSEN => "has none of our Diffie-Hellman groups",
+            INVALID_DH_CHOSEN => "does not take our Diffie-Hellman value",
+            NO_HIP_PROPOSAL_CHOSEN => "has none of our HIP ciphers",
+            INVALID_HIP_CIPHER_CHOSEN => "does not take the HIP cipher we chose",
+            NO_ESP_PROPOSAL_CHOSEN => "has none of our ESP suites",
+            INVALID_ESP_TRANSFORM_CHOSEN => "does not take the ESP suite we chose",
+            AUTHENTICATION_FAILED => "takes our signature for wrong",
+            HIP_MAC_FAILED => "takes our HIP_MAC for wrong",
+            BLOCKED_BY_POLICY => "does not have our identity among its peers, or finds our puzzle too hard",
+            number => return write!(f, "has sent notice {number} of RFC 7401"),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a wedge tells its owner besides packets.
 
-use hip::Route;
+use hip::{Notice, Route};
 use scheduler::PathId;
 use std::fmt;
 
@@ -90,7 +90,7 @@ impl fmt::Display for WedgeEvent {
             }
             Self::PathDown { peer, path } => write!(f, "{path} to {peer} is gone"),
             Self::Closed { peer, reason } => write!(f, "the association with {peer} has ended: {reason}"),
-            Self::Notified { peer, message } => write!(f, "{peer} has sent notice {message} of RFC 7401"),
+            Self::Notified { peer, message } => write!(f, "{peer} {}", Notice(*message)),
             Self::Failed { peer, reason } => write!(f, "no association with {peer}: {reason}"),
             Self::KeyLog(line) => f.write_str(line),
         }
