@@ -41,6 +41,10 @@ struct Notes {
     doubtful: u32,
     /// So many round-trip times in a row were longer than without a queue, since then.
     late: Option<(u32, Instant)>,
+    /// The sequence number of its next packet, at the last report.
+    next: u32,
+    /// The path whose loss it answered last, if it was another's.
+    because: Option<Slot>,
 }
 
 impl Windows {
@@ -139,15 +143,26 @@ impl Windows {
         notes.doubtful = left;
         // What another path has overtaken looks lost to TCP inside: by ear, one that arrives is enough.
         let enough = if self.by_ear { 1 } else { doubtful };
-        if doubtful > 0 && news.spurious >= enough && news.lost == 0 {
+        notes.next = next;
+        let is_own = notes.because.is_none();
+        if doubtful > 0 && news.spurious >= enough && news.lost == 0 && is_own {
             self.controller.on_spurious(path, Undo::Restore, now);
+            for other in self.of_one_bottleneck(slot) {
+                // Unless it has lost packets of its own since.
+                if self.notes.get(other).is_some_and(|notes| notes.because == Some(slot) && notes.doubtful == 0) {
+                    self.controller.on_spurious(other, Undo::Restore, now);
+                }
+            }
         }
         if news.lost > 0 || news.ce > 0 {
             let cause = if news.lost > 0 { Cause::Loss } else { Cause::Ecn };
             let flight = news.flight.max(news.peak) as f64;
             let event = Congestion { cause, flight, next: next.into() };
-            let of_before = if self.controller.on_congestion(path, &event, now) { 0 } else { left };
-            self.doubt(slot, of_before + news.lost);
+            let is_new = self.controller.on_congestion(path, &event, now);
+            self.doubt(slot, if is_new { 0 } else { left } + news.lost);
+            if is_new {
+                self.together(now, slot, cause);
+            }
         }
         let base = self.controller.paths().get(path).map_or(Duration::MAX, |path| path.base_rtt);
         if let Some(rtt) = news.rtt
@@ -187,6 +202,7 @@ impl Windows {
         let (window, threshold) = (self.window(slot), self.threshold(slot));
         // One that arrives shows that the path was slow, not silent (RFC 5682 §2).
         self.doubt(slot, 1);
+        self.blame(slot, None);
         let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
         let event = Congestion { cause: Cause::Timeout, flight: (flight as f64).max(window), next: next.into() };
         self.controller.on_congestion(slot.0, &event, now);
@@ -201,14 +217,46 @@ impl Windows {
     }
 
     /// Rules that treat each path as a TCP of its own leave it to us that paths through one bottleneck are one TCP
-    /// together: of n, each grows by 1/n² of a Reno's packet in a round trip and so gets an n-th of a Reno's rate, which
-    /// goes with the square root (M. Honda and others, *Multipath congestion control for shared bottleneck*, 2009).
+    /// together, as those of a Congestion Manager are (RFC 3124 §2): of n, each grows by an n-th of a Reno's packet in a
+    /// round trip, and what one of them loses all answer, once in a round trip. Were only their growth divided (by n²,
+    /// M. Honda and others, *Multipath congestion control for shared bottleneck*, 2009), they would get a TCP's rate where
+    /// every packet is as likely to be lost as any other, but half of it where a full queue hits all of them at once.
     fn share(&mut self) {
-        let shares = (0..self.controller.paths().len()).map(|path| f64::from(self.bottlenecks.sharers(path)));
-        let shares: Vec<f64> = shares.map(|sharers| 1.0 / (sharers * sharers)).collect();
-        let rule = self.controller.rule_mut();
-        if matches!(rule.rule, Rule::Mhip(_) | Rule::NewReno(_)) {
-            rule.shares = shares;
+        if !self.are_separate_tcps() {
+            return;
+        }
+        let sharers = (0..self.controller.paths().len()).map(|path| self.bottlenecks.sharers(path));
+        self.controller.rule_mut().shares = sharers.map(|sharers| 1.0 / f64::from(sharers)).collect();
+    }
+
+    /// The rule knows nothing of other paths.
+    fn are_separate_tcps(&self) -> bool {
+        matches!(self.controller.rule().rule, Rule::Mhip(_) | Rule::NewReno(_))
+    }
+
+    /// The other paths through the bottleneck of this one, as far as it is left to us.
+    fn of_one_bottleneck(&self, Slot(path): Slot) -> Vec<usize> {
+        let others = (0..self.notes.len()).filter(|other| self.bottlenecks.are_shared(path, *other));
+        if self.are_separate_tcps() { others.collect() } else { Vec::new() }
+    }
+
+    /// What one path has lost, others through its bottleneck answer, too.
+    fn together(&mut self, now: Instant, slot: Slot, cause: Cause) {
+        self.blame(slot, None);
+        for other in self.of_one_bottleneck(slot) {
+            let next = self.notes.get(other).map_or(0, |notes| notes.next);
+            let event = Congestion { cause, flight: self.window(Slot(other)), next: next.into() };
+            if self.controller.on_congestion(other, &event, now) {
+                self.blame(Slot(other), Some(slot));
+                self.doubt(Slot(other), 0);
+            }
+        }
+    }
+
+    /// Notes whose loss the path answered.
+    fn blame(&mut self, Slot(path): Slot, because: Option<Slot>) {
+        if let Some(notes) = self.notes.get_mut(path) {
+            notes.because = because;
         }
     }
 
@@ -240,6 +288,7 @@ impl Windows {
 
     fn restart(&mut self, slot: Slot) {
         self.doubt(slot, 0);
+        self.blame(slot, None);
         self.controller.path_changed(slot.0);
         self.bottlenecks.forget(slot.0);
         let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
@@ -292,5 +341,84 @@ impl WindowRule for Sharing {
     }
     fn undone(&mut self, path: usize, group: Group<'_>) {
         self.rule.undone(path, group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u16 = 1500;
+
+    /// Two paths out of slow start with ten packets each, whose queues are known for ten seconds.
+    fn two(second: impl Fn(u64) -> u64) -> (Windows, [Slot; 2]) {
+        let mut windows = Windows::new("mhip".parse().unwrap());
+        let slots = [windows.add(MSS), windows.add(MSS)];
+        for slot in slots {
+            windows.controller.set_cwnd(slot.0, 10.0 * f64::from(MSS));
+            windows.controller.set_ssthresh(slot.0, 10.0 * f64::from(MSS));
+        }
+        for millis in (0..10_000).step_by(10) {
+            for (slot, queue) in [(slots[0], millis % 2_300), (slots[1], second(millis))] {
+                let rtt = Some(Duration::from_micros(40_000 + queue * 30));
+                windows.report(at(millis), slot, &News { rtt, ..News::default() }, 100, rtt, None);
+            }
+        }
+        (windows, slots)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn packets(windows: &Windows, slots: [Slot; 2]) -> [f64; 2] {
+        slots.map(|slot| windows.window(slot) / f64::from(MSS))
+    }
+
+    fn lost(windows: &mut Windows, millis: u64, slot: Slot, upto: u32) {
+        let news = News { lost: 1, flight: 10 * u64::from(MSS), upto, ..News::default() };
+        windows.report(at(millis), slot, &news, upto + 10, None, None);
+    }
+
+    /// What had been taken for lost.
+    fn came(windows: &mut Windows, millis: u64, slot: Slot) {
+        windows.report(at(millis), slot, &News { spurious: 1, upto: 97, ..News::default() }, 110, None, None);
+    }
+
+    #[test]
+    fn paths_through_one_bottleneck_are_halved_together_and_once() {
+        let (mut windows, slots) = two(|millis| millis % 2_300);
+        assert_eq!(slots.map(|slot| windows.sharers(slot)), [2, 2]);
+        lost(&mut windows, 10_000, slots[0], 95);
+        assert_eq!(packets(&windows, slots), [5.0, 5.0]);
+        // What the other had under way then was in the same queue.
+        lost(&mut windows, 10_020, slots[1], 99);
+        assert_eq!(packets(&windows, slots), [5.0, 5.0]);
+        // That it came after all says nothing of what the first has lost.
+        came(&mut windows, 10_030, slots[1]);
+        assert_eq!(packets(&windows, slots), [5.0, 5.0]);
+        came(&mut windows, 10_040, slots[0]);
+        assert_eq!(packets(&windows, slots), [10.0, 10.0]);
+    }
+
+    #[test]
+    fn a_path_that_lost_itself_stays_halved_when_the_other_had_not() {
+        let (mut windows, slots) = two(|millis| millis % 2_300);
+        lost(&mut windows, 10_000, slots[0], 95);
+        lost(&mut windows, 10_020, slots[1], 99);
+        came(&mut windows, 10_030, slots[0]);
+        assert_eq!(packets(&windows, slots), [10.0, 5.0]);
+    }
+
+    #[test]
+    fn paths_of_their_own_are_halved_alone() {
+        let (mut windows, slots) = two(|millis| millis % 1_700);
+        assert_eq!(slots.map(|slot| windows.sharers(slot)), [1, 1]);
+        lost(&mut windows, 10_000, slots[0], 95);
+        assert_eq!(packets(&windows, slots), [5.0, 10.0]);
+        lost(&mut windows, 10_020, slots[1], 99);
+        assert_eq!(packets(&windows, slots), [5.0, 5.0]);
+        came(&mut windows, 10_030, slots[0]);
+        assert_eq!(packets(&windows, slots), [10.0, 5.0]);
     }
 }
