@@ -45,7 +45,7 @@ impl Wedge {
                 if other == at {
                     records.insert(0, control.received.tell(now, rtt));
                 } else {
-                    records.extend(control.received.tell_elsewhere(now, rtt));
+                    records.extend(control.received.tell_elsewhere(now));
                 }
             }
             let mut message = Vec::with_capacity(64 * records.len());

@@ -14,7 +14,9 @@ const LATEST: Duration = Duration::from_millis(10);
 const SECOND: usize = 2_000;
 /// After a gap the report follows at once, but for this: gaps come in bursts.
 const AFTER_GAP: Duration = Duration::from_millis(1);
-/// So often what a path receives is also told on other paths: its own way back may be broken.
+/// So often what was told on a path is also told on others: its own way back may be broken. It is never newer, or the other
+/// paths' reports would be more acknowledgments to this one, and a sender of two paths would take more on each from a TCP
+/// than one that has only this.
 const ELSEWHERE: Duration = Duration::from_millis(20);
 
 /// The receiver's side of one path.
@@ -31,8 +33,8 @@ pub(crate) struct Received {
     /// Bytes that came since the last report and want to be told of.
     untold: usize,
     told_at: Option<Instant>,
-    /// Something has come since it was told on another path.
-    news: bool,
+    /// What was told last and not on another path, and when the highest of it had arrived.
+    told: Option<(Record, Instant)>,
     elsewhere_at: Instant,
 }
 
@@ -49,7 +51,7 @@ impl Received {
             due: None,
             untold: 0,
             told_at: None,
-            news: false,
+            told: None,
             elsewhere_at: Instant::ZERO,
         }
     }
@@ -69,7 +71,6 @@ impl Received {
 
     /// The packet of so many bytes wants to be told of, soon if there is a gap before it.
     pub(crate) fn ask(&mut self, now: Instant, bytes: usize, gap: Gap, srtt: Option<Duration>) {
-        self.news = true;
         self.untold += bytes;
         let after = |pause| self.told_at.map_or(now, |at| (at + pause).max(now));
         let at = match gap {
@@ -95,16 +96,19 @@ impl Received {
         self.due = None;
         self.untold = 0;
         self.told_at = Some(now);
-        self.record(now, rtt)
+        let record = self.record(now, rtt);
+        self.told = Some((record.clone(), self.highest_at));
+        record
     }
 
-    /// The record for a report on another path, if it is time for that.
-    pub(crate) fn tell_elsewhere(&mut self, now: Instant, rtt: Option<Duration>) -> Option<Record> {
-        if !self.news || now - self.elsewhere_at < ELSEWHERE {
+    /// What was told last, for a report on another path, if it is time for that.
+    pub(crate) fn tell_elsewhere(&mut self, now: Instant) -> Option<Record> {
+        if now - self.elsewhere_at < ELSEWHERE {
             return None;
         }
-        (self.news, self.elsewhere_at) = (false, now);
-        Some(self.record(now, rtt))
+        let (record, highest_at) = self.told.take()?;
+        self.elsewhere_at = now;
+        Some(Record { delay: now - highest_at, ..record })
     }
 
     fn record(&self, now: Instant, rtt: Option<Duration>) -> Record {
@@ -192,7 +196,12 @@ mod tests {
         let record = received.tell(at(12), None);
         assert_eq!((record.highest, record.ranges, record.packets, record.bytes), (3, vec![(3, 3), (1, 1)], 2, 2000));
         assert_eq!(received.poll_timeout(), None);
-        for (sequence, due) in [(4, 18), (5, 14)] {
+        // Elsewhere is told what was told here, once.
+        received.packet(at(13), 5, 1000, false);
+        let copy = received.tell_elsewhere(at(20)).unwrap();
+        assert_eq!((copy.highest, copy.packets, copy.delay), (3, 2, Duration::from_millis(8)));
+        assert_eq!(received.tell_elsewhere(at(100)), None);
+        for (sequence, due) in [(6, 18), (7, 14)] {
             let gap = received.packet(at(13), sequence, 1000, false);
             received.ask(at(13), 1000, gap, srtt);
             assert_eq!(received.poll_timeout(), Some(at(due)));
