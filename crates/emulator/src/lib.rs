@@ -9,6 +9,7 @@
 //! happens, however late the caller comes. [`Emulator`] is the thread around it, and the only place that reads the clock.
 
 mod capture;
+mod desks;
 mod histogram;
 mod network;
 mod outer;

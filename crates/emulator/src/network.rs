@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use clock::{Duration, Instant, Rng};
 use link::{ChangeKind, Link, LinkConfig, LinkStatistics};
 
+use crate::desks::Desks;
 use crate::histogram::Histogram;
 use crate::outer::{addresses, is_ecn_capable, mark_congestion};
 
@@ -51,15 +52,23 @@ pub struct Network {
     /// Changes to come, the next one last.
     changes: Vec<(Instant, LinkId, ChangeKind)>,
     counts: Counts,
+    /// What hosts are about to send, if they take a time for it.
+    desks: Option<Desks<Flight>>,
 }
 
 struct Route {
     hops: Vec<LinkId>,
+    /// The most that the sender takes for a packet.
+    haste: Duration,
     port: usize,
     delivered_bytes: u64,
     transits: Histogram,
 }
 
+/// A host takes at most the time of so many bytes on the slowest link of their route for a packet ...
+const FULL_PACKET: u64 = 1500;
+/// ... and at most this.
+const LONGEST_HASTE: Duration = Duration::from_millis(1);
 /// How exact times under way are told.
 const TRANSIT: Duration = Duration::from_micros(200);
 
@@ -86,7 +95,15 @@ impl Network {
             table: BTreeMap::new(),
             changes: Vec::new(),
             counts: Counts::default(),
+            desks: None,
         }
+    }
+
+    /// The same, but hosts take a random time for each packet that they send, which is not counted as time under way: at most
+    /// that of a full packet on the slowest link of its route, and 1 ms. The packets of an address leave in order.
+    pub fn with_random_processing(mut self, rng: Rng) -> Self {
+        self.desks = Some(Desks::new(rng));
+        self
     }
 
     /// Adds one direction of a link; `rng` decides its random losses.
@@ -98,7 +115,10 @@ impl Network {
     /// From now on packets from `from` to `to` travel over `hops` (one at least) and leave at `port`. An earlier route between the same addresses is replaced.
     pub fn add_route(&mut self, from: IpAddr, to: IpAddr, hops: Vec<LinkId>, port: usize) -> RouteId {
         let route = RouteId(self.routes.len());
-        self.routes.push(Route { hops, port, delivered_bytes: 0, transits: Histogram::new(TRANSIT) });
+        let slowest = hops.iter().filter_map(|hop| self.links.get(hop.0)?.rate()).min();
+        let haste =
+            slowest.map_or(Duration::ZERO, |rate| Duration::of_transmission(FULL_PACKET, rate)).min(LONGEST_HASTE);
+        self.routes.push(Route { hops, haste, port, delivered_bytes: 0, transits: Histogram::new(TRANSIT) });
         self.table.insert((from, to), route);
         route
     }
@@ -112,24 +132,38 @@ impl Network {
     /// Takes in a packet that a host sent at `now`. Everything that is due before `now` must have been polled.
     pub fn handle_packet(&mut self, now: Instant, packet: Vec<u8>) {
         self.counts.received += 1;
-        let Some(&route) = addresses(&packet).and_then(|pair| self.table.get(&pair)) else {
+        let known = addresses(&packet).and_then(|pair| Some((pair.0, *self.table.get(&pair)?)));
+        let Some((from, route)) = known else {
             self.counts.unroutable += 1;
             return;
         };
-        self.offer(now, Flight { packet, route, hop: 0, since: now });
+        let flight = Flight { packet, route, hop: 0, since: now };
+        let haste = self.routes.get(route.0).map_or(Duration::ZERO, |route| route.haste);
+        match &mut self.desks {
+            Some(desks) => desks.put(now, from, haste, flight),
+            None => self.offer(now, flight),
+        }
     }
 
     /// The next packet that has arrived at the end of its route by `now`, in the order of arrival.
     pub fn poll(&mut self, now: Instant) -> Option<Delivery> {
         loop {
             let arrival = self.earliest();
+            let (departure, next) = (self.departure(), arrival.map(|(at, _)| at));
             // A change comes before what else happens at its instant.
-            if let Some((at, link, what)) =
-                self.changes.pop_if(|(at, _, _)| *at <= now && arrival.is_none_or(|(arrival, _)| *at <= arrival))
+            if let Some((at, link, what)) = self
+                .changes
+                .pop_if(|(at, _, _)| *at <= now && departure.into_iter().chain(next).all(|next| *at <= next))
             {
                 if let Some(link) = self.links.get_mut(link.0) {
                     link.change(at, what);
                 }
+                continue;
+            }
+            // What arrives makes room for what comes at the same instant.
+            if let Some(at) = departure.filter(|at| *at <= now && next.is_none_or(|next| *at < next)) {
+                let flight = self.desks.as_mut()?.take()?;
+                self.offer(at, Flight { since: at, ..flight });
                 continue;
             }
             let (at, index) = arrival?;
@@ -158,7 +192,7 @@ impl Network {
     /// When something happens next; absent while every link is empty and no change is to come.
     pub fn next_event(&self) -> Option<Instant> {
         let change = self.changes.last().map(|(at, _, _)| *at);
-        self.earliest().map(|(at, _)| at).into_iter().chain(change).min()
+        self.earliest().map(|(at, _)| at).into_iter().chain(change).chain(self.departure()).min()
     }
 
     /// What happened to the packets so far.
@@ -186,6 +220,11 @@ impl Network {
     /// What one link did so far; absent for a link of another network.
     pub fn link_statistics(&self, link: LinkId) -> Option<&LinkStatistics> {
         self.links.get(link.0).map(Link::statistics)
+    }
+
+    /// When the next packet leaves its host.
+    fn departure(&self) -> Option<Instant> {
+        self.desks.as_ref().and_then(Desks::next)
     }
 
     fn earliest(&self) -> Option<(Instant, usize)> {

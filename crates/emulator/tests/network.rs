@@ -59,6 +59,30 @@ fn two_hops_take_two_transmissions_and_two_delays_however_late_one_looks() {
 }
 
 #[test]
+fn random_processing_takes_up_to_a_packets_time_before_the_way_and_keeps_the_order() {
+    // A full packet takes 0.3 ms at 40 Mbit/s, and 3 ms at 4 Mbit/s, of which 1 ms counts.
+    for (rate, most) in [(40_000_000, 300), (4_000_000, 1000)] {
+        let mut network = Network::new().with_random_processing(Rng::from_seed(1));
+        let config = LinkConfig { rate: Some(rate), delay: Duration::from_millis(5), ..LinkConfig::default() };
+        let link = network.add_link(config, Rng::from_seed(1));
+        network.add_route(A, B, vec![link], 0);
+        let transmission = Duration::of_transmission(500, rate);
+        let mut took = Vec::new();
+        for at in (0..2000).step_by(20) {
+            network.handle_packet(millis(at), from_a(500, 0));
+            let [only] = &drain(&mut network, millis(at + 19))[..] else { panic!("one packet") };
+            took.push((only.at - millis(at) - Duration::from_millis(5) - transmission).as_nanos() / 1000);
+        }
+        assert!(took.iter().all(|took| *took <= most));
+        // The mean of 100 uniform times is half of the most, within four standard errors.
+        let mean = took.iter().sum::<u64>() as f64 / 100.0;
+        assert!((mean / most as f64 - 0.5).abs() < 4.0 * 12f64.sqrt().recip() / 10.0, "{mean} of {most}");
+        let [transits] = network.transits().collect::<Vec<_>>()[..] else { panic!("one route") };
+        assert_eq!(transits.longest(), Duration::from_millis(5) + transmission);
+    }
+}
+
+#[test]
 fn what_no_route_joins_is_counted_and_gone() {
     let mut network = Network::new();
     let link = network.add_link(LinkConfig::default(), Rng::from_seed(1));
@@ -104,8 +128,12 @@ proptest! {
         looks in prop::collection::vec(0u64..1_500_000, 0..50),
         queue in 1u32..20,
         loss in prop_oneof![Just(0.0), 0.0..1.0],
+        random_processing: bool,
     ) {
         let mut network = Network::new();
+        if random_processing {
+            network = network.with_random_processing(Rng::from_seed(3));
+        }
         let config = LinkConfig {
             rate: Some(5_000_000),
             delay: Duration::from_millis(3),

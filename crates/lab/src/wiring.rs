@@ -19,7 +19,7 @@ impl Wiring {
     /// Joins the attachments of `topology`, which are the network's ports, by `links`, which has what each wire does.
     pub(crate) fn new(topology: &Topology, links: Vec<LinkConfig>, seed: u64) -> Self {
         let streams = Streams::new(seed);
-        let mut network = Network::new();
+        let mut network = Network::new().with_random_processing(streams.stream("desks"));
         let links = links.into_iter().enumerate();
         let links: Vec<_> =
             links.map(|(index, link)| network.add_link(link, streams.stream(&format!("link {index}")))).collect();

@@ -35,7 +35,7 @@ use crate::wiring::Wiring;
 use crate::{LabError, wireshark};
 use connection::{Connection, TIMESTAMPS};
 use probe::{Probe, since_zero};
-use world::{Desks, Host, Trace, World};
+use world::{Host, Trace, World};
 
 /// Names of congestion control as Linux has them, and the rules.
 const CONGESTION: [(&str, &str); 3] = [("cubic", "cubic"), ("reno", "newreno"), ("vegas", "vegas")];
@@ -45,8 +45,6 @@ const SEND_BUFFER: u32 = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How often they are asked.
 const ASK: Duration = Duration::from_millis(20);
-/// The longest that a host takes for a packet.
-const SLOWEST: Duration = Duration::from_millis(1);
 /// What a program takes to open one of many connections.
 const OPENING: Duration = Duration::from_micros(100);
 /// Steps between two looks at what a person sees and wants.
@@ -129,8 +127,6 @@ impl<'a> Virtual<'a> {
             network,
             hosts,
             ports: plan.topology.attachments.iter().map(|attachment| attachment.host).collect(),
-            addresses: plan.topology.attachments.iter().map(|attachment| attachment.address).collect(),
-            desks: Desks::new(plan.topology.hosts.len(), haste(plan), Streams::new(plan.seed).stream("desks")),
             connections: Vec::new(),
             probes: Vec::new(),
             captures,
@@ -370,12 +366,6 @@ fn to_the_end(flow: &FlowPlan, part: &Part, world: &World, patience: u64) -> Res
         complete: u32::try_from(complete).unwrap_or(u32::MAX),
         ..transfer(connections.iter().map(Connection::arrived).sum(), seconds)
     })
-}
-
-/// The most that a host takes for a packet: what the slowest link takes.
-fn haste(plan: &Plan) -> Duration {
-    let slowest = plan.links.iter().filter_map(|link| link.rate).min();
-    slowest.map_or(Duration::ZERO, |rate| Duration::of_transmission(MTU.into(), rate)).min(SLOWEST)
 }
 
 /// Bytes that arrived so far from the server of each distinct path.

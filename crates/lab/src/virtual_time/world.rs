@@ -1,10 +1,9 @@
 //! Hosts on a network in virtual time: who is next, what it does, and where its packets go.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
-use clock::{Duration, Instant, Rng};
+use clock::{Duration, Instant};
 use emulator::{Capture, Network, RouteId};
 use hip::{Route, UDP_PORT};
 use rand_chacha::ChaCha20Rng;
@@ -34,8 +33,6 @@ pub(crate) struct World {
     pub(crate) hosts: Vec<Host>,
     /// By port of the network, the host there.
     pub(crate) ports: Vec<usize>,
-    /// And the address.
-    pub(crate) addresses: Vec<IpAddr>,
     pub(crate) connections: Vec<Connection>,
     /// All but downloads.
     pub(crate) probes: Vec<Probe>,
@@ -44,46 +41,6 @@ pub(crate) struct World {
     pub(crate) keylog: Option<Box<dyn Write>>,
     /// What the hosts tell about themselves, over time.
     pub(crate) trace: Option<Trace>,
-    pub(crate) desks: Desks,
-}
-
-/// Packets that hosts are about to send. A computer takes some time for each, now more and now less; without that, packets
-/// of one flow would meet a full queue and those of another never, only because of their phases (S. Floyd and V. Jacobson,
-/// *On traffic phase effects in packet-switched gateways*, 1992, whose remedy this is).
-pub(crate) struct Desks {
-    /// The most it takes: the time of a packet on the slowest link.
-    most: Duration,
-    rng: Rng,
-    /// By host, when its last packet leaves; it leaves them in order.
-    last: Vec<Instant>,
-    waiting: BTreeMap<(Instant, u64), Vec<u8>>,
-    count: u64,
-}
-
-impl Desks {
-    /// For so many hosts.
-    pub(crate) fn new(hosts: usize, most: Duration, rng: Rng) -> Self {
-        Self { most, rng, last: vec![Instant::ZERO; hosts], waiting: BTreeMap::new(), count: 0 }
-    }
-
-    fn put(&mut self, now: Instant, host: usize, packet: Vec<u8>) {
-        let mut at = now + self.most.mul_f64(self.rng.unit());
-        if let Some(last) = self.last.get_mut(host) {
-            at = at.max(*last);
-            *last = at;
-        }
-        self.count += 1;
-        self.waiting.insert((at, self.count), packet);
-    }
-
-    fn take(&mut self, now: Instant) -> Option<Vec<u8>> {
-        let first = self.waiting.first_entry().filter(|entry| entry.key().0 <= now)?;
-        Some(first.remove())
-    }
-
-    fn next(&self) -> Option<Instant> {
-        self.waiting.first_key_value().map(|((at, _), _)| *at)
-    }
 }
 
 /// A file with a line of JSON for each host and time: its status, and the bytes that have arrived of each flow.
@@ -165,7 +122,6 @@ impl World {
             .chain(connections)
             .chain(self.probes.iter().map(Probe::poll_timeout))
             .chain(self.network.next_event())
-            .chain(self.desks.next())
             .min()
             .unwrap_or(Instant::FAR_FUTURE)
     }
@@ -173,9 +129,6 @@ impl World {
     /// Everything that happens now.
     fn settle(&mut self) -> Result<(), LabError> {
         let now = self.now;
-        while let Some(packet) = self.desks.take(now) {
-            self.network.handle_packet(now, packet);
-        }
         while let Some(delivery) = self.network.poll(now) {
             for (_, capture) in self.captures.iter_mut().filter(|(routes, _)| routes.contains(&delivery.route)) {
                 capture.record(delivery.at, &delivery.packet).step("writing a capture")?;
@@ -269,11 +222,7 @@ impl World {
         };
         match self.hosts.iter_mut().find(of_host).and_then(|host| host.wedge.as_mut()) {
             Some((wedge, rng)) => wedge.handle_application(now, rng, &[&packet]),
-            None => {
-                let port = self.addresses.iter().position(|address| Some(*address) == source);
-                let host = port.and_then(|port| self.ports.get(port)).copied().unwrap_or(usize::MAX);
-                self.desks.put(now, host, packet);
-            }
+            None => self.network.handle_packet(now, packet),
         }
     }
 
@@ -299,7 +248,7 @@ impl World {
                 .and_then(|()| ip_header(local.ip(), remote.ip(), protocol::UDP, datagram.len(), &mut packet));
             if made.is_ok() {
                 packet.extend_from_slice(&datagram);
-                self.desks.put(now, index, packet);
+                self.network.handle_packet(now, packet);
             }
         }
         for packet in packets {
