@@ -124,6 +124,9 @@ pub(crate) struct Control {
     top_flight: usize,
     /// The same over some round trips: an older one counts a little less with each report.
     peak: usize,
+    /// A report has come since the path had its turn to send. Those that come together, as they do where a host was late, are
+    /// of the same time, and each tells of what then was under way.
+    is_told: bool,
     /// A question is out to a path that is silent.
     pub asked: Option<Instant>,
     last_sent: Instant,
@@ -261,6 +264,7 @@ impl PeerState {
             is_overheard: braid.snoop.is_some(),
             busy: false,
             top_flight: 0,
+            is_told: false,
             peak: 0,
             asked: None,
             last_sent: now,
@@ -321,6 +325,11 @@ impl PeerState {
         let Some(braid) = &mut self.braid else { return };
         braid.wake_at = None;
         braid.binding.note(now, braid.waits());
+        for control in self.paths.iter_mut().filter_map(|path| path.control.as_mut()) {
+            if std::mem::take(&mut control.is_told) {
+                (control.busy, control.top_flight) = (false, 0);
+            }
+        }
         let any_alive = self.paths.iter().any(Path::is_usable);
         while braid.waits() {
             self.views.clear();
@@ -428,9 +437,9 @@ impl PeerState {
         let mut busy = None;
         if news.acked > 0 {
             control.asked = None;
-            let top = std::mem::take(&mut control.top_flight);
-            control.peak = top.max(control.peak - control.peak / 32);
-            busy = std::mem::take(&mut control.busy).then_some(top);
+            control.is_told = true;
+            control.peak = control.top_flight.max(control.peak - control.peak / 32);
+            busy = control.busy.then_some(control.top_flight);
         }
         // Of packets that come and go in bursts few may be under way when a loss is told: it is no smaller window's loss.
         news.peak = control.peak as u64;

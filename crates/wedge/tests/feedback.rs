@@ -55,6 +55,55 @@ fn rates_and_round_trips_are_measured() {
     assert!(back < there / 5, "{back} for {there}, with TCP's acknowledgments");
 }
 
+/// Sends a datagram every half millisecond.
+struct Flood {
+    datagram: Vec<u8>,
+    next: Instant,
+}
+
+impl Program for Flood {
+    fn receive(&mut self, _now: Instant, _packet: &[u8]) {}
+    fn send(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        if now < self.next {
+            return Vec::new();
+        }
+        self.next = now + clock::Duration::from_micros(500);
+        vec![self.datagram.clone()]
+    }
+    fn deadline(&self) -> Option<Instant> {
+        Some(self.next)
+    }
+}
+
+#[test]
+fn a_window_grows_by_a_packet_in_a_round_trip_however_seldom_reports_are_read() {
+    // RFC 5681 §3.1. A busy machine reads several reports at once.
+    for nap in [0, 20, 50] {
+        let mut world = World::configured(&[Spec::new(8_000_000, ms(30))], 10500, |config| {
+            config.congestion = "mhip".parse().unwrap();
+            config.paths[0].rate = None;
+        });
+        world.naps = [ms(nap), ms(0)];
+        let datagram = udp_v6(world.hit(0), world.hit(1), (7, 7), &[0; 1300]);
+        let mut flood = Flood { datagram, next: Instant::ZERO };
+        let (mut grown, mut round_trips, mut before) = (0.0, 0.0, f64::MAX);
+        for time in (5_000..20_000).step_by(100) {
+            world.run(at(time), &mut [&mut flood, &mut Mailbox::default()]);
+            let path = &paths(&world)[0];
+            let cwnd = path.measured.unwrap().cwnd as f64 / 1500.0;
+            // Without reductions, and without the round trip after each, in which nothing grows.
+            if cwnd > before {
+                grown += cwnd - before;
+                round_trips += 100.0 / path.srtt_ms.unwrap();
+            }
+            before = cwnd;
+        }
+        assert!(round_trips > 50.0, "{round_trips} with naps of {nap} ms");
+        let growth = grown / round_trips;
+        assert!((0.8..=1.1).contains(&growth), "{growth} with naps of {nap} ms");
+    }
+}
+
 #[test]
 fn a_rate_that_changes_tenfold_is_followed() {
     let mut world = unconfigured(&[Spec::new(10_000_000, ms(20)), Spec::new(1_000_000, ms(20))]);

@@ -112,6 +112,10 @@ pub struct World {
     /// What leaves when, in which order: link, side, size.
     leaving: BTreeMap<(Instant, u64), (usize, usize, Transmit, u32)>,
     left: u64,
+    /// So often each host looks at what has arrived, and then at all of it; zero: at once.
+    pub naps: [Duration; 2],
+    /// By host, what it has not looked at yet.
+    unread: [Vec<(Route, Transmit)>; 2],
     /// How much each host's clock is ahead of [`World::now`].
     pub ahead: [Duration; 2],
     /// Timers of each host that went off.
@@ -225,6 +229,8 @@ impl World {
             leaves: BTreeMap::new(),
             leaving: BTreeMap::new(),
             left: 0,
+            naps: [Duration::ZERO; 2],
+            unread: Default::default(),
             ahead: [Duration::ZERO; 2],
             timers: [0; 2],
             meshed: false,
@@ -267,12 +273,18 @@ impl World {
             _ => rival.sender.deadline().unwrap_or(Instant::FAR_FUTURE),
         });
         let leaving = self.leaving.keys().next().map(|(at, _)| *at);
+        let naps = self.naps.iter().zip(&self.unread).filter(|(_, unread)| !unread.is_empty());
+        let reading = naps.map(|(nap, _)| {
+            let nap = nap.as_nanos();
+            Instant::from_nanos((self.now.as_nanos() / nap + 1) * nap)
+        });
         timers
             .chain(links)
             .chain(programs)
             .chain(rivals)
             .chain(astray)
             .chain(leaving)
+            .chain(reading)
             .min()
             .unwrap_or(Instant::FAR_FUTURE)
     }
@@ -297,20 +309,26 @@ impl World {
                     }
                     let Weather { twice, late } = self.weather[path];
                     if self.rng.chance(twice) {
-                        self.arrive(from, &transmit);
+                        self.arrive(from, transmit.clone());
                     }
                     if self.rng.chance(late.0) {
                         let by = late.1.mul_f64(self.rng.unit());
                         self.astray.push((now + by, from, transmit));
                         continue;
                     }
-                    self.arrive(from, &transmit);
+                    self.arrive(from, transmit);
                 }
             }
         }
         while let Some(index) = self.astray.iter().position(|(at, ..)| *at <= now) {
             let (_, from, transmit) = self.astray.remove(index);
-            self.arrive(from, &transmit);
+            self.arrive(from, transmit);
+        }
+        for side in 0..2 {
+            let nap = self.naps[side];
+            if !nap.is_zero() && now.as_nanos().is_multiple_of(nap.as_nanos()) {
+                self.read(side);
+            }
         }
         for number in 0..self.rivals.len() {
             let rival = &mut self.rivals[number];
@@ -362,13 +380,28 @@ impl World {
     }
 
     /// The other host receives what `from` has sent.
-    fn arrive(&mut self, from: usize, transmit: &Transmit) {
+    fn arrive(&mut self, from: usize, transmit: Transmit) {
         let Route { local, remote } = transmit.route;
-        let route = Route { local: remote, remote: local };
-        let Transmit { protocol, ecn, .. } = *transmit;
-        let datagram = Datagram { route, protocol, payload: &transmit.bytes, ecn };
-        let own = self.now + self.ahead[1 - from];
-        self.hosts[1 - from].handle_network(own, &mut self.rngs[1 - from], &[datagram]);
+        self.unread[1 - from].push((Route { local: remote, remote: local }, transmit));
+        if self.naps[1 - from].is_zero() {
+            self.read(1 - from);
+        }
+    }
+
+    /// A host takes what it has not looked at.
+    fn read(&mut self, side: usize) {
+        let unread = std::mem::take(&mut self.unread[side]);
+        let datagrams: Vec<Datagram<'_>> = unread
+            .iter()
+            .map(|(route, Transmit { protocol, ecn, bytes, .. })| Datagram {
+                route: *route,
+                protocol: *protocol,
+                payload: bytes,
+                ecn: *ecn,
+            })
+            .collect();
+        let own = self.now + self.ahead[side];
+        self.hosts[side].handle_network(own, &mut self.rngs[side], &datagrams);
     }
 
     fn transmit(&mut self, side: usize, mut transmit: Transmit) {
