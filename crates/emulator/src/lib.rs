@@ -9,7 +9,6 @@
 //! happens, however late the caller comes. [`Emulator`] is the thread around it, and the only place that reads the clock.
 
 mod capture;
-mod desks;
 mod histogram;
 mod network;
 mod outer;

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use clock::{Duration, Instant, Rng};
-use link::{ChangeKind, Link, LinkConfig, LinkStatistics};
+use link::{ChangeKind, Desks, Link, LinkConfig, LinkStatistics};
 
-use crate::desks::Desks;
 use crate::histogram::Histogram;
 use crate::outer::{addresses, is_ecn_capable, mark_congestion};
 
@@ -53,7 +52,9 @@ pub struct Network {
     changes: Vec<(Instant, LinkId, ChangeKind)>,
     counts: Counts,
     /// What hosts are about to send, if they take a time for it.
-    desks: Option<Desks<Flight>>,
+    desks: Desks<IpAddr, Flight>,
+    /// Decides for how long.
+    processing: Option<Rng>,
 }
 
 struct Route {
@@ -95,14 +96,15 @@ impl Network {
             table: BTreeMap::new(),
             changes: Vec::new(),
             counts: Counts::default(),
-            desks: None,
+            desks: Desks::default(),
+            processing: None,
         }
     }
 
     /// The same, but hosts take a random time for each packet that they send, which is not counted as time under way: at most
     /// that of a full packet on the slowest link of its route, and 1 ms. The packets of an address leave in order.
     pub fn with_random_processing(mut self, rng: Rng) -> Self {
-        self.desks = Some(Desks::new(rng));
+        self.processing = Some(rng);
         self
     }
 
@@ -139,8 +141,8 @@ impl Network {
         };
         let flight = Flight { packet, route, hop: 0, since: now };
         let haste = self.routes.get(route.0).map_or(Duration::ZERO, |route| route.haste);
-        match &mut self.desks {
-            Some(desks) => desks.put(now, from, haste, flight),
+        match &mut self.processing {
+            Some(rng) => self.desks.put(now, from, haste.mul_f64(rng.unit()), flight),
             None => self.offer(now, flight),
         }
     }
@@ -149,7 +151,7 @@ impl Network {
     pub fn poll(&mut self, now: Instant) -> Option<Delivery> {
         loop {
             let arrival = self.earliest();
-            let (departure, next) = (self.departure(), arrival.map(|(at, _)| at));
+            let (departure, next) = (self.desks.next_event(), arrival.map(|(at, _)| at));
             // A change comes before what else happens at its instant.
             if let Some((at, link, what)) = self
                 .changes
@@ -161,8 +163,9 @@ impl Network {
                 continue;
             }
             // What arrives makes room for what comes at the same instant.
-            if let Some(at) = departure.filter(|at| *at <= now && next.is_none_or(|next| *at < next)) {
-                let flight = self.desks.as_mut()?.take()?;
+            if departure.is_some_and(|at| next.is_none_or(|next| at < next))
+                && let Some((at, flight)) = self.desks.poll(now)
+            {
                 self.offer(at, Flight { since: at, ..flight });
                 continue;
             }
@@ -192,7 +195,25 @@ impl Network {
     /// When something happens next; absent while every link is empty and no change is to come.
     pub fn next_event(&self) -> Option<Instant> {
         let change = self.changes.last().map(|(at, _, _)| *at);
-        self.earliest().map(|(at, _)| at).into_iter().chain(change).chain(self.departure()).min()
+        self.earliest().map(|(at, _)| at).into_iter().chain(change).chain(self.desks.next_event()).min()
+    }
+
+    /// When [`Network::poll`] may have a packet next, or a change comes: before that, all that happens is inside, and the
+    /// calls to come make up for it. By the delays of now: a link that becomes shorter meanwhile may be noticed later.
+    pub fn next_arrival(&self) -> Option<Instant> {
+        let delay = |hops: &[LinkId]| {
+            hops.iter().filter_map(|hop| self.links.get(hop.0)).fold(Duration::ZERO, |sum, link| sum + link.delay())
+        };
+        let arrivals = self.routes.iter().flat_map(|Route { hops, .. }| {
+            hops.iter().enumerate().filter_map(move |(number, hop)| {
+                let at = self.links.get(hop.0)?.next_event()?;
+                Some(at + delay(hops.get(number + 1..).unwrap_or_default()))
+            })
+        });
+        let shortest = self.routes.iter().map(|route| delay(&route.hops)).min().unwrap_or_default();
+        let departure = self.desks.next_event().map(|at| at + shortest);
+        let change = self.changes.last().map(|(at, _, _)| *at);
+        arrivals.chain(departure).chain(change).min()
     }
 
     /// What happened to the packets so far.
@@ -220,11 +241,6 @@ impl Network {
     /// What one link did so far; absent for a link of another network.
     pub fn link_statistics(&self, link: LinkId) -> Option<&LinkStatistics> {
         self.links.get(link.0).map(Link::statistics)
-    }
-
-    /// When the next packet leaves its host.
-    fn departure(&self) -> Option<Instant> {
-        self.desks.as_ref().and_then(Desks::next)
     }
 
     fn earliest(&self) -> Option<(Instant, usize)> {

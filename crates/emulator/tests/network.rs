@@ -173,4 +173,40 @@ proptest! {
             prop_assert_eq!(delivery.packet.len(), length);
         }
     }
+
+    /// Whoever comes only when something may arrive has every packet at its instant.
+    #[test]
+    fn nothing_arrives_before_it_is_told_when(
+        sends in prop::collection::vec((0u64..5_000, 24usize..1500), 1..200),
+        rates in prop::collection::vec(1_000_000u64..50_000_000, 1..4),
+        delays in prop::array::uniform3(0u64..10),
+        random_processing: bool,
+    ) {
+        let mut network = Network::new();
+        if random_processing {
+            network = network.with_random_processing(Rng::from_seed(3));
+        }
+        let links = rates.iter().zip(delays).map(|(rate, delay)| {
+            let (rate, delay) = (Some(*rate), Duration::from_millis(delay));
+            network.add_link(LinkConfig { rate, delay, ..LinkConfig::default() }, Rng::from_seed(1))
+        });
+        let hops = links.collect();
+        network.add_route(A, B, hops, 0);
+        let (mut at, mut steps) = (0, 0);
+        let mut sends = sends.into_iter().peekable();
+        loop {
+            let sent = sends.peek().map(|(gap, _)| Instant::ZERO + Duration::from_micros(at + gap));
+            let Some(now) = sent.into_iter().chain(network.next_arrival()).min() else { break };
+            for delivery in drain(&mut network, now) {
+                prop_assert_eq!(delivery.at, now);
+            }
+            if sent == Some(now) && let Some((gap, length)) = sends.next() {
+                at += gap;
+                network.handle_packet(now, from_a(length, 0));
+            }
+            steps += 1;
+            prop_assert!(steps < 100_000);
+        }
+        prop_assert_eq!(network.next_event(), None);
+    }
 }

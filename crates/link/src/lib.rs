@@ -2,7 +2,7 @@
 //!
 //! [`Link`] is **one** direction of a link. It knows nothing of real or virtual time: the simulator moves it by its
 //! event queue, the emulator by the system's clock, both with the same three calls, [`Link::offer`], [`Link::poll`]
-//! and [`Link::next_event`].
+//! and [`Link::next_event`]. [`Desks`] is where packets are before their first link.
 //!
 //! ```
 //! use clock::{Duration, Instant, Rng};
@@ -18,6 +18,7 @@
 //! ```
 
 mod config;
+mod desks;
 mod link;
 mod loss;
 mod mrg32k3a;
@@ -25,5 +26,6 @@ mod queue;
 mod statistics;
 
 pub use config::{Change, ChangeKind, CoDelConfig, LinkConfig, LossConfig, QueueConfig, RedConfig};
+pub use desks::Desks;
 pub use link::{DropReason, Dropped, Link};
 pub use statistics::{Count, LinkStatistics};

@@ -2,7 +2,7 @@
 //! recursion.
 
 use clock::{Duration, Instant, Rng};
-use link::{Change, ChangeKind, CoDelConfig, DropReason, Link, LinkConfig, LossConfig, QueueConfig, RedConfig};
+use link::{Change, ChangeKind, CoDelConfig, Desks, DropReason, Link, LinkConfig, LossConfig, QueueConfig, RedConfig};
 use proptest::prelude::*;
 
 fn at(micros: u64) -> Instant {
@@ -359,4 +359,27 @@ fn red_settles_where_its_drops_balance_an_overload() {
     let (marking, _) = overload(QueueConfig::Red(RedConfig { ecn: true, limit: 80, ..red }), true);
     assert!(marking.statistics().marked.packets > 0 && marking.statistics().dropped_full.packets > 0);
     assert_eq!(marking.statistics().dropped_early.packets, 0);
+}
+
+proptest! {
+    /// Each packet leaves when its host is done with it and with those before it, whatever other hosts do.
+    #[test]
+    fn hosts_take_their_time_for_each_packet_and_keep_the_order(
+        packets in prop::collection::vec((0..300u64, 0..3usize, 0..200u64), 1..50),
+    ) {
+        let mut desks = Desks::default();
+        let (mut now, mut left, mut expected) = (0, Vec::new(), Vec::new());
+        let mut done = [0; 3];
+        for (number, &(pause, host, time)) in packets.iter().enumerate() {
+            now += pause;
+            left.extend(std::iter::from_fn(|| desks.poll(at(now))));
+            prop_assert!(desks.next_event().is_none_or(|next| next > at(now)));
+            desks.put(at(now), host, Duration::from_micros(time), number);
+            done[host] = done[host].max(now + time);
+            expected.push((at(done[host]), number));
+        }
+        left.extend(std::iter::from_fn(|| desks.poll(Instant::FAR_FUTURE)));
+        expected.sort();
+        prop_assert_eq!(left, expected);
+    }
 }

@@ -8,10 +8,9 @@ pub mod stream;
 use clock::{Duration, Instant, Rng, Streams};
 use hip::identity::HostIdentity;
 use hip::{HostConfig, Route};
-use link::{Link, LinkConfig, LossConfig, QueueConfig};
+use link::{Desks, Link, LinkConfig, LossConfig, QueueConfig};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use wedge::{Datagram, Ecn, LocalPath, PeerConfig, PeerLocator, Protocol, Transmit, Wedge, WedgeConfig, WedgeEvent};
 use wire::ip::{V4Header, V6Header, protocol};
@@ -104,14 +103,10 @@ pub struct World {
     pub rng: Rng,
     /// Packets that are late: when they arrive, and their sender.
     astray: Vec<(Instant, usize, Transmit)>,
-    /// The most that a sender takes for a packet, now more and now less: without that, phases decide which flow meets a
-    /// full queue (S. Floyd and V. Jacobson, *On traffic phase effects in packet-switched gateways*, 1992).
+    /// The most that a sender takes for a packet, now more and now less ([`Desks`]).
     pub haste: Duration,
-    /// By sender, when its last packet leaves.
-    leaves: BTreeMap<usize, Instant>,
-    /// What leaves when, in which order: link, side, size.
-    leaving: BTreeMap<(Instant, u64), (usize, usize, Transmit, u32)>,
-    left: u64,
+    /// What waits for that, by sender: link, side, size.
+    desks: Desks<usize, (usize, usize, Transmit, u32)>,
     /// So often each host looks at what has arrived, and then at all of it; zero: at once.
     pub naps: [Duration; 2],
     /// By host, what it has not looked at yet.
@@ -226,9 +221,7 @@ impl World {
             rng: streams.stream("weather"),
             astray: Vec::new(),
             haste: Duration::ZERO,
-            leaves: BTreeMap::new(),
-            leaving: BTreeMap::new(),
-            left: 0,
+            desks: Desks::default(),
             naps: [Duration::ZERO; 2],
             unread: Default::default(),
             ahead: [Duration::ZERO; 2],
@@ -272,7 +265,6 @@ impl World {
             begins if begins > self.now => begins,
             _ => rival.sender.deadline().unwrap_or(Instant::FAR_FUTURE),
         });
-        let leaving = self.leaving.keys().next().map(|(at, _)| *at);
         let naps = self.naps.iter().zip(&self.unread).filter(|(_, unread)| !unread.is_empty());
         let reading = naps.map(|(nap, _)| {
             let nap = nap.as_nanos();
@@ -283,7 +275,7 @@ impl World {
             .chain(programs)
             .chain(rivals)
             .chain(astray)
-            .chain(leaving)
+            .chain(self.desks.next_event())
             .chain(reading)
             .min()
             .unwrap_or(Instant::FAR_FUTURE)
@@ -292,8 +284,7 @@ impl World {
     /// Everything that happens now.
     fn step(&mut self, programs: &mut [&mut dyn Program; 2]) {
         let now = self.now;
-        while let Some(first) = self.leaving.first_entry().filter(|entry| entry.key().0 <= now) {
-            let (link, side, transmit, size) = first.remove();
+        while let Some((_, (link, side, transmit, size))) = self.desks.poll(now) {
             // A full queue drops.
             let _ = self.links[link][side].offer(now, transmit, size);
         }
@@ -432,10 +423,8 @@ impl World {
             let _ = self.links[link][side].offer(self.now, transmit, size);
             return;
         }
-        let last = self.leaves.entry(2 * sender + side).or_default();
-        *last = (self.now + self.haste.mul_f64(self.rng.unit())).max(*last);
-        self.left += 1;
-        self.leaving.insert((*last, self.left), (link, side, transmit, size));
+        let time = self.haste.mul_f64(self.rng.unit());
+        self.desks.put(self.now, 2 * sender + side, time, (link, side, transmit, size));
     }
 }
 

@@ -1,0 +1,44 @@
+//! What is on a host's desk: packets that it is about to send. A computer takes some time for each, now more and now less;
+//! without that, packets of one flow would meet a full queue and those of another never, only because of their phases (S.
+//! Floyd and V. Jacobson, *On traffic phase effects in packet-switched gateways*, 1992, whose remedy this is). Kernels on a
+//! quiet machine need it as much as simulated hosts: what they take for a packet varies by far less than what a link takes.
+
+use clock::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// Packets `P` that wait until their hosts send them. What tells hosts apart, `H`, is the caller's, and so is chance.
+#[derive(Debug)]
+pub struct Desks<H, P> {
+    /// By host, when its last packet leaves; they leave in order.
+    last: BTreeMap<H, Instant>,
+    waiting: BTreeMap<(Instant, u64), P>,
+    count: u64,
+}
+
+impl<H, P> Default for Desks<H, P> {
+    fn default() -> Self {
+        Self { last: BTreeMap::new(), waiting: BTreeMap::new(), count: 0 }
+    }
+}
+
+impl<H: Ord, P> Desks<H, P> {
+    /// A host takes `time` for a packet, or longer if one before it is still there.
+    pub fn put(&mut self, now: Instant, host: H, time: Duration, packet: P) {
+        let last = self.last.entry(host).or_insert(now);
+        *last = (now + time).max(*last);
+        self.count += 1;
+        self.waiting.insert((*last, self.count), packet);
+    }
+
+    /// When the next packet leaves.
+    pub fn next_event(&self) -> Option<Instant> {
+        self.waiting.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// The next packet that leaves by `now`, and when it does.
+    pub fn poll(&mut self, now: Instant) -> Option<(Instant, P)> {
+        let first = self.waiting.first_entry().filter(|entry| entry.key().0 <= now)?;
+        let ((at, _), packet) = first.remove_entry();
+        Some((at, packet))
+    }
+}
