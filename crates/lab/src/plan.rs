@@ -201,6 +201,12 @@ impl Plan {
         self.flows.len() > 1 || !self.flow().kind.is_download()
     }
 
+    /// How long a file may be under way. What is asked for is what links carry in the duration; a path alone that loses one
+    /// packet in ten (5 % each way) carries a tenth of that.
+    pub(crate) fn patience(&self) -> Duration {
+        self.duration * 15 + Duration::from_secs(10)
+    }
+
     /// The rate of one direction of a path: that of its slowest link, in bit/s. `None` without any limit.
     pub(crate) fn rate(&self, hops: &[usize]) -> Option<u64> {
         self.along(hops).filter_map(|link| link.rate).min()

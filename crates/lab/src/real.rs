@@ -155,7 +155,7 @@ impl Real<'_> {
     ) -> Result<(), LabError> {
         let [from, to] = [site.host(flow.plan.from)?, site.host(flow.plan.to)?];
         if let Some(server) = flow.server {
-            let patience = Duration::from_secs_f64(self.plan.duration.as_secs_f64() * 5.0 + 10.0);
+            let patience = Duration::from_nanos(self.plan.patience().as_nanos());
             let copy = scratch.join(format!("fetched{index}"));
             let count = flow.plan.kind.connections();
             flow.fetch = Some(server.fetch(to, &self.address(index, run), copy, count, patience)?);

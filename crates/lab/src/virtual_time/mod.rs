@@ -267,7 +267,7 @@ impl Laboratory for Virtual<'_> {
         };
 
         if !plan.competes() {
-            let patience = Duration::from_nanos(plan.duration.as_nanos().saturating_mul(5)) + Duration::from_secs(10);
+            let patience = plan.patience();
             let before = delivered(&world);
             let mut watch = Watch::new(since_zero(zero), 0);
             world.run(zero + patience, |world| {
