@@ -201,8 +201,8 @@ impl Plan {
         self.flows.len() > 1 || !self.flow().kind.is_download()
     }
 
-    /// How long a file may be under way. What is asked for is what links carry in the duration; a path alone that loses one
-    /// packet in ten (5 % each way) carries a tenth of that.
+    /// How long a file may be under way: three times what it takes where its size is what links carry in the duration and its
+    /// only path loses 5 % each way, which leaves a sixth of the rate (`scenarios/lab/bench/lossy-second.toml`, under TCP too).
     pub(crate) fn patience(&self) -> Duration {
         self.duration * 15 + Duration::from_secs(10)
     }
