@@ -119,6 +119,16 @@ impl OutboundSa {
         Ok(())
     }
 
+    /// Uses up the next sequence number without sending a packet under it, and tells which one that was: a peer that
+    /// says it has received it lies (RFC 9000 §21.4). To the peer it looks like a lost packet.
+    ///
+    /// # Errors
+    /// [`Exhausted`] after 2³² − 1 numbers.
+    pub fn skip(&mut self) -> Result<u32, Exhausted> {
+        self.sequence = self.sequence.checked_add(1).ok_or(Exhausted)?;
+        Ok(self.sequence)
+    }
+
     /// The SPI in the packets of this SA.
     pub fn spi(&self) -> Spi {
         self.spi
@@ -129,7 +139,7 @@ impl OutboundSa {
         self.suite
     }
 
-    /// The number of the last packet sealed; 0 before the first.
+    /// The number of the last packet sealed or skipped; 0 before the first.
     pub fn sequence(&self) -> u32 {
         self.sequence
     }

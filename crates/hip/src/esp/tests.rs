@@ -185,6 +185,25 @@ fn gcm_in_esp_of_draft_mcgrew() {
 }
 
 #[test]
+fn a_skipped_number_is_never_on_the_wire() {
+    for suite in EspSuite::ALL {
+        let (mut outbound, mut inbound) = pair(suite);
+        let number = |packet: &[u8]| u32::from_be_bytes(packet[4..8].try_into().unwrap());
+        let first = seal(&mut outbound, 6, b"one");
+        assert_eq!(outbound.skip(), Ok(2));
+        let third = seal(&mut outbound, 6, b"three");
+        assert_eq!([number(&first), number(&third)], [1, 3]);
+        for packet in [&third, &first] {
+            assert_eq!(inbound.open(packet, &mut Vec::new()), Ok(6), "a gap is a loss, no error");
+        }
+        outbound.sequence = u32::MAX - 1;
+        assert_eq!(outbound.skip(), Ok(u32::MAX));
+        assert_eq!(outbound.skip(), Err(Exhausted));
+        assert_eq!(outbound.seal(6, b"", &mut ChaCha20Rng::seed_from_u64(1), &mut Vec::new()), Err(Exhausted));
+    }
+}
+
+#[test]
 fn an_exhausted_sa_seals_no_more() {
     for suite in EspSuite::ALL {
         let (mut outbound, mut inbound) = pair(suite);
