@@ -29,8 +29,9 @@ unit:
 	$(CARGO) build --locked -p sinnet
 	$(CARGO) test --workspace --locked
 
-## Licences, bans and sources always; advisories where their database can be reached.
+## Licences, bans, sources, and the advisories of a dated copy of RustSec's database: it fails closed, without a network too.
 deny: $(TOOLS)/bin/cargo-deny
+	$(CARGO) fetch --locked
 	PATH="$(TOOLS)/bin:$$PATH" $(CARGO) deny --all-features check licenses bans sources
 	@PATH="$(TOOLS)/bin:$$PATH" tools/advisories
 
