@@ -7,6 +7,7 @@
 
 pub mod config;
 pub mod control;
+pub mod counters;
 pub mod device;
 pub mod dns;
 pub mod keylog;
@@ -21,5 +22,6 @@ pub mod sockets;
 mod start;
 pub mod time;
 mod uplinks;
+mod visitors;
 
 pub use start::{UpError, UpOptions, check, up};

@@ -4,11 +4,12 @@
 //! The format comes from `prometheus-client`, the Prometheus project's own library. It is filled anew for each answer,
 //! because the numbers live in the wedge, which knows nothing of metrics.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
 
+use clock::{Duration, Instant};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -20,25 +21,26 @@ use serde::Serialize;
 use serde_json::Value;
 use wedge::{PathStatus, PeerStatus, Status};
 
+use crate::counters::Counters;
+use crate::visitors::{Class, Limits, Step, Tally, Visitors};
+
 /// A request is a few lines.
 const LONGEST_REQUEST: usize = 8192;
-/// Who comes while so many ask takes the place of the first of them: no visitor can keep others out by saying nothing.
-const MOST_CONNECTIONS: usize = 16;
+/// As many bytes as show that a request is longer.
+const LIMITS: Limits = Limits { ordinary: 16, trusted: 0, question: 2 * LONGEST_REQUEST, answers: 1 };
+/// So old may be what is told.
+const STALE: Duration = Duration::from_millis(100);
 /// What OpenMetrics texts are called.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The daemon's end.
 #[derive(Debug)]
 pub struct Metrics {
-    listener: TcpListener,
-    connections: Vec<Connection>,
-}
-
-#[derive(Debug)]
-struct Connection {
-    stream: TcpStream,
-    request: Vec<u8>,
-    answer: Vec<u8>,
+    visitors: Visitors<TcpListener>,
+    /// Only programs of this machine reach us.
+    private: bool,
+    /// What was told last.
+    told: Option<(Instant, String)>,
 }
 
 impl Metrics {
@@ -49,67 +51,63 @@ impl Metrics {
     pub fn listen(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, connections: Vec::new() })
+        let visitors = Visitors::new(listener, LIMITS);
+        Ok(Self { visitors, private: address.ip().is_loopback(), told: None })
     }
 
     /// What to poll for.
     pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let connections = self.connections.iter().map(|connection| {
-            let flags = if connection.answer.is_empty() { PollFlags::IN } else { PollFlags::OUT };
-            (connection.stream.as_fd(), flags)
-        });
-        std::iter::once((self.listener.as_fd(), PollFlags::IN)).chain(connections)
+        self.visitors.interests()
     }
 
-    /// Accepts, reads and writes as far as that goes without waiting. `text` is asked for each answer.
-    pub fn turn(&mut self, mut text: impl FnMut() -> String) {
-        while let Ok((stream, _)) = self.listener.accept() {
-            if stream.set_nonblocking(true).is_ok() {
-                if self.connections.len() >= MOST_CONNECTIONS {
-                    self.connections.remove(0);
+    /// When [`Metrics::turn`] wants to be called at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.visitors.poll_timeout()
+    }
+
+    /// What has happened to visitors.
+    pub(crate) fn tally(&self) -> Tally {
+        self.visitors.tally()
+    }
+
+    /// Accepts, reads and writes as far as that goes without waiting. `text` is asked for an answer, ten times a second at
+    /// most.
+    pub fn turn(&mut self, now: Instant, mut text: impl FnMut() -> String) {
+        let (private, told) = (self.private, &mut self.told);
+        let mut text = || {
+            let recent = told.as_ref().filter(|(when, _)| now.saturating_since(*when) < STALE);
+            let text = recent.map_or_else(&mut text, |(_, text)| text.clone());
+            if recent.is_none() {
+                *told = Some((now, text.clone()));
+            }
+            text
+        };
+        self.visitors.turn(
+            now,
+            |_| Class::Ordinary,
+            |_, question| {
+                if question.windows(4).any(|end| end == b"\r\n\r\n") {
+                    Step::Last(respond(question, private, &mut text))
+                } else if question.len() > LONGEST_REQUEST {
+                    Step::Last(response("431 Request Header Fields Too Large", "text/plain", "too long\n", true))
+                } else {
+                    Step::More
                 }
-                self.connections.push(Connection { stream, request: Vec::new(), answer: Vec::new() });
-            }
-        }
-        self.connections.retain_mut(|connection| connection.turn(&mut text));
-    }
-}
-
-impl Connection {
-    /// False once it is done.
-    fn turn(&mut self, text: &mut impl FnMut() -> String) -> bool {
-        let mut chunk = [0; 1024];
-        while self.answer.is_empty() {
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return false,
-                Ok(length) => self.request.extend_from_slice(chunk.get(..length).unwrap_or_default()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return false,
-            }
-            if self.request.windows(4).any(|end| end == b"\r\n\r\n") {
-                self.answer = respond(&self.request, text);
-            } else if self.request.len() > LONGEST_REQUEST {
-                self.answer = response("431 Request Header Fields Too Large", "text/plain", "too long\n", true);
-            }
-        }
-        while !self.answer.is_empty() {
-            match self.stream.write(&self.answer) {
-                Ok(0) => return false,
-                Ok(length) => drop(self.answer.drain(..length)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
-        }
-        false
+            },
+        );
     }
 }
 
 /// The answer to a request whose header is complete.
-fn respond(request: &[u8], text: &mut impl FnMut() -> String) -> Vec<u8> {
-    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
+fn respond(request: &[u8], private: bool, text: &mut impl FnMut() -> String) -> Vec<u8> {
+    let request = String::from_utf8_lossy(request);
+    let mut lines = request.split("\r\n");
+    let line = lines.next().unwrap_or_default();
+    let named = lines.filter_map(|line| line.split_once(':')).filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+    // A page in a browser whose name was made to point here would come with that name (DNS rebinding).
+    if private && named.clone().any(|(_, host)| !is_here(host.trim())) {
+        return response("421 Misdirected Request", "text/plain", "ask for localhost or 127.0.0.1\n", true);
+    }
     let mut words = line.split(' ');
     let (method, target, version) = (words.next(), words.next(), words.next());
     let target = target.map(|target| target.split('?').next().unwrap_or_default());
@@ -127,6 +125,16 @@ fn respond(request: &[u8], text: &mut impl FnMut() -> String) -> Vec<u8> {
     }
 }
 
+/// Whether a `Host` (RFC 9112 §3.2) is an address or the name of this machine for itself.
+fn is_here(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    address.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost")
+}
+
 fn response(status: &str, kind: &str, body: &str, with_body: bool) -> Vec<u8> {
     let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
     let length = body.len();
@@ -140,17 +148,18 @@ type Labels = Vec<(&'static str, String)>;
 type Count = Family<Labels, Counter>;
 type Measure = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// The state as OpenMetrics text. `unsent` packets were refused by the kernel.
-pub fn text(device: &str, unsent: u64, status: &Status) -> String {
+/// The state as OpenMetrics text.
+pub fn text(device: &str, daemon: &Counters, status: &Status) -> String {
     let mut registry = Registry::with_prefix("sinnet");
     let Status { hit, lsi, peers, counters, control } = status;
     let host = [("device", device.to_owned()), ("hit", hit.clone()), ("lsi", lsi.clone())];
     registry.register("host", "This host", Info::new(host.to_vec()));
     let refused = Counter::<u64, AtomicU64>::default();
-    refused.inc_by(unsent);
+    refused.inc_by(daemon.unsent);
     registry.register("unsent_packets", "Packets that the kernel did not take", refused);
     events(&mut registry, "data_events", "What happened to packets, as `counters` of the status", counters);
     events(&mut registry, "control_events", "What happened to HIP packets, as `control` of the status", control);
+    events(&mut registry, "daemon_events", "What happened in the daemon, as `daemon` of the status", daemon);
     associations(&mut registry, peers);
     paths(&mut registry, peers);
     let mut text = String::new();

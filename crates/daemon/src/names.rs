@@ -1,35 +1,31 @@
 //! The sockets of the name responder: UDP, and TCP for resolvers that insist (RFC 7766). It answers programs of this machine
 //! only: what a host calls its peers is its own affair.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+use clock::Instant;
+use rustix::event::PollFlags;
 use wire::Lsi;
 
 use crate::dns::Names;
+use crate::visitors::{Class, Limits, Step, Tally, Visitors};
 
 /// Queries answered before the packets have their turn again.
 const BATCH: usize = 16;
 /// A longer question is no question of a resolver.
 const LONGEST: usize = 4096;
-/// The newest connections; an older one that is still open by then is forgotten.
-const MOST_CONNECTIONS: usize = 8;
+/// A resolver may ask the next question before it has an answer.
+const LIMITS: Limits = Limits { ordinary: 8, trusted: 0, question: 2 * LONGEST, answers: BATCH };
 
 /// Answers for `Names` on this host's LSI.
 #[derive(Debug)]
 pub struct Responder {
     datagrams: UdpSocket,
-    listener: TcpListener,
-    connections: Vec<Connection>,
+    visitors: Visitors<TcpListener>,
     own: IpAddr,
     names: Names,
-}
-
-#[derive(Debug)]
-struct Connection {
-    stream: TcpStream,
-    received: Vec<u8>,
 }
 
 impl Responder {
@@ -46,29 +42,36 @@ impl Responder {
         listener.set_nonblocking(true)?;
         let datagrams = UdpSocket::bind(listener.local_addr()?)?;
         datagrams.set_nonblocking(true)?;
-        Ok(Self { datagrams, listener, connections: Vec::new(), own: address.ip(), names })
+        Ok(Self { datagrams, visitors: Visitors::new(listener, LIMITS), own: address.ip(), names })
     }
 
-    /// What to poll for reading.
-    pub fn interests(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let connections = self.connections.iter().map(|connection| connection.stream.as_fd());
-        [self.datagrams.as_fd(), self.listener.as_fd()].into_iter().chain(connections)
+    /// What to poll for.
+    pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        std::iter::once((self.datagrams.as_fd(), PollFlags::IN)).chain(self.visitors.interests())
+    }
+
+    /// When [`Responder::turn`] wants to be called at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.visitors.poll_timeout()
+    }
+
+    /// What has happened to visitors.
+    pub(crate) fn tally(&self) -> Tally {
+        self.visitors.tally()
     }
 
     /// Answers what has been asked.
-    pub fn turn(&mut self) {
+    pub fn turn(&mut self, now: Instant) {
         self.answer_datagrams();
-        for _ in 0..BATCH {
-            let Ok((stream, asker)) = self.listener.accept() else { break };
-            if !self.is_local(asker) || stream.set_nonblocking(true).is_err() {
-                continue;
-            }
-            if self.connections.len() >= MOST_CONNECTIONS {
-                self.connections.remove(0);
-            }
-            self.connections.push(Connection { stream, received: Vec::new() });
-        }
-        self.connections.retain_mut(|connection| connection.turn(&self.names));
+        let (own, names) = (self.own, &self.names);
+        self.visitors.turn(
+            now,
+            |stream| match stream.peer_addr() {
+                Ok(asker) if is_local(own, asker) => Class::Ordinary,
+                _ => Class::Unwanted,
+            },
+            |_, received| answer(names, received),
+        );
     }
 
     fn answer_datagrams(&self) {
@@ -79,7 +82,7 @@ impl Responder {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return,
             };
-            if !self.is_local(asker) {
+            if !is_local(self.own, asker) {
                 continue;
             }
             if let Some(answer) = self.names.answer(query.get(..length).unwrap_or_default()) {
@@ -88,41 +91,25 @@ impl Responder {
             }
         }
     }
-
-    fn is_local(&self, asker: SocketAddr) -> bool {
-        asker.ip() == self.own || asker.ip().is_loopback()
-    }
 }
 
-impl Connection {
-    /// False once the other end has gone, talks nonsense or does not listen.
-    fn turn(&mut self, names: &Names) -> bool {
-        let mut chunk = [0; 512];
-        loop {
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return false,
-                Ok(length) => self.received.extend_from_slice(chunk.get(..length).unwrap_or_default()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
-            // RFC 1035 §4.2.2: two bytes of length before each message.
-            while let Some((length, rest)) = self.received.split_first_chunk() {
-                let length = usize::from(u16::from_be_bytes(*length));
-                if length > LONGEST {
-                    return false;
-                }
-                let Some(query) = rest.get(..length) else { break };
-                let Some(answer) = names.answer(query) else { return false };
-                self.received.drain(..2 + length);
-                let Ok(length) = u16::try_from(answer.len()) else { return false };
-                // An answer is a few dozen bytes: a buffer without room for it belongs to someone who does not listen.
-                if self.stream.write_all(&[&length.to_be_bytes(), answer.as_slice()].concat()).is_err() {
-                    return false;
-                }
-            }
-        }
+fn is_local(own: IpAddr, asker: SocketAddr) -> bool {
+    asker.ip() == own || asker.ip().is_loopback()
+}
+
+/// The answer to the first question of `received`, which is taken out of it.
+fn answer(names: &Names, received: &mut Vec<u8>) -> Step {
+    // RFC 1035 §4.2.2: two bytes of length before each message.
+    let Some((length, rest)) = received.split_first_chunk() else { return Step::More };
+    let length = usize::from(u16::from_be_bytes(*length));
+    if length > LONGEST {
+        return Step::Leave;
     }
+    let Some(query) = rest.get(..length) else { return Step::More };
+    let Some(answer) = names.answer(query) else { return Step::Leave };
+    received.drain(..2 + length);
+    let Ok(length) = u16::try_from(answer.len()) else { return Step::Leave };
+    Step::Answer([&length.to_be_bytes(), answer.as_slice()].concat())
 }
 
 #[cfg(test)]
@@ -131,6 +118,8 @@ mod tests {
     use hickory_proto::op::{Message, Query};
     use hickory_proto::rr::rdata::A;
     use hickory_proto::rr::{Name, RData, RecordType};
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
     use std::time::Duration;
     use wire::Hit;
 
@@ -158,7 +147,7 @@ mod tests {
         let (mut responder, address) = responder();
         let program = UdpSocket::bind("127.0.0.1:0").expect("binds");
         program.send_to(&query(), address).expect("sends");
-        responder.turn();
+        responder.turn(Instant::ZERO);
         let mut answer = [0; 512];
         program.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
         let length = program.recv(&mut answer).expect("an answer");
@@ -175,11 +164,11 @@ mod tests {
         let twice = [&length[..], &query, &length, &query].concat();
         let (first, second) = twice.split_at(7);
         program.write_all(first).expect("writes");
-        responder.turn();
+        responder.turn(Instant::ZERO);
         program.write_all(second).expect("writes");
         for _ in 0..2 {
             // On loopback what is written is there.
-            responder.turn();
+            responder.turn(Instant::ZERO);
             let mut length = [0; 2];
             program.read_exact(&mut length).expect("an answer");
             let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
@@ -187,17 +176,17 @@ mod tests {
             assert_answer(&answer);
         }
         drop(program);
-        responder.turn();
-        assert!(responder.connections.is_empty());
+        responder.turn(Instant::ZERO);
+        assert!(responder.visitors.len() == 0);
     }
 
     #[test]
     fn connections_that_say_nothing_do_not_add_up() {
         let (mut responder, address) = responder();
-        let idle: Vec<_> = (0..3 * MOST_CONNECTIONS).map(|_| TcpStream::connect(address).expect("connects")).collect();
-        responder.turn();
-        responder.turn();
-        assert_eq!(responder.connections.len(), MOST_CONNECTIONS);
+        let idle: Vec<_> = (0..3 * LIMITS.ordinary).map(|_| TcpStream::connect(address).expect("connects")).collect();
+        responder.turn(Instant::ZERO);
+        responder.turn(Instant::ZERO);
+        assert_eq!(responder.visitors.len(), LIMITS.ordinary);
         drop(idle);
     }
 }

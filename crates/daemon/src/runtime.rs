@@ -14,6 +14,7 @@ use serde_json::json;
 use wedge::{Wedge, WedgeEvent};
 
 use crate::control::{Control, Request};
+use crate::counters::Counters;
 use crate::device::Device;
 use crate::keylog::KeyLog;
 use crate::metrics::{self, Metrics};
@@ -21,6 +22,7 @@ use crate::names::Responder;
 use crate::sockets::{PathSocket, Received};
 use crate::time::Clock;
 use crate::uplinks::Uplinks;
+use crate::visitors::Tally;
 
 /// Trains of packets taken from the TUN device before the network has its turn.
 const TRAINS: usize = 16;
@@ -113,7 +115,8 @@ impl Runtime {
                 self.uplinks.turn(now, &mut self.random, &mut self.wedge, &mut self.sockets);
             }
             if ready.responder {
-                self.responder.iter_mut().for_each(Responder::turn);
+                let now = self.clock.now();
+                self.responder.iter_mut().for_each(|responder| responder.turn(now));
             }
             let mut stop = ready.signals && self.signalled();
             if ready.control {
@@ -149,14 +152,20 @@ impl Runtime {
         }
         let responder = fds.len();
         let questions = self.responder.iter().flat_map(Responder::interests);
-        fds.extend(questions.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(questions.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         let control = fds.len();
         fds.extend(self.control.interests().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         let metrics = fds.len();
         let visitors = self.metrics.iter().flat_map(Metrics::interests);
         fds.extend(visitors.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
 
-        let deadline = [self.wedge.poll_timeout().map(|(deadline, _)| deadline), end].into_iter().flatten().min();
+        let patience = [
+            self.responder.as_ref().and_then(Responder::poll_timeout),
+            self.control.poll_timeout(),
+            self.metrics.as_ref().and_then(Metrics::poll_timeout),
+        ];
+        let deadline = [self.wedge.poll_timeout().map(|(deadline, _)| deadline), end];
+        let deadline = deadline.into_iter().chain(patience).flatten().min();
         let timeout = deadline.map(|deadline| {
             let left = deadline.saturating_since(now).as_nanos();
             // Both parts fit: 584 years in seconds, and less than a second.
@@ -170,15 +179,17 @@ impl Runtime {
         let seen = |fd: &PollFd<'_>| !fd.revents().is_empty();
         let readable = |fd: &PollFd<'_>| !fd.revents().difference(PollFlags::OUT).is_empty();
         let any = |range: std::ops::Range<usize>| fds.get(range).unwrap_or_default().iter().any(seen);
+        let later = self.clock.now();
+        let [asked, controlled, measured] = patience.map(|deadline| deadline.is_some_and(|deadline| deadline <= later));
         let path_sockets = fds.get(3..responder).unwrap_or_default();
         Ok(Ready {
             signals: any(0..1),
             device: any(1..2) && !blocked,
             uplinks: any(2..3),
             sockets: path_sockets.iter().map(|fd| (readable(fd), fd.revents().contains(PollFlags::OUT))).collect(),
-            responder: any(responder..control),
-            control: any(control..metrics),
-            metrics: any(metrics..fds.len()),
+            responder: asked || any(responder..control),
+            control: controlled || any(control..metrics),
+            metrics: measured || any(metrics..fds.len()),
         })
     }
 
@@ -244,15 +255,25 @@ impl Runtime {
         self.signals.read(&mut bytes).is_ok_and(|length| length > 0)
     }
 
+    fn counters(&self) -> Counters {
+        let tally = |tally: Option<Tally>| tally.unwrap_or_default();
+        let unsent = self.sockets.iter().map(PathSocket::lost).sum();
+        let mut counters = Counters { unsent, ..Counters::default() };
+        let metrics = tally(self.metrics.as_ref().map(Metrics::tally));
+        counters.visitors(self.control.tally(), metrics, tally(self.responder.as_ref().map(Responder::tally)));
+        counters
+    }
+
     fn controlled(&mut self) -> bool {
         let mut stop = false;
-        let now = self.clock.now();
-        let (wedge, name, sockets) = (&self.wedge, &self.uplinks.config.device, &self.sockets);
-        self.control.turn(|request| match request {
+        let (now, counters) = (self.clock.now(), self.counters());
+        let (wedge, name) = (&self.wedge, &self.uplinks.config.device);
+        self.control.turn(now, |request| match request {
             Request::Status => json!(Report {
                 ready: true,
                 device: name,
-                unsent: sockets.iter().map(PathSocket::lost).sum(),
+                unsent: counters.unsent,
+                daemon: counters,
                 status: wedge.status(now),
             }),
             Request::Down => {
@@ -264,11 +285,10 @@ impl Runtime {
     }
 
     fn tell_metrics(&mut self) {
-        let now = self.clock.now();
-        let (wedge, device, sockets) = (&self.wedge, &self.uplinks.config.device, &self.sockets);
-        let unsent = || sockets.iter().map(PathSocket::lost).sum();
+        let (now, counters) = (self.clock.now(), self.counters());
+        let (wedge, device) = (&self.wedge, &self.uplinks.config.device);
         self.metrics.iter_mut().for_each(|metrics| {
-            metrics.turn(|| metrics::text(device, unsent(), &wedge.status(now)));
+            metrics.turn(now, || metrics::text(device, &counters, &wedge.status(now)));
         });
     }
 
@@ -306,6 +326,8 @@ struct Report<'a> {
     device: &'a str,
     /// Packets that the kernel did not take.
     unsent: u64,
+    /// What happened in the daemon.
+    daemon: Counters,
     #[serde(flatten)]
     status: wedge::Status,
 }

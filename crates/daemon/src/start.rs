@@ -14,7 +14,7 @@ use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Protocol, Wedge, Wedg
 use wire::Lsi;
 
 use crate::config::{self, Config, Congestion, Encapsulation};
-use crate::control::{self, Control};
+use crate::control::{self, Access, Control};
 use crate::device::{Device, DeviceConfig};
 use crate::dns::Names;
 use crate::keylog::KeyLog;
@@ -115,7 +115,8 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     // The control socket first: it also keeps a second daemon from starting.
     let control_path =
         options.control.as_ref().or(config.control.as_ref()).map_or(Path::new(control::DEFAULT_PATH), |path| path);
-    let control = Control::listen(control_path).map_err(|error| control_failure(control_path, &error))?;
+    let access = Access { everyone: true, ..Access::own() };
+    let control = Control::listen(control_path, access).map_err(|error| control_failure(control_path, &error))?;
     let keylog = options.esp_keylog.as_deref().map(open_keylog).transpose()?;
 
     let wedge_config = WedgeConfig {

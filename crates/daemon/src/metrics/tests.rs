@@ -2,7 +2,8 @@
 
 use super::*;
 use std::collections::BTreeMap;
-use std::io::BufReader;
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use wedge::{HoldingStatus, Measured};
 
 fn path(id: u16, name: &str) -> PathStatus {
@@ -122,7 +123,7 @@ fn labels(list: &[(&str, &str)]) -> Vec<(String, String)> {
 #[test]
 fn the_text_is_open_metrics_and_says_what_the_status_says() {
     let mut state = state();
-    let before = parse(&text("sinnet0", 4, &state));
+    let before = parse(&text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state));
     assert!(!before.keys().any(|(name, _)| name.contains("cwnd")), "what is not known is not told");
     state.peers[0].holding =
         Some(HoldingStatus { packets: 2, bytes: 3000, delay_ms: 2.5, dropped: 7, paths_bind: 0.25 });
@@ -135,7 +136,7 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
         ce: 2,
         ..Measured::default()
     });
-    let samples = parse(&text("sinnet0", 4, &state));
+    let samples = parse(&text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state));
     let sample = |name: &str, list: &[(&str, &str)]| samples.get(&(name.to_owned(), labels(list))).copied();
     let peer = &[("peer", "b.hip")];
     let eth0 = &[
@@ -162,7 +163,12 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
         ("sinnet_path_ce_packets_total", eth0, 2.0),
     ];
     for (name, labels, value) in all {
-        assert_eq!(sample(name, labels), Some(value), "{name} in\n{}", text("sinnet0", 4, &state));
+        assert_eq!(
+            sample(name, labels),
+            Some(value),
+            "{name} in\n{}",
+            text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state)
+        );
     }
     assert!(samples.keys().any(|(_, labels)| labels.iter().any(|(_, value)| value.contains("\"quoted\\name\"\nin"))));
     // Every counter has its event.
@@ -174,19 +180,19 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
 /// One exchange with a server in this process; what comes back.
 fn ask(request: &[u8]) -> String {
     let mut metrics = Metrics::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
-    let mut stream = TcpStream::connect(metrics.listener.local_addr().expect("bound")).expect("connects");
+    let mut stream = TcpStream::connect(metrics.visitors.listener().local_addr().expect("bound")).expect("connects");
     stream.set_read_timeout(Some(std::time::Duration::from_secs(5))).expect("a time");
     stream.write_all(request).expect("writes");
     // Twice, as a poll would: once to accept and read, once more where the request had not come whole.
     for _ in 0..20 {
-        metrics.turn(|| "x 1\n# EOF\n".to_owned());
-        if metrics.connections.is_empty() {
+        metrics.turn(Instant::ZERO, || "x 1\n# EOF\n".to_owned());
+        if metrics.visitors.len() == 0 {
             break;
         }
         std::thread::yield_now();
     }
     let mut answer = String::new();
-    if !metrics.connections.is_empty() {
+    if metrics.visitors.len() != 0 {
         return answer;
     }
     BufReader::new(stream).read_to_string(&mut answer).expect("reads");
@@ -209,8 +215,20 @@ fn it_speaks_as_much_http_as_it_takes() {
 #[test]
 fn silent_visitors_keep_nobody_out() {
     let mut metrics = Metrics::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
-    let address = metrics.listener.local_addr().expect("bound");
+    let address = metrics.visitors.listener().local_addr().expect("bound");
     let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(address).expect("connects")).collect();
-    metrics.turn(String::new);
-    assert_eq!((silent.len(), metrics.connections.len()), (100, MOST_CONNECTIONS));
+    metrics.turn(Instant::ZERO, String::new);
+    assert_eq!((silent.len(), metrics.visitors.len()), (100, LIMITS.ordinary));
+}
+
+#[test]
+fn a_name_that_a_stranger_made_point_here_is_not_answered() {
+    let ask = |host: &str| ask(format!("GET /metrics HTTP/1.1\r\nAccept: */*\r\n{host}\r\n\r\n").as_bytes());
+    for host in ["evil.example", "evil.example:9480", "127.0.0.1.evil.example", "localhost.evil.example", "[::1].e"] {
+        assert!(ask(&format!("Host: {host}")).starts_with("HTTP/1.1 421 "), "{host}");
+        assert!(ask(&format!("Host: localhost\r\nhOST:{host}")).starts_with("HTTP/1.1 421 "), "{host}");
+    }
+    for host in ["localhost", "LOCALHOST:9480", "127.0.0.1:9480", "[::1]:9480", "[::1]", "127.0.0.2"] {
+        assert!(ask(&format!("Host: {host}")).starts_with("HTTP/1.1 200 "), "{host}");
+    }
 }

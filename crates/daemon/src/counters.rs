@@ -1,0 +1,35 @@
+//! What happened in the daemon itself, counted: beside `wedge::Counters` and `hip::Counters` for packets.
+
+use serde::Serialize;
+
+use crate::visitors::Tally;
+
+/// What happened at the edges to the kernel, to programs and to people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Packets that the kernel did not take.
+    pub unsent: u64,
+    /// Connections to the control socket that made room for others.
+    pub control_evicted: u64,
+    /// Connections to the control socket that took too long.
+    pub control_expired: u64,
+    /// Connections to the metrics that made room for others.
+    pub metrics_evicted: u64,
+    /// Connections to the metrics that took too long.
+    pub metrics_expired: u64,
+    /// Connections to the name responder that made room for others.
+    pub names_evicted: u64,
+    /// Connections to the name responder that took too long.
+    pub names_expired: u64,
+    /// Times that the kernel had no file descriptor or memory for a connection to any of them.
+    pub not_accepted: u64,
+}
+
+impl Counters {
+    pub(crate) fn visitors(&mut self, control: Tally, metrics: Tally, names: Tally) {
+        (self.control_evicted, self.control_expired) = (control.evicted, control.expired);
+        (self.metrics_evicted, self.metrics_expired) = (metrics.evicted, metrics.expired);
+        (self.names_evicted, self.names_expired) = (names.evicted, names.expired);
+        self.not_accepted = [control, metrics, names].iter().map(|tally| tally.not_accepted).sum();
+    }
+}
