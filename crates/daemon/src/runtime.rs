@@ -311,7 +311,10 @@ impl Runtime {
             _ => {}
         }
         match event {
-            WedgeEvent::PathDead { .. } | WedgeEvent::PathDown { .. } | WedgeEvent::Failed { .. } => {
+            WedgeEvent::PathDead { .. }
+            | WedgeEvent::PathDown { .. }
+            | WedgeEvent::Failed { .. }
+            | WedgeEvent::Refused { .. } => {
                 tracing::warn!("{event}");
             }
             _ => tracing::info!("{event}"),

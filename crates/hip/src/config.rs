@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use clock::Duration;
 use wire::Hit;
 
+use crate::budget::Limits;
 use crate::cipher::HipCipher;
 use crate::dh::Group;
 use crate::esp::EspSuite;
@@ -40,6 +41,8 @@ pub struct HostConfig {
     pub max_update_tries: u32,
     /// How long a path that could not be opened is left alone at first; then twice as long each time, up to 64 times.
     pub path_retry: Duration,
+    /// What packets may cost that nobody has authenticated yet, in operations per second.
+    pub limits: Limits,
     /// Offer feedback about the paths to peers that are Sinnet too ([`crate::feedback`]).
     pub feedback: bool,
 }
@@ -65,6 +68,7 @@ impl Default for HostConfig {
             max_tries: 20,
             max_update_tries: 4,
             path_retry: Duration::from_secs(2),
+            limits: Limits::default(),
             feedback: true,
         }
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use wire::Hit;
 
 use crate::esp::{InboundSa, OutboundSa};
+use crate::refused::Refused;
 use crate::route::Route;
 
 /// A HIP packet to send. Inside UDP the four zero bytes before it are still missing (RFC 5770 §4.1).
@@ -81,6 +82,15 @@ pub enum Event {
         /// Its number (RFC 7401 §5.2.19): below 16384 an error.
         message: u16,
     },
+    /// Packets are refused. Told at most once a minute for each reason; [`crate::Counters`] has the numbers.
+    Refused {
+        /// Why.
+        what: Refused,
+        /// Where the first of them came in.
+        route: Route,
+        /// Who it says it is from. Nothing proves that.
+        peer: Option<Hit>,
+    },
     /// The base exchange did not come to an end.
     Failed {
         /// The peer.
@@ -134,6 +144,8 @@ pub struct Counters {
     pub replayed: u64,
     /// No algorithm that both hosts have.
     pub no_common_algorithm: u64,
+    /// Packets that would have cost more than is left to strangers ([`crate::budget`]).
+    pub over_budget: u64,
     /// Of the packets handed out, NOTIFYs that say why something was refused.
     pub notices_out: u64,
     /// Base exchanges that succeeded.

@@ -71,6 +71,7 @@ impl Host {
         let peer_host_id = packet.host_id().ok_or(Refusal::Malformed)?;
         let identity = identity_of(peer_host_id, peer)?;
         let signature = packet.hip_signature_2().ok_or(Refusal::Malformed)?;
+        self.out.meter.verification();
         verify(&identity, &packet.covered_by_signature_2().ok_or(Refusal::Malformed)?, signature)?;
         // From here on the R1 is the Responder's own, except for what its signature leaves out.
 
@@ -90,12 +91,16 @@ impl Host {
         // 2^K tries on average; e^-16 of all puzzles take more than 16 times that.
         let tries = 16 << puzzle.difficulty;
         let j = puzzle::solve(rhash, &puzzle.i, hit, peer, puzzle.difficulty, tries, rng).ok_or(Refusal::Puzzle)?;
+        self.out.meter.agreement();
+        self.out.meter.agreement();
         let secret = EphemeralSecret::generate(choice.group, rng);
         let shared = secret.agree(&public.public).map_err(|_| Refusal::DiffieHellman)?;
         let keymat = Keymat::new(rhash, &shared, &puzzle.i, &j, &hit, &peer);
         let keys = keymat.hip_keys(choice.cipher, &hit, &peer).map_err(|_| Refusal::Malformed)?;
         let esp_index = keymat.first_esp_index(choice.cipher);
-        let session = Session { rhash, keys, keymat, keymat_next: esp_index, suite: choice.suite, peer: identity };
+        let meter = self.out.meter.clone();
+        let session =
+            Session { rhash, keys, keymat, keymat_next: esp_index, suite: choice.suite, peer: identity, meter };
 
         let feedback = self.config.feedback && feedback::is_offered(packet);
         let spi_in = self.out.new_spi(rng);
@@ -117,6 +122,8 @@ impl Host {
             .push(&Parameter::TransportFormatList(vec![kind::ESP_TRANSFORM]))
             .push(&Parameter::EspTransform(vec![choice.suite.number()]))
             .push_some(feedback.then(feedback::offer).as_ref());
+        self.out.meter.mac();
+        self.out.meter.signature();
         let mac = rhash.hmac(&session.keys.ours.integrity, &[&builder.covered()]);
         let mut builder = sign(builder.push(&Parameter::HipMac(mac)), &self.identity, rng);
         for parameter in packet.parameters() {
@@ -182,6 +189,7 @@ impl Host {
         if !packet.transport_format_list().is_none_or(|list| list.contains(&kind::ESP_TRANSFORM)) {
             return Err(Refusal::Suite);
         }
+        self.out.meter.agreement();
         let shared = secret.agree(&public.public).map_err(|_| Refusal::DiffieHellman)?;
         let keymat = Keymat::new(rhash, &shared, &solution.i, &solution.j, &hit, &peer);
         let keys = keymat.hip_keys(cipher, &hit, &peer).map_err(|_| Refusal::Malformed)?;
@@ -192,7 +200,8 @@ impl Host {
         };
         let identity = identity_of(&peer_host_id, peer)?;
         let first_index = keymat.first_esp_index(cipher);
-        let mut session = Session { rhash, keys, keymat, keymat_next: first_index, suite, peer: identity };
+        let meter = self.out.meter.clone();
+        let mut session = Session { rhash, keys, keymat, keymat_next: first_index, suite, peer: identity, meter };
         session.check(packet)?;
 
         let esp = packet.esp_info().filter(|esp| esp.old_spi.0 == 0 && esp.new_spi.0 > 255);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 use clock::Instant;
 use rand_core::CryptoRng;
@@ -9,11 +10,14 @@ use wire::hip::{Builder, Packet, PacketKind, Parameter, set_checksum};
 use wire::{Hit, Spi};
 
 use crate::association::{AssociationView, I1Sent, PeerRecord, Phase, Retry};
+use crate::budget::{Budget, Class};
 use crate::config::{HostConfig, Peer};
+use crate::costs::{Costs, Meter};
 use crate::event::{Control, Counters, Event, TimerKind};
 use crate::identity::HostIdentity;
 use crate::notice::Allowance;
 use crate::r1::R1Pool;
+use crate::refused::Told;
 use crate::route::Route;
 use crate::session::Forged;
 
@@ -34,6 +38,11 @@ pub(crate) struct Output {
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
     pub(crate) notices: Allowance,
+    pub(crate) budget: Budget,
+    pub(crate) told: Told,
+    pub(crate) meter: Arc<Meter>,
+    /// What packets have cost that were refused, or that prove nothing.
+    pub(crate) strangers: Costs,
     /// The SPIs at which we receive.
     pub(crate) spis: BTreeSet<Spi>,
 }
@@ -131,25 +140,43 @@ impl Host {
     /// Takes a HIP packet that came in on `route`, without the zero bytes that precede it inside UDP. Whatever is
     /// wrong with it is counted, and changes nothing.
     pub fn handle_packet(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, packet: &[u8]) {
+        let before = self.out.meter.read();
+        let proves = self.dispatch(now, rng, route, packet);
+        if !proves {
+            let cost = self.out.meter.read().since(&before);
+            self.out.strangers.add(&cost);
+        }
+    }
+
+    /// Returns true if the packet was taken, and showed that a peer has sent it.
+    fn dispatch(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, packet: &[u8]) -> bool {
         self.out.counters.packets_in += 1;
         let packet = match Packet::parse(packet) {
             Ok(packet) => packet,
-            Err(_) => return self.out.counters.malformed += 1,
+            Err(_) => {
+                self.out.refuse(now, Refusal::Malformed, route, None);
+                return false;
+            }
         };
         // RFC 5770 §4.1: inside UDP the checksum is not used.
         if !route.in_udp() && !packet.checksum_is_right(route.remote.ip(), route.local.ip()) {
-            return self.out.counters.bad_checksum += 1;
+            self.out.counters.bad_checksum += 1;
+            return false;
         }
         if packet.receiver() != self.hit() {
-            return self.out.counters.not_for_us += 1;
+            self.out.counters.not_for_us += 1;
+            return false;
         }
-        if !self.peers.contains_key(&packet.sender()) {
-            self.out.count(Refusal::Stranger);
-            return self.explain(now, rng, route, &packet, Refusal::Stranger);
+        let sender = packet.sender();
+        if !self.peers.contains_key(&sender) {
+            self.out.refuse(now, Refusal::Stranger, route, Some(sender));
+            self.explain(now, rng, route, &packet, Refusal::Stranger);
+            return false;
         }
         if let Some(parameter) = packet.unknown_critical() {
             self.out.counters.unknown_critical += 1;
-            return self.explain_critical(now, rng, route, &packet, parameter);
+            self.explain_critical(now, rng, route, &packet, parameter);
+            return false;
         }
         let taken = match packet.kind() {
             PacketKind::I1 => self.on_i1(now, rng, route, &packet),
@@ -157,14 +184,16 @@ impl Host {
             PacketKind::I2 => self.on_i2(now, rng, route, &packet),
             PacketKind::R2 => self.on_r2(now, rng, &packet),
             PacketKind::Update => self.on_update(now, rng, route, &packet),
-            PacketKind::Notify => self.on_notify(&packet),
+            PacketKind::Notify => self.on_notify(now, route, &packet),
             PacketKind::Close => self.on_close(now, rng, route, &packet),
             PacketKind::CloseAck => self.on_close_ack(&packet),
         };
         if let Err(refusal) = taken {
-            self.out.count(refusal);
+            self.out.refuse(now, refusal, route, Some(sender));
             self.explain(now, rng, route, &packet, refusal);
         }
+        // Anybody can send an I1, or a NOTIFY again that the peer has sent once.
+        taken.is_ok() && !matches!(packet.kind(), PacketKind::I1 | PacketKind::Notify)
     }
 
     /// Does what is due: sends again, tries the next route, forgets.
@@ -196,6 +225,16 @@ impl Host {
     /// What was counted.
     pub fn counters(&self) -> &Counters {
         &self.out.counters
+    }
+
+    /// The cryptographic operations done since this host was made.
+    pub fn costs(&self) -> Costs {
+        self.out.meter.read()
+    }
+
+    /// Of [`Host::costs`], what packets have caused that were refused, and those that prove nothing: I1 and NOTIFY.
+    pub fn costs_of_strangers(&self) -> Costs {
+        self.out.strangers
     }
 
     /// How things stand with each peer.
@@ -235,6 +274,8 @@ pub(crate) enum Refusal {
     Downgraded,
     /// A puzzle that takes too long.
     TooHard,
+    /// More than strangers may cost.
+    OverBudget,
 }
 
 impl From<Forged> for Refusal {
@@ -260,6 +301,12 @@ impl Output {
         self.send(route, bytes.to_vec());
     }
 
+    /// Counts a packet that is refused, and tells of it if that was not told for a while.
+    pub(crate) fn refuse(&mut self, now: Instant, refusal: Refusal, route: Route, peer: Option<Hit>) {
+        self.count(refusal);
+        self.events.extend(self.told.tell(now, refusal, route, peer));
+    }
+
     fn count(&mut self, refusal: Refusal) {
         let counters = &mut self.counters;
         *match refusal {
@@ -271,6 +318,7 @@ impl Output {
             Refusal::Signature => &mut counters.bad_signature,
             Refusal::DiffieHellman => &mut counters.bad_diffie_hellman,
             Refusal::Replayed => &mut counters.replayed,
+            Refusal::OverBudget => &mut counters.over_budget,
             Refusal::Group | Refusal::Cipher | Refusal::Suite | Refusal::Downgraded | Refusal::TooHard => {
                 &mut counters.no_common_algorithm
             }
@@ -286,6 +334,19 @@ impl Output {
                 return spi;
             }
         }
+    }
+
+    /// Whether strangers may cost one operation of a class more; `known`: the source is one of the peer's own.
+    pub(crate) fn affords(
+        &mut self,
+        now: Instant,
+        config: &HostConfig,
+        class: Class,
+        route: Route,
+        known: bool,
+    ) -> Result<(), Refusal> {
+        let taken = self.budget.take(now, &config.limits, class, route.remote.ip(), known);
+        if taken { Ok(()) } else { Err(Refusal::OverBudget) }
     }
 
     /// Ends what there is with a peer, whatever it is.

@@ -1,5 +1,6 @@
 //! The Host Identity Protocol v2 without I/O: identities, base exchange, associations, ESP security associations.
 
+pub mod budget;
 pub mod cipher;
 pub mod dh;
 pub mod esp;
@@ -13,20 +14,24 @@ pub mod rhash;
 mod association;
 mod closing;
 mod config;
+mod costs;
 mod event;
 mod exchange;
 mod host;
 mod locators;
 mod notice;
 mod r1;
+mod refused;
 mod route;
 mod session;
 mod update;
 
 pub use association::{AssociationView, State};
 pub use config::{HostConfig, Peer};
+pub use costs::Costs;
 pub use event::{Control, Counters, Event, TimerKind};
 pub use host::{ConnectError, Host, HostError};
 pub use notice::Notice;
+pub use refused::Refused;
 pub use route::{Route, UDP_PORT};
 pub use scheduler::PathId;

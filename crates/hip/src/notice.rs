@@ -12,6 +12,7 @@ use wire::Hit;
 use wire::hip::{Builder, Notification, Packet, PacketKind, Parameter};
 
 use crate::association::Phase;
+use crate::budget::Class;
 use crate::event::Event;
 use crate::exchange::identity_of;
 use crate::host::{Host, Refusal};
@@ -111,6 +112,7 @@ impl Host {
         let builder = Builder::new(PacketKind::Notify, self.hit(), peer)
             .push(&Parameter::HostId(host_id(self.identity.public())))
             .push(&Parameter::Notification(Notification { message, data }));
+        self.out.meter.signature();
         // A host whose identity fits an R1 has room for a few bytes more.
         if let Ok(packet) = sign(builder, &self.identity, rng).finish() {
             self.out.counters.notices_out += 1;
@@ -119,11 +121,17 @@ impl Host {
     }
 
     /// RFC 7401 §6.15: news is told to the log by its number; it changes nothing, since anybody may have replayed it.
-    pub(crate) fn on_notify(&mut self, packet: &Packet<'_>) -> Result<(), Refusal> {
+    /// It has no HIP_MAC (RFC 7401 §5.3.6), so its signature has to be checked for anybody who sends one: a few a second.
+    pub(crate) fn on_notify(&mut self, now: Instant, route: Route, packet: &Packet<'_>) -> Result<(), Refusal> {
         let sender = packet.sender();
         let record = self.peers.get_mut(&sender).ok_or(Refusal::Unexpected)?;
         let covered = packet.covered_by_signature().ok_or(Refusal::Malformed)?;
         let signature = packet.hip_signature().ok_or(Refusal::Signature)?;
+        if !matches!(record.phase, Phase::I1Sent(_) | Phase::I2Sent(_) | Phase::Up(_)) {
+            return Err(Refusal::Unexpected);
+        }
+        self.out.affords(now, &self.config, Class::Notify, route, false)?;
+        self.out.meter.verification();
         match &record.phase {
             Phase::I2Sent(sent) => verify(&sent.session.peer, &covered, signature)?,
             Phase::Up(up) => verify(&up.session.peer, &covered, signature)?,

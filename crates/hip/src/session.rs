@@ -1,9 +1,12 @@
 //! What a base exchange agrees on: the keys that protect control packets, and how packets are signed and checked.
 
+use std::sync::Arc;
+
 use rand_core::CryptoRng;
 use wire::Hit;
 use wire::hip::{Builder, HostId, Packet, Parameter, Signature, TooLong};
 
+use crate::costs::Meter;
 use crate::esp::EspSuite;
 use crate::identity::{HostIdentity, PublicIdentity};
 use crate::keymat::{EspKeyPair, HipKeys, Keymat};
@@ -18,6 +21,8 @@ pub(crate) struct Session {
     pub(crate) keymat_next: u16,
     pub(crate) suite: EspSuite,
     pub(crate) peer: PublicIdentity,
+    /// Counts what is computed here.
+    pub(crate) meter: Arc<Meter>,
 }
 
 /// Why a packet of an association is not the peer's.
@@ -43,6 +48,7 @@ impl Session {
     pub(crate) fn check(&self, packet: &Packet<'_>) -> Result<(), Forged> {
         let mac = packet.hip_mac().ok_or(Forged::Mac)?;
         let covered = packet.covered_by_mac().ok_or(Forged::Mac)?;
+        self.meter.mac();
         if !self.rhash.hmac_verify(&self.keys.theirs.integrity, &[&covered], mac) {
             return Err(Forged::Mac);
         }
@@ -53,6 +59,7 @@ impl Session {
     pub(crate) fn check_r2(&self, packet: &Packet<'_>, host_id: &HostId) -> Result<(), Forged> {
         let mac = packet.hip_mac_2().ok_or(Forged::Mac)?;
         let covered = packet.covered_by_mac_2(host_id).ok_or(Forged::Mac)?;
+        self.meter.mac();
         if !self.rhash.hmac_verify(&self.keys.theirs.integrity, &[&covered], mac) {
             return Err(Forged::Mac);
         }
@@ -62,6 +69,7 @@ impl Session {
     fn check_signature(&self, packet: &Packet<'_>) -> Result<(), Forged> {
         let signature = packet.hip_signature().ok_or(Forged::Signature)?;
         let covered = packet.covered_by_signature().ok_or(Forged::Signature)?;
+        self.meter.verification();
         verify(&self.peer, &covered, signature)
     }
 
@@ -72,6 +80,8 @@ impl Session {
         identity: &HostIdentity,
         rng: &mut dyn CryptoRng,
     ) -> Result<Vec<u8>, TooLong> {
+        self.meter.mac();
+        self.meter.signature();
         let mac = self.rhash.hmac(&self.keys.ours.integrity, &[&builder.covered()]);
         sign(builder.push(&Parameter::HipMac(mac)), identity, rng).finish()
     }
@@ -84,6 +94,8 @@ impl Session {
         rng: &mut dyn CryptoRng,
     ) -> Result<Vec<u8>, TooLong> {
         let covered = builder.covered_with(&Parameter::HostId(host_id(identity.public())));
+        self.meter.mac();
+        self.meter.signature();
         let mac = self.rhash.hmac(&self.keys.ours.integrity, &[&covered]);
         sign(builder.push(&Parameter::HipMac2(mac)), identity, rng).finish()
     }

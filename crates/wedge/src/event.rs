@@ -73,6 +73,15 @@ pub enum WedgeEvent {
         /// A sentence.
         reason: String,
     },
+    /// HIP packets are refused; at most once a minute for each reason.
+    Refused {
+        /// The peer's name, or the HIT that the packets claim. Nothing proves either.
+        peer: Option<String>,
+        /// Where the first of them came in.
+        route: Route,
+        /// Why.
+        what: hip::Refused,
+    },
     /// A line of Wireshark's file `esp_sa`. It holds keys; only with [`crate::WedgeConfig::keylog`].
     KeyLog(String),
 }
@@ -92,6 +101,12 @@ impl fmt::Display for WedgeEvent {
             Self::Closed { peer, reason } => write!(f, "the association with {peer} has ended: {reason}"),
             Self::Notified { peer, message } => write!(f, "{peer} {}", Notice(*message)),
             Self::Failed { peer, reason } => write!(f, "no association with {peer}: {reason}"),
+            Self::Refused { peer: Some(peer), route, what } => {
+                write!(f, "HIP packets from {} in the name of {peer} are refused: {what}", route.remote.ip())
+            }
+            Self::Refused { peer: None, route, what } => {
+                write!(f, "HIP packets from {} are refused: {what}", route.remote.ip())
+            }
             Self::KeyLog(line) => f.write_str(line),
         }
     }

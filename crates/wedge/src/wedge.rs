@@ -263,7 +263,14 @@ impl Wedge {
     }
 
     fn handle_event(&mut self, now: Instant, rng: &mut dyn CryptoRng, event: hip::Event) {
-        use hip::Event::{Closed, Established, Failed, Notified, PathBackup, PathDown, PathUp, PathVerified};
+        use hip::Event::{Closed, Established, Failed, Notified, PathBackup, PathDown, PathUp, PathVerified, Refused};
+        if let Refused { what, route, peer } = event {
+            let peer = peer.map(|hit| match self.by_hit.get(&hit).and_then(|index| self.peers.get(*index)) {
+                Some(peer) => peer.config.name.clone(),
+                None => hit.to_string(),
+            });
+            return self.events.push_back(WedgeEvent::Refused { peer, route, what });
+        }
         let (Established { peer: hit, .. }
         | PathUp { peer: hit, .. }
         | PathVerified { peer: hit, .. }
@@ -271,7 +278,10 @@ impl Wedge {
         | PathDown { peer: hit, .. }
         | Closed { peer: hit, .. }
         | Notified { peer: hit, .. }
-        | Failed { peer: hit, .. }) = &event;
+        | Failed { peer: hit, .. }) = &event
+        else {
+            return;
+        };
         let Some(index) = self.by_hit.get(hit).copied() else { return };
         let Some(peer) = self.peers.get_mut(index) else { return };
         let name = peer.config.name.clone();
@@ -340,6 +350,7 @@ impl Wedge {
                 self.events.push_back(WedgeEvent::Failed { peer: name, reason });
                 self.refuse_waiting(index);
             }
+            Refused { .. } => {}
         }
     }
 

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use clock::{Duration, Instant};
 use hip::esp::{InboundSa, OutboundSa};
 use hip::identity::{Algorithm, HostIdentity};
-use hip::{Event, Host, HostConfig, PathId, Peer, Route, State};
+use hip::{Event, Host, HostConfig, PathId, Peer, Refused, Route, State};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use wire::Hit;
@@ -27,6 +27,8 @@ pub struct Side {
     pub failed: Vec<String>,
     /// The numbers of the peer's notices.
     pub notices: Vec<u16>,
+    /// What was told about packets that were refused.
+    pub refused: Vec<Refused>,
 }
 
 /// A packet on its way.
@@ -85,6 +87,7 @@ impl Side {
             closed: Vec::new(),
             failed: Vec::new(),
             notices: Vec::new(),
+            refused: Vec::new(),
         }
     }
 
@@ -121,6 +124,7 @@ impl Side {
                     }
                 }
                 Event::Notified { message, .. } => self.notices.push(message),
+                Event::Refused { what, .. } => self.refused.push(what),
             }
         }
     }

@@ -1,0 +1,85 @@
+//! Why packets are refused, as it is told to the log: once a minute for each reason, whatever comes in.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use clock::{Duration, Instant};
+use wire::Hit;
+
+use crate::event::Event;
+use crate::host::Refusal;
+use crate::route::Route;
+
+/// A reason is told again no sooner than that.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Why packets were refused. `Display` is the end of a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refused {
+    /// No HIP packet, or one whose parameters make no sense.
+    Malformed,
+    /// From a host that is not among the peers.
+    Stranger,
+    /// A puzzle solution that is wrong, too old, or of another place.
+    Puzzle,
+    /// A HIP_MAC that is wrong.
+    Mac,
+    /// A signature that is wrong, or an identity that is not that of the HIT.
+    Signature,
+    /// A Diffie-Hellman value that is not one.
+    DiffieHellman,
+    /// No algorithm that both hosts have, or not the one that both would have chosen.
+    Algorithm,
+    /// More than strangers may cost ([`crate::budget`]).
+    OverBudget,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "they are no HIP packets, or make no sense",
+            Self::Stranger => "that identity is not among the peers",
+            Self::Puzzle => "the puzzle is not solved, or is too old",
+            Self::Mac => "the HIP_MAC is wrong",
+            Self::Signature => "the signature is wrong, or the identity is another",
+            Self::DiffieHellman => "the Diffie-Hellman value is none",
+            Self::Algorithm => "no algorithm is common, or somebody has changed the offer",
+            Self::OverBudget => "more come than strangers may cost; only some are looked at",
+        })
+    }
+}
+
+impl Refused {
+    /// Nothing where a refusal is a matter of course: packets arrive twice, or late.
+    fn of(refusal: Refusal) -> Option<Self> {
+        Some(match refusal {
+            Refusal::Unexpected | Refusal::Replayed => return None,
+            Refusal::Malformed | Refusal::Syntax => Self::Malformed,
+            Refusal::Stranger => Self::Stranger,
+            Refusal::Puzzle => Self::Puzzle,
+            Refusal::Mac => Self::Mac,
+            Refusal::Signature => Self::Signature,
+            Refusal::DiffieHellman => Self::DiffieHellman,
+            Refusal::Group | Refusal::Cipher | Refusal::Suite | Refusal::Downgraded | Refusal::TooHard => {
+                Self::Algorithm
+            }
+            Refusal::OverBudget => Self::OverBudget,
+        })
+    }
+}
+
+/// When each reason was told last.
+#[derive(Default)]
+pub(crate) struct Told(BTreeMap<Refused, Instant>);
+
+impl Told {
+    /// The event, if it is time to tell it.
+    pub(crate) fn tell(&mut self, now: Instant, refusal: Refusal, route: Route, peer: Option<Hit>) -> Option<Event> {
+        let what = Refused::of(refusal)?;
+        if self.0.get(&what).is_some_and(|last| now.saturating_since(*last) < SILENCE) {
+            return None;
+        }
+        self.0.insert(what, now);
+        Some(Event::Refused { what, route, peer })
+    }
+}
