@@ -9,6 +9,10 @@ use crate::visitors::Tally;
 pub struct Counters {
     /// Packets that the kernel did not take.
     pub unsent: u64,
+    /// Packets of programs, or trains of them, that could not be read.
+    pub unread: u64,
+    /// Batches of packets to programs that the kernel did not take whole.
+    pub undelivered: u64,
     /// Connections to the control socket that made room for others.
     pub control_evicted: u64,
     /// Connections to the control socket that took too long.

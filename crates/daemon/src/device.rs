@@ -45,6 +45,16 @@ pub struct Device {
     sizes: Vec<usize>,
     outgoing: Vec<Vec<u8>>,
     merging: GROTable,
+    errors: Errors,
+}
+
+/// What went wrong between us and the kernel without an end to the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Errors {
+    /// Packets or trains that could not be read.
+    pub unread: u64,
+    /// Batches that the kernel did not take whole.
+    pub undelivered: u64,
 }
 
 impl Device {
@@ -67,6 +77,8 @@ impl Device {
         tun.set_nonblocking(true)?;
         let index = tun.if_index()?;
         netlink::set_no_link_local_address(index)?;
+        // A program chooses its segment size, and so how many segments 64 KiB are; longer trains the kernel cuts itself.
+        netlink::set_longest_train(index, IDEAL_BATCH_SIZE)?;
         tun.enabled(true)?;
         let lsis = IpAddr::V4(Ipv4Addr::new(config.lsi.0[0], 0, 0, 0));
         let hits = IpAddr::V6(Ipv6Addr::from_bits(hit.to_bits() & u128::MAX << (128 - HIT_PREFIX)));
@@ -75,10 +87,13 @@ impl Device {
         Ok(Self {
             tun,
             train: vec![0; LONGEST],
-            packets: vec![vec![0; usize::from(config.mtu)]; IDEAL_BATCH_SIZE],
+            // As long as a packet can be, because the MTU may be raised while we run. Memory that no packet fills is none:
+            // the kernel gives pages when they are written.
+            packets: (0..IDEAL_BATCH_SIZE).map(|_| vec![0; LONGEST]).collect(),
             sizes: vec![0; IDEAL_BATCH_SIZE],
             outgoing: Vec::new(),
             merging: GROTable::default(),
+            errors: Errors::default(),
         })
     }
 
@@ -90,15 +105,27 @@ impl Device {
         self.tun.name()
     }
 
-    /// Reads one train of packets and passes them to `each` in order; false where there is none.
+    /// What has gone wrong so far.
+    pub fn errors(&self) -> Errors {
+        self.errors
+    }
+
+    /// Reads one train of packets and passes them to `each` in order; false where there is none. What cannot be read is
+    /// counted and is gone: one packet, whoever made it, ends nothing.
     ///
     /// # Errors
-    /// What the kernel says, or a packet that it should not have given.
+    /// Where the device itself is gone.
     pub fn receive(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
         let count = match self.tun.recv_multiple(&mut self.train, &mut self.packets, &mut self.sizes, 0) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(error),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) if is_gone(&error) => return Err(error),
+            Err(error) => {
+                self.errors.unread += 1;
+                tracing::debug!(%error, "a packet of a program could not be read");
+                0
+            }
         };
         for (packet, size) in self.packets.iter().zip(&self.sizes).take(count) {
             each(packet.get(..*size).unwrap_or_default());
@@ -106,10 +133,11 @@ impl Device {
         Ok(true)
     }
 
-    /// Gives packets to the kernel and empties `packets`. Neighbouring segments of a TCP connection go in as one.
+    /// Gives packets to the kernel and empties `packets`. Neighbouring segments of a TCP connection go in as one. What the
+    /// kernel does not take is lost, as in any full queue, and counted.
     ///
     /// # Errors
-    /// What the kernel says; the packets are lost then, as in any full queue.
+    /// Where the device itself is gone.
     pub fn deliver(&mut self, packets: &mut Vec<Vec<u8>>) -> io::Result<()> {
         while !packets.is_empty() {
             let batch = packets.len().min(IDEAL_BATCH_SIZE);
@@ -121,10 +149,26 @@ impl Device {
                 room.extend_from_slice(&packet);
                 room
             }));
-            self.tun.send_multiple(&mut self.merging, &mut self.outgoing, VIRTIO_NET_HDR_LEN)?;
+            match self.tun.send_multiple(&mut self.merging, &mut self.outgoing, VIRTIO_NET_HDR_LEN) {
+                Ok(_) => {}
+                Err(error) if is_gone(&error) => return Err(error),
+                Err(error) => {
+                    self.errors.undelivered += 1;
+                    // A packet that the kernel does not like; or the interface is down, which a person did and can undo.
+                    tracing::debug!(%error, "delivering");
+                }
+            }
         }
         Ok(())
     }
+}
+
+/// True where no later read or write can go better.
+fn is_gone(error: &io::Error) -> bool {
+    const ENODEV: i32 = 19;
+    const EBADF: i32 = 9;
+    const EBADFD: i32 = 77;
+    matches!(error.raw_os_error(), Some(ENODEV | EBADF | EBADFD))
 }
 
 impl AsFd for Device {

@@ -155,6 +155,17 @@ pub fn set_no_link_local_address(index: u32) -> io::Result<()> {
     Netlink::open()?.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK, |_| {})
 }
 
+/// Lets the kernel cut trains of more than `segments` segments before it gives them to interface `index`.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_longest_train(index: u32, segments: usize) -> io::Result<()> {
+    let mut link = LinkMessage::default();
+    link.header.index = index;
+    link.attributes = vec![LinkAttribute::GsoMaxSegs(u32::try_from(segments).unwrap_or(u32::MAX))];
+    Netlink::open()?.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK, |_| {})
+}
+
 /// Replaces the route to `destination`/`prefix` over interface `index`, made with its address, by one with the congestion window
 /// in packets with which a TCP begins; and with a path MTU that is not the interface's, if there is one, locked, so that TCP's
 /// MSS follows from it and no ICMP message lowers it.

@@ -15,7 +15,7 @@ use wedge::{Wedge, WedgeEvent};
 
 use crate::control::{Control, Request};
 use crate::counters::Counters;
-use crate::device::Device;
+use crate::device::{Device, Errors};
 use crate::keylog::KeyLog;
 use crate::metrics::{self, Metrics};
 use crate::names::Responder;
@@ -242,12 +242,7 @@ impl Runtime {
         // A socket that is full waits until it is writable.
         self.sockets.iter_mut().filter(|socket| !socket.is_blocked()).for_each(PathSocket::flush);
         self.wedge.poll_deliver(&mut buffers.deliver);
-        if let Err(error) = self.device.deliver(&mut buffers.deliver) {
-            // A packet that the kernel does not like; or the interface is down, which a person did and can undo.
-            tracing::debug!(%error, "delivering");
-            buffers.deliver.clear();
-        }
-        Ok(())
+        self.device.deliver(&mut buffers.deliver)
     }
 
     fn signalled(&mut self) -> bool {
@@ -258,7 +253,8 @@ impl Runtime {
     fn counters(&self) -> Counters {
         let tally = |tally: Option<Tally>| tally.unwrap_or_default();
         let unsent = self.sockets.iter().map(PathSocket::lost).sum();
-        let mut counters = Counters { unsent, ..Counters::default() };
+        let Errors { unread, undelivered } = self.device.errors();
+        let mut counters = Counters { unsent, unread, undelivered, ..Counters::default() };
         let metrics = tally(self.metrics.as_ref().map(Metrics::tally));
         counters.visitors(self.control.tally(), metrics, tally(self.responder.as_ref().map(Responder::tally)));
         counters

@@ -168,8 +168,15 @@ fn trouble(status: &Value) -> Vec<String> {
             counters[*key].as_u64().filter(|count| *count > 0).map(|count| format!("{count} {words}"))
         })
         .collect();
-    if let Some(unsent) = status["unsent"].as_u64().filter(|count| *count > 0) {
-        told.push(format!("{unsent} refused by the kernel"));
+    let daemon = &status["daemon"];
+    for (key, words) in [
+        ("unsent", "refused by the kernel"),
+        ("unread", "of programs that could not be read"),
+        ("undelivered", "batches that the kernel did not take for programs"),
+    ] {
+        if let Some(count) = daemon[key].as_u64().filter(|count| *count > 0) {
+            told.push(format!("{count} {words}"));
+        }
     }
     told
 }
