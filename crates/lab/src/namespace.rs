@@ -155,6 +155,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// The number of its process; none once it has been waited for.
+    pub fn id(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Whether it has ended.
     ///
     /// # Errors
