@@ -168,6 +168,8 @@ impl Node {
             paths: (0..self.interfaces.len()).filter_map(|at| self.path(at)).collect(),
             congestion: self.plan.congestion.parse().map_err(|_| format!("no rule {}", self.plan.congestion))?,
             keylog: true,
+            memory: WedgeConfig::MEMORY,
+            renew_at: WedgeConfig::RENEW_AT,
         })
     }
 

@@ -21,6 +21,7 @@ mod host;
 mod locators;
 mod notice;
 mod r1;
+mod rebinding;
 mod refused;
 mod route;
 mod session;

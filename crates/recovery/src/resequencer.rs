@@ -7,7 +7,8 @@
 //! - or until every path has delivered something of the flow from above the hole: each path is a FIFO, so what is
 //!   missing is not under way on any of them. It is lost, TCP is to hear of it at once, and waiting would only delay that;
 //! - or for as long as it was told when it came, which is how much later the slowest path may be; longer only while holes
-//!   before it are being filled with what was sent again.
+//!   before it are being filled with what was sent again, and then no longer than all may wait at most: who fills one hole
+//!   now and then must not make the rest stay for ever.
 //!
 //! What is below the next byte in order, a retransmission, passes at once and is never dropped: TCP can still use it.
 //! So each packet offered comes out exactly once.
@@ -64,10 +65,14 @@ const BEGUN: u32 = 1 << 26;
 #[derive(Clone, Debug)]
 pub struct Resequencer<P> {
     capacity: usize,
+    /// The longest that anything waits.
+    longest: Duration,
     /// The next byte in order, counted without wrapping around; `None` before the first segment.
     next: Option<u64>,
     held: BTreeMap<Key, Held<P>>,
     deadlines: BTreeSet<(Instant, Key)>,
+    /// When each came.
+    came: BTreeSet<(Instant, Key)>,
     bytes: usize,
     arrivals: u64,
     /// The highest start of a segment that each path has delivered.
@@ -87,6 +92,7 @@ type Key = (u64, u64);
 #[derive(Clone, Debug)]
 struct Held<P> {
     end: u64,
+    came: Instant,
     deadline: Instant,
     bytes: usize,
     packet: P,
@@ -95,11 +101,18 @@ struct Held<P> {
 impl<P> Resequencer<P> {
     /// Holds at most `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
+        Self::bounded(capacity, Duration::MAX)
+    }
+
+    /// Holds at most `capacity` bytes, and nothing for longer than `longest`, whatever is told when it comes.
+    pub fn bounded(capacity: usize, longest: Duration) -> Self {
         Self {
             capacity,
+            longest,
             next: None,
             held: BTreeMap::new(),
             deadlines: BTreeSet::new(),
+            came: BTreeSet::new(),
             bytes: 0,
             arrivals: 0,
             highest: Vec::new(),
@@ -189,10 +202,22 @@ impl<P> Resequencer<P> {
     }
 
     /// When the first packet has waited its time. While holes are filled one after the other, as after the death of a path
-    /// that had much under way, the next is waited for as long as for one that is lost for certain.
+    /// that had much under way, the next is waited for as long as for one that is lost for certain; but whatever came is
+    /// out within the longest time.
     fn expiry(&self) -> Option<Instant> {
-        let (deadline, _) = self.deadlines.first()?;
-        Some(self.filled_at.map_or(*deadline, |at| (at + self.repair).max(*deadline)))
+        let ((deadline, _), (came, _)) = (self.deadlines.first()?, self.came.first()?);
+        let patient = self.filled_at.map_or(*deadline, |at| (at + self.repair).max(*deadline));
+        Some(patient.min(*came + self.longest))
+    }
+
+    /// Gives up the first hole to make room: appends what waited behind it to `out`. False where nothing waits.
+    pub fn relieve(&mut self, out: &mut Vec<P>) -> bool {
+        let waits = !self.held.is_empty();
+        if waits {
+            self.statistics.overflowed += 1;
+            self.give_up_hole(out);
+        }
+        waits
     }
 
     /// Appends to `out` all that waits, in order.
@@ -242,7 +267,8 @@ impl<P> Resequencer<P> {
         self.arrivals += 1;
         let deadline = now + hold;
         self.deadlines.insert((deadline, key));
-        self.held.insert(key, Held { end, deadline, bytes, packet });
+        self.came.insert((now, key));
+        self.held.insert(key, Held { end, came: now, deadline, bytes, packet });
         self.bytes += bytes;
         self.statistics.held += 1;
     }
@@ -257,6 +283,7 @@ impl<P> Resequencer<P> {
             }
             let held = entry.remove();
             self.deadlines.remove(&(held.deadline, key));
+            self.came.remove(&(held.came, key));
             self.bytes -= held.bytes;
             next = next.max(held.end);
             out.push(held.packet);
@@ -404,6 +431,24 @@ mod tests {
         let mut out = Vec::new();
         r.handle_timeout(ms(170), &mut out);
         assert_eq!((out.len(), r.held()), (4, 0));
+    }
+
+    /// A peer fills one hole before each deadline, and says that repairs take long. What came at the start is out in time.
+    #[test]
+    fn nothing_waits_longer_than_the_longest_time() {
+        let mut r = Resequencer::bounded(100_000, Duration::from_millis(400));
+        r.set_repair(Duration::from_secs(10));
+        offer(&mut r, ms(0), data(0, 0));
+        for hole in 1..300 {
+            offer(&mut r, ms(0), data(0, 200 * hole));
+        }
+        let mut out = Vec::new();
+        for (hole, at) in (0..).zip((40..400).step_by(40)) {
+            out.extend(offer(&mut r, ms(at), data(0, 200 * hole + 100)));
+        }
+        assert_eq!(r.poll_timeout(), Some(ms(400)));
+        r.handle_timeout(ms(400), &mut out);
+        assert_eq!((out.len(), r.held(), r.bytes()), (299 + 9, 0, 0));
     }
 
     #[test]

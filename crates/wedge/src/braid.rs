@@ -16,7 +16,7 @@ use crate::path::Path;
 use crate::peer::PeerState;
 use crate::received::Received;
 use crate::report::Record;
-use crate::sent::{Absurd, Content, SentLog};
+use crate::sent::{BadRecord, Content, SentLog};
 use crate::snoop::{Delivered, Snoop};
 use crate::status::{Counters, HoldingStatus, Measured};
 use crate::wedge::TimerKind;
@@ -190,6 +190,15 @@ impl Braid {
         self.repairs.insert(at, packet);
     }
 
+    /// Bytes that have to be allowed for the next packet to be sent: its own, or where several wait, those of any.
+    fn next_wire(&self, largest: usize) -> usize {
+        match (self.repairs.front(), self.repairs.len() + self.holding.packets()) {
+            (Some(packet), _) => packet.wire,
+            (None, 1) => self.holding.bytes() + crate::numbers::HEADER,
+            _ => largest,
+        }
+    }
+
     fn waits(&self) -> bool {
         !self.repairs.is_empty() || self.holding.packets() > 0
     }
@@ -205,6 +214,11 @@ impl Binding {
 }
 
 impl Control {
+    /// Whether only what TCP acknowledges inside is heard of.
+    pub(crate) fn is_overheard(&self) -> bool {
+        self.is_overheard
+    }
+
     /// How long a packet takes there at the least, if what is under way leaves at the rate at which packets arrived lately:
     /// round trips tell of a queue only when it has been there for as long.
     fn forecast(&self) -> Duration {
@@ -335,6 +349,7 @@ impl PeerState {
             self.views.clear();
             for path in &mut self.paths {
                 let usable = if any_alive { path.is_usable() } else { path.verified };
+                let usable = usable && path.credit.allows(braid.next_wire(path.way.mtu.into()));
                 let Some(control) = path.control.as_mut().filter(|_| usable) else { continue };
                 let (told, beaten) = (control.sent.rtt().srtt(), path.heartbeat.rtt().srtt());
                 // By ear round trips are told with what the peer's TCP waited for, and heartbeats are rare.
@@ -424,7 +439,7 @@ impl PeerState {
         came_on: scheduler::PathId,
         record: &Record,
         counters: &mut Counters,
-    ) -> Result<(), Absurd> {
+    ) -> Result<(), BadRecord> {
         let Some(braid) = &mut self.braid else { return Ok(()) };
         let Some(path) = self.paths.iter_mut().find(|path| path.outbound.spi() == record.spi) else {
             // A path that is gone here already, or never was.
@@ -443,7 +458,7 @@ impl PeerState {
         }
         // Of packets that come and go in bursts few may be under way when a loss is told: it is no smaller window's loss.
         news.peak = control.peak as u64;
-        let (next, srtt) = (control.sent.next(), control.sent.rtt().srtt());
+        let (next, srtt) = (control.sent.next_of_window(), control.sent.rtt().srtt());
         braid.windows.report(now, control.slot, &news, next, srtt, busy);
         repair(braid, news.repair, counters);
         self.refresh();
@@ -476,7 +491,7 @@ impl PeerState {
             let Some(control) = &mut path.control else { continue };
             let news = control.sent.handle_timeout(now);
             if news.lost > 0 {
-                let (next, srtt) = (control.sent.next(), control.sent.rtt().srtt());
+                let (next, srtt) = (control.sent.next_of_window(), control.sent.rtt().srtt());
                 braid.windows.report(now, control.slot, &news, next, srtt, None);
                 repair(braid, news.repair, counters);
             }
@@ -510,7 +525,7 @@ impl PeerState {
                 continue;
             }
             // RFC 6298 §5.4 to §5.6, for the only path there is.
-            let (flight, next) = (control.sent.in_flight(), control.sent.next());
+            let (flight, next) = (control.sent.in_flight(), control.sent.next_of_window());
             counters.timeouts += 1;
             braid.windows.timeout(now, control.slot, flight, next);
             control.asked = None;
@@ -541,6 +556,18 @@ impl PeerState {
             rescue(braid, stranded, counters);
         }
         self.refresh();
+    }
+
+    /// A path is where it was not known to be: what was sent to where it was before is lost, and no sign of anything.
+    pub(crate) fn forgive(&mut self, now: Instant, id: scheduler::PathId, counters: &mut Counters) {
+        if let (Some(path), Some(braid)) = (self.paths.iter_mut().find(|path| path.id == id), &mut self.braid)
+            && let Some(control) = &mut path.control
+        {
+            control.asked = None;
+            control.sent.slept(now);
+            rescue(braid, control.sent.give_up(now), counters);
+            braid.windows.set_open_again(control.slot);
+        }
     }
 
     /// A path is alive again.
@@ -638,6 +665,10 @@ impl Control {
         };
         if !matches!(content, Content::Report) {
             self.last_sent = now;
+            if self.sent.in_flight() == 0 {
+                // The question was about another flight.
+                self.asked = None;
+            }
         }
         self.sent.sent(now, sequence, wire, content);
         self.top_flight = self.top_flight.max(self.sent.in_flight());
@@ -651,6 +682,7 @@ fn nearest(braid: &mut Braid, paths: &[Path]) -> Option<scheduler::PathId> {
     let near = paths.iter().filter(|path| path.is_usable()).filter_map(|path| {
         let control = path.control.as_ref()?;
         let has_room = (control.sent.in_flight() as f64) < braid.windows.window(control.slot) + SPARE;
+        let has_room = has_room && path.credit.allows(braid.next_wire(path.way.mtu.into()));
         has_room.then_some((path.srtt()?, path.id))
     });
     let (least, best) = near.clone().min()?;

@@ -18,6 +18,10 @@ pub struct WedgeConfig {
     pub congestion: congestion::Rule,
     /// Hand out the keys of each security association as a [`crate::WedgeEvent::KeyLog`]: for the user's own eyes only.
     pub keylog: bool,
+    /// The most bytes that are held for all peers together: see the crate's page. A fourth of it for any one of them.
+    pub memory: usize,
+    /// A security association that has sent so many packets gets new keys. Tests make it small.
+    pub renew_at: u32,
 }
 
 /// One access link of this host.
@@ -87,6 +91,12 @@ pub(crate) struct Way {
 }
 
 impl WedgeConfig {
+    /// The usual bound of memory for all peers together, in bytes: 256 MiB.
+    pub const MEMORY: usize = 256 << 20;
+    /// When keys are usually renewed, in packets: at a fourth of the sequence numbers. 10 Gbit/s of the smallest packets, ten
+    /// million a second, leave more than five minutes for it.
+    pub const RENEW_AT: u32 = 1 << 30;
+
     /// The rule for windows where none is chosen.
     pub fn default_congestion() -> congestion::Rule {
         congestion::Rule::Mhip(congestion::Mhip::default())

@@ -45,6 +45,17 @@ pub enum WedgeEvent {
         /// Its locators.
         route: Route,
     },
+    /// The peer is somewhere else on a path, as behind a NAT that has given it another port.
+    PathMoved {
+        /// The peer's name.
+        peer: String,
+        /// Its number.
+        path: PathId,
+        /// What the local side of it is called.
+        name: String,
+        /// Its locators now.
+        route: Route,
+    },
     /// A path is gone for good.
     PathDown {
         /// The peer's name.
@@ -96,6 +107,9 @@ impl fmt::Display for WedgeEvent {
             }
             Self::PathAlive { peer, path, name, route } => {
                 write!(f, "{path} to {peer} answers again: {name}, {route}")
+            }
+            Self::PathMoved { peer, path, name, route } => {
+                write!(f, "{path} to {peer} leads somewhere else now: {name}, {route}")
             }
             Self::PathDown { peer, path } => write!(f, "{path} to {peer} is gone"),
             Self::Closed { peer, reason } => write!(f, "the association with {peer} has ended: {reason}"),

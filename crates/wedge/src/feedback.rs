@@ -1,16 +1,24 @@
 //! Reports, there and back.
 
 use crate::report;
-use crate::sent::{Absurd, Content};
+use crate::sent::{BadRecord, Content};
 use crate::wedge::Wedge;
 use clock::Instant;
 use hip::feedback::NEXT_HEADER;
 use rand_core::CryptoRng;
 use scheduler::PathId;
+use wire::Spi;
 
 impl Wedge {
     /// Takes a message that came inside ESP on a path.
-    pub(crate) fn inbound_feedback(&mut self, now: Instant, index: usize, id: PathId, message: &[u8]) {
+    pub(crate) fn inbound_feedback(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        index: usize,
+        id: PathId,
+        message: &[u8],
+    ) {
         let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.gives_feedback()) else {
             self.counters.bad_payload += 1;
             return;
@@ -20,11 +28,29 @@ impl Wedge {
             return;
         };
         self.counters.feedback_in += 1;
+        let mut told: Vec<Spi> = Vec::with_capacity(records.len());
         for record in &records {
-            if peer.record(now, id, record, &mut self.counters) == Err(Absurd) {
+            // A path is told of once: each record costs a look at what is under way.
+            if told.contains(&record.spi) {
                 self.counters.bad_feedback += 1;
+                continue;
+            }
+            told.push(record.spi);
+            match peer.record(now, id, record, &mut self.counters) {
+                Ok(()) => {}
+                Err(BadRecord::Absurd) => self.counters.bad_feedback += 1,
+                Err(BadRecord::Invented) => return self.end_with_inventor(now, rng, index),
             }
         }
+    }
+
+    /// The peer acknowledges what it cannot have received: with such reports it could have us send any amount to
+    /// anybody (RFC 9000 §21.4). It loses the association.
+    fn end_with_inventor(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
+        let Some(peer) = self.peers.get(index) else { return };
+        self.counters.invented_acknowledgments += 1;
+        self.host.abandon(peer.config.hit, "it acknowledged packets that were never sent");
+        self.drive_host(now, rng);
     }
 
     /// Sends the reports that are due.

@@ -6,6 +6,7 @@
 //! packet of the local program settles the question. A flow that was forgotten is settled again in the same way.
 
 use crate::numbers::Number;
+use crate::peer::LONGEST_REPAIR;
 use clock::{Duration, Instant};
 use recovery::{Position, Resequencer, ResequencerStatistics, Role};
 use scheduler::PathId;
@@ -199,7 +200,8 @@ impl Flows {
             out.push((family, packet));
             return;
         };
-        let resequencer = flow.resequencer.get_or_insert_with(|| Resequencer::new(reordering.capacity));
+        let resequencer =
+            flow.resequencer.get_or_insert_with(|| Resequencer::bounded(reordering.capacity, LONGEST_REPAIR));
         resequencer.set_repair(reordering.repair);
         let before = resequencer.poll_timeout();
         let bytes = packet.len();

@@ -67,7 +67,6 @@ pub(crate) struct Heartbeat {
     rtt: RttEstimator,
     next_at: Instant,
     last_traffic: Instant,
-    nonce: u64,
     answered_at: Instant,
     /// Sent since the last one that was answered, oldest first.
     unanswered: VecDeque<(u64, Instant)>,
@@ -75,13 +74,12 @@ pub(crate) struct Heartbeat {
 
 impl Heartbeat {
     /// A path that has just been verified; the first heartbeat is due.
-    pub(crate) fn new(now: Instant, nonce: u64) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self {
             alive: true,
             rtt: RttEstimator::default(),
             next_at: now,
             last_traffic: now,
-            nonce,
             answered_at: Instant::ZERO,
             unanswered: VecDeque::new(),
         }
@@ -109,6 +107,14 @@ impl Heartbeat {
         self.next_at = self.next_at.min(now);
     }
 
+    /// The path leads to the same host in another way: what was sent before tells nothing, and it is alive.
+    pub(crate) fn moved(&mut self, now: Instant) -> Option<Change> {
+        self.slept(now);
+        let revived = !self.alive;
+        self.alive = true;
+        revived.then_some(Change::Revived)
+    }
+
     /// When the last answer came.
     pub(crate) fn answered_at(&self) -> Instant {
         self.answered_at
@@ -132,8 +138,9 @@ impl Heartbeat {
         self.next_at
     }
 
-    /// If a heartbeat is due: its nonce, and whether the path has died by now.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<(u64, Option<Change>)> {
+    /// If a heartbeat is due: whether the path has died by now. It has to carry `nonce`, which nobody can guess: who has
+    /// not received a heartbeat cannot answer it.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, nonce: u64) -> Option<Option<Change>> {
         if self.next_at > now {
             return None;
         }
@@ -141,19 +148,23 @@ impl Heartbeat {
         if died {
             self.alive = false;
         }
-        self.nonce = self.nonce.wrapping_add(1);
         if self.unanswered.len() > MISSED {
             // The first one stays: since then there has been silence.
             self.unanswered.remove(1);
         }
-        self.unanswered.push_back((self.nonce, now));
+        self.unanswered.push_back((nonce, now));
         let interval = match (self.alive, self.is_idle(now)) {
             (false, _) => DEAD_INTERVAL,
             (true, true) => IDLE_INTERVAL,
             (true, false) => BUSY_INTERVAL,
         };
         self.next_at = now + interval;
-        Some((self.nonce, died.then_some(Change::Died)))
+        Some(died.then_some(Change::Died))
+    }
+
+    /// Whether this is the nonce of a heartbeat that may still be answered.
+    pub(crate) fn is_asked(&self, nonce: u64) -> bool {
+        self.unanswered.iter().any(|(sent, _)| *sent == nonce)
     }
 
     /// An answer came.
@@ -190,7 +201,7 @@ mod tests {
     /// Runs heartbeats with traffic until `end`, answering after `rtt` those for which `answers` says so; when the
     /// path died and revived.
     fn run(rtt: u64, end: u64, answers: impl Fn(u64) -> bool) -> Vec<(u64, Change)> {
-        let mut heartbeat = Heartbeat::new(ms(0), 0);
+        let mut heartbeat = Heartbeat::new(ms(0));
         let mut replies = VecDeque::new();
         let mut changes = Vec::new();
         for at in 0..end {
@@ -199,10 +210,10 @@ mod tests {
                 replies.pop_front();
                 changes.extend(heartbeat.answered(ms(at), nonce).map(|change| (at, change)));
             }
-            if let Some((nonce, change)) = heartbeat.handle_timeout(ms(at)) {
+            if let Some(change) = heartbeat.handle_timeout(ms(at), at) {
                 changes.extend(change.map(|change| (at, change)));
                 if answers(at) {
-                    replies.push_back((nonce, at + rtt));
+                    replies.push_back((at, at + rtt));
                 }
             }
             assert!(heartbeat.poll_timeout() > ms(at));
@@ -230,9 +241,9 @@ mod tests {
 
     #[test]
     fn round_trip_times_are_those_of_the_answers() {
-        let mut heartbeat = Heartbeat::new(ms(0), u64::MAX);
-        let (nonce, _) = heartbeat.handle_timeout(ms(0)).unwrap();
-        assert_eq!(heartbeat.answered(ms(1), nonce.wrapping_add(1)), None);
+        let (mut heartbeat, nonce) = (Heartbeat::new(ms(0)), 0x7aa5_1234_5678_9abc);
+        assert_eq!(heartbeat.handle_timeout(ms(0), nonce), Some(None));
+        assert_eq!(heartbeat.answered(ms(1), nonce + 1), None);
         assert_eq!(heartbeat.rtt().srtt(), None);
         heartbeat.answered(ms(60), nonce);
         assert_eq!(heartbeat.rtt().srtt(), Some(Duration::from_millis(60)));

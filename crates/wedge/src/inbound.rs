@@ -5,6 +5,7 @@ use crate::flows::{Family, FlowKey};
 use crate::heartbeat::Beat;
 use crate::numbers::{self, Number};
 use crate::outbound::HOP_LIMIT;
+use crate::path::outer_header;
 use crate::report;
 use crate::sent::Content;
 use crate::wedge::Wedge;
@@ -26,12 +27,22 @@ const NO_NEXT_HEADER: u8 = 59;
 impl Wedge {
     /// Takes a HIP packet.
     pub(crate) fn inbound_hip(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, packet: &[u8]) {
+        let bytes = outer_header(route.remote.is_ipv4(), route.in_udp()) + packet.len();
+        self.hip_heard = Some((route, bytes));
         self.host.handle_packet(now, rng, route, packet);
         self.drive_host(now, rng);
+        self.hip_heard = None;
     }
 
     /// Takes an ESP packet.
-    pub(crate) fn inbound_esp(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8], outer: Ecn) {
+    pub(crate) fn inbound_esp(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        route: Route,
+        packet: &[u8],
+        outer: Ecn,
+    ) {
         let Ok((header, _)) = EspHeader::parse(packet) else {
             self.counters.short_esp += 1;
             return;
@@ -61,7 +72,7 @@ impl Wedge {
                 return;
             }
         };
-        path.received(packet.len());
+        path.received(packet.len(), route);
         let (wire, srtt) = (path.header_len() + packet.len(), path.srtt());
         if let Some(control) = path.control.as_mut().filter(|_| gives_feedback) {
             let gap = control.received.packet(now, header.seq, wire, outer == Ecn::Ce);
@@ -71,15 +82,22 @@ impl Wedge {
                 control.received.ask(now, wire, gap, srtt);
             }
         }
-        let (first, verified) = (path.traffic.packets_in == 1, path.verified);
+        let is_own_way = path.route == route;
+        let is_news = is_own_way && !path.is_confirmed;
+        path.is_confirmed |= is_own_way;
+        let verified = path.verified;
         peer.heard();
-        if first {
+        if is_news {
             // It ends the state R2-SENT (RFC 7401 §4.4.3).
             self.host.path_proved(peer.config.hit, id);
         }
-        if !verified {
-            // RFC 8046 §5.4: what is authentic on this SPI shows that the peer is where it was told the SPI.
+        if is_own_way && !verified {
+            // RFC 8046 §5.4: what is authentic on this SPI, from where the SPI was told, shows that the peer is there. From
+            // anywhere else it shows nothing of that: the peer may have sent it from where it was before.
             self.verify(now, rng, index, id);
+        }
+        if !is_own_way {
+            self.ask_elsewhere(now, rng, index, id, route, wire);
         }
         if next_header == NO_NEXT_HEADER {
             return;
@@ -87,7 +105,7 @@ impl Wedge {
         if next_header == NEXT_HEADER {
             let message = inner.get(V6_HEADER..).unwrap_or_default();
             let Some((protocol, numbered)) = Number::parse(message) else {
-                return self.inbound_feedback(now, index, id, message);
+                return self.inbound_feedback(now, rng, index, id, message);
             };
             next_header = protocol;
             number = Some(numbered);
@@ -116,7 +134,7 @@ impl Wedge {
                 return;
             }
         }
-        self.inbound_packet(now, rng, index, (id, number), inner);
+        self.inbound_packet(now, rng, index, (id, number), route, inner);
     }
 
     /// Appends what has waited long enough to what is to be delivered.
@@ -135,6 +153,7 @@ impl Wedge {
         rng: &mut dyn CryptoRng,
         index: usize,
         (id, number): (PathId, Option<Number>),
+        route: Route,
         packet: Vec<u8>,
     ) {
         let Some(peer) = self.peers.get_mut(index) else { return };
@@ -152,7 +171,7 @@ impl Wedge {
             && let Some(echo) = Echo::parse(view.payload(), view.src(), view.dst())
             && let Some(beat) = Beat::parse(echo.data)
         {
-            return self.inbound_beat(now, rng, index, id, echo, beat);
+            return self.inbound_beat(now, rng, index, (id, route), echo, beat);
         }
         peer.traffic(now);
         if is_icmp && let Some(error) = IcmpError::parse(&IpPacket::V6(view)) {
@@ -181,14 +200,17 @@ impl Wedge {
         now: Instant,
         rng: &mut dyn CryptoRng,
         index: usize,
-        id: PathId,
+        (id, route): (PathId, Route),
         echo: Echo<'_>,
         beat: Beat,
     ) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         if !echo.request {
-            if beat.path == id.0 {
-                peer.answered(now, id, beat.nonce, &mut self.counters, &mut self.events);
+            // Only what comes back on the path shows that the path is one.
+            match peer.path_mut(id).filter(|_| beat.path == id.0).map(|path| path.route == route) {
+                Some(true) => peer.answered(now, id, beat.nonce, &mut self.counters, &mut self.events),
+                Some(false) => self.answered_elsewhere(now, rng, index, (id, route), beat.nonce),
+                None => {}
             }
             return;
         }

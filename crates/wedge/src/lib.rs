@@ -25,6 +25,7 @@ mod outbound;
 mod pacing;
 mod path;
 mod peer;
+mod rebinding;
 mod received;
 mod report;
 mod sent;

@@ -2,24 +2,18 @@
 
 use crate::ecn::Ecn;
 use crate::flows::{Family, FlowKey, Refusal};
-use crate::heartbeat::Beat;
 use crate::pacing::Waiting;
-use crate::sent::Content;
 use crate::wedge::Wedge;
 use clock::Instant;
 use rand_core::CryptoRng;
 use std::net::IpAddr;
-use wire::icmp::{self, Echo, IcmpError};
+use wire::icmp::{self, IcmpError};
 use wire::ip::{IpPacket, V4, V6, V6_HEADER, V6Header, protocol};
 use wire::translate::{translate_4_to_6, translate_6_to_4};
 use wire::{Hit, Lsi, tcp};
 
 /// Hop limit of packets that this host makes or puts a header on (RFC 7402 leaves it to the receiver).
 pub(crate) const HOP_LIMIT: u8 = 64;
-
-/// A security association that has sent so many packets gets new keys: half of its sequence numbers are left, time for
-/// many tries.
-const RENEW_AT: u32 = 1 << 31;
 
 impl Wedge {
     /// Takes one packet of a program.
@@ -195,18 +189,8 @@ impl Wedge {
     pub(crate) fn beat(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
         let Self { peers, hit, counters, transmit, events, .. } = self;
         let Some(peer) = peers.get_mut(index) else { return };
-        let (from, to) = (hit.address(), peer.config.hit.address());
-        let beat = |path: &mut crate::path::Path, nonce: u64| {
-            let data = Beat { path: path.id.0, nonce }.emit();
-            let echo = Echo { request: true, identifier: path.id.0, sequence: nonce as u16, data: &data };
-            let mut message = Vec::new();
-            // Neither can fail but for an SA that is used up, and that is counted where data meets it.
-            if echo.emit(from, to, &mut message).is_ok() {
-                let _ = path.send_now(now, protocol::ICMPV6, &message, Content::Fleeting, rng, transmit);
-            }
-        };
-        let stranded = peer.handle_timeout(now, beat, counters, events);
-        let used_up = peer.paths.iter().filter(|path| path.outbound.sequence() >= RENEW_AT);
+        let stranded = peer.handle_timeout(now, rng, *hit, counters, events, transmit);
+        let used_up = peer.paths.iter().filter(|path| path.outbound.sequence() >= self.config.renew_at);
         let used_up: Vec<_> = used_up.map(|path| (peer.config.hit, path.id)).collect();
         if !used_up.is_empty() {
             for (hit, path) in used_up {

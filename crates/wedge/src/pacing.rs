@@ -87,6 +87,11 @@ impl Pacer {
         self.queued
     }
 
+    /// Bytes of the packet that is next.
+    pub(crate) fn first(&self) -> Option<usize> {
+        self.queue.front().map(|packet| packet.wire)
+    }
+
     /// Appends to the queue.
     pub(crate) fn push(&mut self, packet: Waiting) {
         self.queued += packet.wire;

@@ -3,18 +3,31 @@
 use crate::braid::Control;
 use crate::config::Way;
 use crate::ecn::Ecn;
-use crate::heartbeat::Heartbeat;
+use crate::heartbeat::{Beat, Heartbeat};
 use crate::pacing::{Pacer, Waiting};
+use crate::rebinding::Rebinding;
 use crate::sent::Content;
 use crate::status::PathStatus;
+use crate::windows::Windows;
 use crate::{Protocol, Transmit};
 use clock::{Duration, Instant};
 use hip::Route;
 use hip::esp::{Exhausted, InboundSa, OutboundSa};
 use rand_core::CryptoRng;
 use scheduler::{PathId, PathView};
-use wire::ip::{V4_HEADER, V6_HEADER};
+use std::net::Ipv6Addr;
+use wire::icmp::Echo;
+use wire::ip::{V4_HEADER, V6_HEADER, protocol};
 use wire::udp;
+
+/// What may be under way beyond a full window, in bytes: some hundreds of acknowledgments.
+const BEYOND_WINDOW: f64 = 64_000.0;
+
+/// RFC 9000 §8: three times what came from an address that is not validated.
+const CREDIT: u64 = 3;
+/// One in so many sequence numbers is not used, at random, where the peer tells which have arrived: who acknowledges one of
+/// these invents acknowledgments (RFC 9000 §21.4).
+const SKIPPED: u32 = 256;
 
 /// A path that has its pair of security associations.
 pub(crate) struct Path {
@@ -35,6 +48,11 @@ pub(crate) struct Path {
     pub pacer: Pacer,
     pub heartbeat: Heartbeat,
     pub traffic: Traffic,
+    pub credit: Credit,
+    /// Where the peer may be by now, if something of it came from elsewhere.
+    pub rebinding: Option<Rebinding>,
+    /// The association side knows that something came.
+    pub is_confirmed: bool,
     /// Where the peer gives feedback.
     pub control: Option<Control>,
 }
@@ -46,6 +64,32 @@ pub(crate) struct Traffic {
     pub bytes_in: u64,
     pub packets_out: u64,
     pub packets_in: u64,
+}
+
+/// What may be sent to a locator whose owner has shown once only that it is there (RFC 8046 §5.6): three times what came from
+/// there, until an answer to a heartbeat comes from it. A peer that was somewhere could otherwise have us send anything to
+/// who is there now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Credit {
+    /// Whether it counts: a peer that answers no echoes has nothing else to show than it has shown.
+    pub applies: bool,
+    /// A heartbeat was answered from there.
+    pub is_proven: bool,
+    /// Bytes that came from there, in whole outer IP packets, and those that went there.
+    pub heard: u64,
+    pub said: u64,
+}
+
+impl Credit {
+    /// After so many bytes of HIP came from there.
+    pub(crate) fn new(heard: usize) -> Self {
+        Self { heard: heard as u64, ..Self::default() }
+    }
+
+    /// Whether so many bytes may be sent now.
+    pub(crate) fn allows(&self, bytes: usize) -> bool {
+        self.is_proven || !self.applies || self.said.saturating_add(bytes as u64) <= self.heard.saturating_mul(CREDIT)
+    }
 }
 
 /// Bytes of the outer headers before an ESP packet.
@@ -62,6 +106,17 @@ impl Path {
     /// Whether data could be sent on it.
     pub(crate) fn answers(&self) -> bool {
         self.verified && self.heartbeat.is_alive()
+    }
+
+    /// Whether what does not wait for the window, as acknowledgments, may be sent. A path that is slower than they come would
+    /// otherwise fill with them, for they are not paced.
+    pub(crate) fn has_room_beyond(&self, windows: Option<&Windows>) -> bool {
+        match (&self.control, windows) {
+            (Some(control), Some(windows)) => {
+                control.sent.in_flight() as f64 <= windows.window(control.slot) + BEYOND_WINDOW
+            }
+            _ => true,
+        }
     }
 
     /// Whether either host wants it only where no other path works.
@@ -87,8 +142,10 @@ impl Path {
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
-        while let Some(Waiting { next_header, payload, ecn, wire, .. }) = self.pacer.release(now) {
-            self.seal(next_header, &payload, ecn, rng, out)?;
+        while self.pacer.first().is_some_and(|wire| self.credit.allows(wire))
+            && let Some(Waiting { next_header, payload, ecn, wire, .. }) = self.pacer.release(now)
+        {
+            self.seal(now, next_header, &payload, ecn, rng, out)?;
             if let Some(control) = &mut self.control {
                 control.sealed(now, self.outbound.sequence(), wire, Content::Report);
             }
@@ -113,7 +170,7 @@ impl Path {
             self.pacer.sent(wire, now);
         }
         // Control messages, and what RFC 3168 §6.1.4 wants without a mark: acknowledgments alone.
-        self.seal(next_header, payload, Ecn::NotEct, rng, out)?;
+        self.seal(now, next_header, payload, Ecn::NotEct, rng, out)?;
         if let Some(control) = &mut self.control {
             control.sealed(now, self.outbound.sequence(), wire, content);
         }
@@ -130,7 +187,7 @@ impl Path {
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
         self.pacer.sent(packet.wire, now);
-        self.seal(packet.next_header, &packet.payload, packet.ecn, rng, out)?;
+        self.seal(now, packet.next_header, &packet.payload, packet.ecn, rng, out)?;
         if let Some(control) = &mut self.control {
             let wire = packet.wire;
             let content = if is_followed { Content::Data(packet) } else { Content::Report };
@@ -139,15 +196,42 @@ impl Path {
         Ok(())
     }
 
+    /// Sends an echo request to the peer (RFC 4443 §4.1), HIT to HIT.
+    pub(crate) fn beat(
+        &mut self,
+        now: Instant,
+        nonce: u64,
+        (from, to): (Ipv6Addr, Ipv6Addr),
+        rng: &mut dyn CryptoRng,
+        out: &mut Vec<Transmit>,
+    ) {
+        let data = Beat { path: self.id.0, nonce }.emit();
+        let echo = Echo { request: true, identifier: self.id.0, sequence: nonce as u16, data: &data };
+        let mut message = Vec::new();
+        // Neither can fail but for an SA that is used up, and that is counted where data meets it.
+        if echo.emit(from, to, &mut message).is_ok() {
+            let _ = self.send_now(now, protocol::ICMPV6, &message, Content::Fleeting, rng, out);
+        }
+    }
+
+    /// When the next packet of its queue may leave; `None` while none waits, or the peer has first to answer.
+    pub(crate) fn queue_deadline(&self) -> Option<Instant> {
+        self.pacer.first().filter(|wire| self.credit.allows(*wire)).and(self.pacer.poll_timeout())
+    }
+
     /// The smoothed round-trip time, by reports or by heartbeats.
     pub(crate) fn srtt(&self) -> Option<Duration> {
         self.control.as_ref().and_then(|control| control.sent.rtt().srtt()).or(self.heartbeat.rtt().srtt())
     }
 
-    /// Counts an ESP packet of `esp` bytes that was accepted.
-    pub(crate) fn received(&mut self, esp: usize) {
+    /// Counts an ESP packet of `esp` bytes that was accepted, and came on this route.
+    pub(crate) fn received(&mut self, esp: usize, route: Route) {
+        let bytes = (self.header_len() + esp) as u64;
         self.traffic.packets_in += 1;
-        self.traffic.bytes_in += (self.header_len() + esp) as u64;
+        self.traffic.bytes_in += bytes;
+        if route == self.route {
+            self.credit.heard += bytes;
+        }
     }
 
     /// A snapshot.
@@ -177,16 +261,24 @@ impl Path {
 
     fn seal(
         &mut self,
+        now: Instant,
         next_header: u8,
         payload: &[u8],
         ecn: Ecn,
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
+        if let Some(control) = self.control.as_mut().filter(|control| !control.is_overheard())
+            && rng.next_u32() < u32::MAX / SKIPPED
+        {
+            control.sent.skipped(now, self.outbound.skip()?);
+        }
         let mut bytes = Vec::with_capacity(self.outbound.sealed_len(payload.len()));
         self.outbound.seal(next_header, payload, rng, &mut bytes)?;
         self.traffic.packets_out += 1;
-        self.traffic.bytes_out += (self.header_len() + bytes.len()) as u64;
+        let wire = (self.header_len() + bytes.len()) as u64;
+        self.traffic.bytes_out += wire;
+        self.credit.said += wire;
         let protocol = if self.route.in_udp() { Protocol::Udp } else { Protocol::Esp };
         out.push(Transmit { route: self.route, protocol, bytes, ecn });
         Ok(())

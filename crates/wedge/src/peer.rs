@@ -18,7 +18,7 @@ use rand_core::CryptoRng;
 use scheduler::{Decision, FastestPathFirst, PacketMeta, PathId, PathScheduler, PathView};
 use std::collections::VecDeque;
 use wire::ip::protocol;
-use wire::{icmp, tcp};
+use wire::{Hit, icmp, tcp};
 
 /// What may wait for the paths, as time: more is dropped, which tells the TCP inside that it has reached their sum. Half
 /// of the least retransmission timer of common TCPs, so that waiting alone never expires it.
@@ -33,8 +33,8 @@ const WAITING_PACKETS: usize = 256;
 const SLACK: Duration = Duration::from_millis(15);
 /// The longest it waits. Together with [`LONGEST_QUEUE`] below the least retransmission timer.
 const LONGEST_HOLD: Duration = Duration::from_millis(100);
-/// The same where lost packets come again.
-const LONGEST_REPAIR: Duration = Duration::from_millis(400);
+/// The same where lost packets come again. Nothing of a peer is kept from programs for longer.
+pub(crate) const LONGEST_REPAIR: Duration = Duration::from_millis(400);
 /// What waits for others fits in here, per flow.
 const HELD_BYTES: usize = 8 << 20;
 
@@ -61,6 +61,8 @@ pub(crate) struct PeerState {
     repair: Duration,
     /// Since when packets were sent and nothing came back.
     pub(crate) silent_since: Option<Instant>,
+    /// It has answered a heartbeat in this association.
+    echoes: bool,
     /// Where the peer gives feedback.
     pub braid: Option<Box<Braid>>,
 }
@@ -80,6 +82,7 @@ impl PeerState {
             hold: Duration::ZERO,
             repair: Duration::ZERO,
             silent_since: None,
+            echoes: false,
             braid: None,
         }
     }
@@ -142,7 +145,10 @@ impl PeerState {
         counters: &mut Counters,
         out: &mut Vec<Transmit>,
     ) {
-        let urgent = is_urgent(next_header, &payload);
+        // Where only that may be sent which was heard three times, all waits in one queue.
+        let wire = self.paths.first().map_or(0, |path| path.wire_len(payload.len()));
+        let has_credit = self.paths.iter().any(|path| path.verified && path.credit.allows(wire));
+        let urgent = has_credit && is_urgent(next_header, &payload);
         let flow = FlowKey::of(next_header, &payload, true);
         let before = match (next_header, flow) {
             (protocol::TCP, Some(flow)) => {
@@ -154,7 +160,6 @@ impl PeerState {
         // Of what is not TCP nothing is heard without feedback, so no window could tell when to send it.
         if !urgent && self.braid.is_some() && (!snooping || next_header == protocol::TCP) {
             self.silent_since.get_or_insert(now);
-            let wire = self.paths.first().map_or(0, |path| path.wire_len(payload.len()));
             for path in &mut self.paths {
                 path.heartbeat.traffic(now);
             }
@@ -168,16 +173,16 @@ impl PeerState {
         // Where no path answers, there is nothing to lose by trying: the peer may be one that answers no echoes.
         let any_alive = self.paths.iter().any(Path::is_usable);
         self.views.clear();
-        self.views.extend(
-            self.paths
-                .iter()
-                .map(|path| path.view(if any_alive { path.is_usable() } else { path.verified }, urgent, now)),
-        );
-        let overhead = self.paths.first().map_or(0, |path| path.wire_len(payload.len()));
+        let windows = self.braid.as_ref().map(|braid| &braid.windows);
+        self.views.extend(self.paths.iter().map(|path| {
+            let is_open = if any_alive { path.is_usable() } else { path.verified };
+            let may = !urgent || path.credit.allows(wire) && path.has_room_beyond(windows);
+            path.view(is_open && may, urgent, now)
+        }));
         let Decision::Send(id) =
-            self.scheduler.select(&PacketMeta { len: overhead, ..PacketMeta::default() }, &self.views, now)
+            self.scheduler.select(&PacketMeta { len: wire, ..PacketMeta::default() }, &self.views, now)
         else {
-            counters.no_association += 1;
+            *(if self.is_reachable() { &mut counters.queue_full } else { &mut counters.no_association }) += 1;
             return;
         };
         for path in &mut self.paths {
@@ -204,17 +209,24 @@ impl PeerState {
     pub(crate) fn handle_timeout(
         &mut self,
         now: Instant,
-        mut beat: impl FnMut(&mut Path, u64),
+        rng: &mut dyn CryptoRng,
+        own: Hit,
         counters: &mut Counters,
         events: &mut VecDeque<WedgeEvent>,
+        out: &mut Vec<Transmit>,
     ) -> Vec<Waiting> {
+        let hits = (own.address(), self.config.hit.address());
         let mut stranded = Vec::new();
         let mut changed = false;
         let mut dead = Vec::new();
         for (index, path) in self.paths.iter_mut().enumerate().filter(|(_, path)| path.verified) {
-            let Some((nonce, change)) = path.heartbeat.handle_timeout(now) else { continue };
+            if path.heartbeat.poll_timeout() > now {
+                continue;
+            }
+            let nonce = rng.next_u64();
+            let Some(change) = path.heartbeat.handle_timeout(now, nonce) else { continue };
             counters.heartbeats_out += 1;
-            beat(path, nonce);
+            path.beat(now, nonce, hits, rng, out);
             if change == Some(Change::Died) {
                 changed = true;
                 dead.push(index);
@@ -247,8 +259,11 @@ impl PeerState {
     ) {
         let Some(path) = self.path_mut(id) else { return };
         counters.heartbeats_answered += 1;
+        let asked = path.heartbeat.is_asked(nonce);
+        path.credit.is_proven |= asked;
         let change = path.heartbeat.answered(now, nonce);
         let (name, route) = (path.name.clone(), path.route);
+        self.echoes |= asked;
         self.beaten(now, id);
         let Some(path) = self.path_mut(id) else { return };
         if change == Some(Change::Revived) {
@@ -280,6 +295,8 @@ impl PeerState {
 
     /// Looks again at which paths there are and how they differ.
     pub(crate) fn refresh(&mut self) {
+        let answers = self.echoes || self.gives_feedback();
+        self.paths.iter_mut().for_each(|path| path.credit.applies = answers);
         self.choose_backups();
         let any_alive = self.paths.iter().any(Path::is_usable);
         let in_use = || self.paths.iter().filter(|path| !any_alive || path.is_usable());
@@ -295,7 +312,7 @@ impl PeerState {
         self.repair = Duration::ZERO;
         if self.gives_feedback() {
             // A loss is told when the next packet of its path arrives, and sent again on the fastest.
-            self.repair = (longest + shortest) / 2 + SLACK;
+            self.repair = ((longest + shortest) / 2 + SLACK).min(LONGEST_REPAIR);
             self.hold = (self.hold + self.repair).min(LONGEST_REPAIR);
         } else {
             self.hold = self.hold.min(LONGEST_HOLD);
@@ -306,6 +323,7 @@ impl PeerState {
     pub(crate) fn disassociate(&mut self) -> Vec<Path> {
         self.silent_since = None;
         self.braid = None;
+        self.echoes = false;
         self.alive.clear();
         std::mem::take(&mut self.paths)
     }

@@ -19,12 +19,25 @@ const AFTER_GAP: Duration = Duration::from_millis(1);
 /// than one that has only this.
 const ELSEWHERE: Duration = Duration::from_millis(20);
 
+/// A range that has not changed for so long is told no more: the sender skips numbers, so there are always old ones, and
+/// tens of reports have told of it.
+const TOLD_FOR: Duration = Duration::from_secs(1);
+
+/// Sequence numbers received without a gap.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    first: u32,
+    last: u32,
+    /// When the last of them came.
+    at: Instant,
+}
+
 /// The receiver's side of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     spi: Spi,
-    /// First and last, from the highest down.
-    ranges: Vec<(u32, u32)>,
+    /// From the highest down.
+    ranges: Vec<Range>,
     highest_at: Instant,
     packets: u32,
     bytes: u32,
@@ -61,12 +74,12 @@ impl Received {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(bytes as u32);
         self.ce = self.ce.wrapping_add(u32::from(ce));
-        let before = self.ranges.first().map_or(0, |(_, last)| *last);
+        let before = self.highest();
         if sequence > before {
             self.highest_at = now;
         }
-        self.note(sequence);
-        Gap(sequence > before + 1 || sequence < before)
+        self.note(now, sequence);
+        Gap(sequence > before.saturating_add(1) || sequence < before)
     }
 
     /// The packet of so many bytes wants to be told of, soon if there is a gap before it.
@@ -111,48 +124,55 @@ impl Received {
         Some(Record { delay: now - highest_at, ..record })
     }
 
+    fn highest(&self) -> u32 {
+        self.ranges.first().map_or(0, |range| range.last)
+    }
+
     fn record(&self, now: Instant, rtt: Option<Duration>) -> Record {
+        let first_at = self.ranges.first().map(|range| range.at);
+        let told = self.ranges.iter().filter(|range| now - range.at < TOLD_FOR || Some(range.at) == first_at);
         Record {
             spi: self.spi,
-            highest: self.ranges.first().map_or(0, |(_, last)| *last),
+            highest: self.highest(),
             delay: now - self.highest_at,
             arrival: (self.highest_at.as_nanos() / 1000) as u32,
             packets: self.packets,
             bytes: self.bytes,
             ce: self.ce,
             rtt: rtt.unwrap_or_default(),
-            ranges: self.ranges.clone(),
+            ranges: told.map(|range| (range.first, range.last)).collect(),
         }
     }
 
-    fn note(&mut self, sequence: u32) {
+    fn note(&mut self, now: Instant, sequence: u32) {
         // The place of the first range that begins at or below it; nearly always the very first.
-        let at = self.ranges.iter().position(|(first, _)| *first <= sequence).unwrap_or(self.ranges.len());
-        if self.ranges.get(at).is_some_and(|(_, last)| sequence <= *last) {
+        let at = self.ranges.iter().position(|range| range.first <= sequence).unwrap_or(self.ranges.len());
+        if self.ranges.get(at).is_some_and(|range| sequence <= range.last) {
             return;
         }
-        let follows = self.ranges.get(at).is_some_and(|(_, last)| *last + 1 == sequence);
-        let above =
-            at.checked_sub(1).filter(|above| self.ranges.get(*above).is_some_and(|(first, _)| *first == sequence + 1));
+        let follows = self.ranges.get(at).is_some_and(|range| range.last.checked_add(1) == Some(sequence));
+        let precedes =
+            |above: &usize| self.ranges.get(*above).is_some_and(|range| range.first.checked_sub(1) == Some(sequence));
+        let above = at.checked_sub(1).filter(precedes);
         match (follows, above) {
             (true, Some(above)) => {
-                let (first, _) = self.ranges.remove(at);
+                let below = self.ranges.remove(at);
                 if let Some(range) = self.ranges.get_mut(above) {
-                    range.0 = first;
+                    (range.first, range.at) = (below.first, now);
                 }
             }
             (true, None) => {
                 if let Some(range) = self.ranges.get_mut(at) {
-                    range.1 = sequence;
+                    (range.last, range.at) = (sequence, now);
                 }
             }
             (false, Some(above)) => {
                 if let Some(range) = self.ranges.get_mut(above) {
-                    range.0 = sequence;
+                    (range.first, range.at) = (sequence, now);
                 }
             }
             (false, None) => {
-                self.ranges.insert(at, (sequence, sequence));
+                self.ranges.insert(at, Range { first: sequence, last: sequence, at: now });
                 self.ranges.truncate(RANGES);
             }
         }
@@ -176,9 +196,23 @@ mod tests {
             let mut received = Received::new(Spi(256));
             numbers.iter().for_each(|number| { received.packet(Instant::ZERO, *number, 100, false); });
             let set: BTreeSet<u32> = numbers.iter().copied().collect();
-            let told: BTreeSet<u32> = received.ranges.iter().flat_map(|(first, last)| *first..=*last).collect();
+            let told: BTreeSet<u32> = received.ranges.iter().flat_map(|range| range.first..=range.last).collect();
             prop_assert_eq!(told, set);
-            prop_assert!(received.ranges.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));
+            prop_assert!(received.ranges.windows(2).all(|pair| pair[1].last + 1 < pair[0].first));
+        }
+
+        /// The numbers of a security association end at 2^32 - 1 (RFC 4303 §3.3.3), and that is no special one.
+        #[test]
+        fn the_last_numbers_are_as_good_as_any(below in prop::collection::vec(0u32..40, 1..60)) {
+            let at_end: Vec<u32> = below.iter().map(|below| u32::MAX - below).collect();
+            let mut received = Received::new(Spi(256));
+            at_end.iter().for_each(|number| { received.packet(Instant::ZERO, *number, 100, false); });
+            let set: BTreeSet<u32> = at_end.iter().copied().collect();
+            let told = received.tell(Instant::ZERO, None);
+            prop_assert_eq!(told.ranges.iter().flat_map(|(first, last)| *first..=*last).collect::<BTreeSet<_>>(), set);
+            let mut message = Vec::new();
+            crate::report::emit(std::slice::from_ref(&told), &mut message);
+            prop_assert_eq!(crate::report::parse(&message).map(|records| records[0].ranges.clone()), Some(told.ranges));
         }
     }
 

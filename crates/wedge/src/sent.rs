@@ -9,10 +9,10 @@ use crate::pacing::Waiting;
 use crate::report::Record;
 use clock::{Duration, Instant};
 use recovery::RttEstimator;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Packets from behind a gap that prove a loss, at first and at most.
-const THRESHOLD: (u32, u32) = (3, 300);
+const THRESHOLD: (u64, u64) = (3, 300);
 /// The least time before a gap is a loss by age alone: timers, and the granularity of reports.
 const AGE: Duration = Duration::from_millis(10);
 /// Delivery rates are the greatest of so many round-trip times.
@@ -21,6 +21,10 @@ const RATE_ROUNDS: u64 = 5;
 const KEPT: usize = 1024;
 /// Most records; a peer that does not report cannot make it more.
 const MOST: usize = 1 << 16;
+/// Room for fewer records than this is not given back.
+const LEAST_ROOM: usize = 4096;
+/// The longest round-trip time that a peer's own measurement is believed: it decides how long packets wait here.
+const BELIEVED: Duration = Duration::from_millis(800);
 
 /// What a packet is to the window.
 #[derive(Clone, Debug)]
@@ -50,25 +54,36 @@ enum Fate {
     UnderWay,
     Delivered,
     Lost,
+    /// Nothing was sent under this number.
+    Skipped,
 }
 
 /// The sender's side of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct SentLog {
     packets: VecDeque<Sent>,
-    /// The sequence number of the first of them.
-    base: u32,
+    /// The sequence number of the first of them. Numbers have 64 bits here: the one after the last of a security
+    /// association does not fit into 32.
+    base: u64,
     /// The sequence number of the first that is under way.
-    open: u32,
+    open: u64,
+    /// Those of the records whose packets were taken for lost.
+    lost: BTreeSet<u64>,
+    /// Those of the records under whose numbers nothing was sent, in order.
+    skipped: VecDeque<u64>,
+    /// What the numbers of windows are ahead of these: all that was sent before this security association.
+    offset: u64,
     in_flight: usize,
-    highest: Option<(u32, Instant)>,
+    /// Bytes of payload that are kept to be sent again.
+    kept: usize,
+    highest: Option<(u64, Instant)>,
     delivered: u64,
     delivered_at: Instant,
     first_at: Instant,
-    threshold: u32,
+    threshold: u64,
     rtt: RttEstimator,
     /// The highest sequence number that told a round-trip time.
-    timed: u32,
+    timed: u64,
     /// By how much a round-trip time differs from the one before, smoothed.
     jitter: Duration,
     /// Greatest delivery rate of this and the last period, in bit/s, and when this one began.
@@ -113,7 +128,7 @@ pub(crate) struct News {
     /// The most that was in flight lately, where the caller knows.
     pub peak: u64,
     /// All before this number is acknowledged or lost.
-    pub upto: u32,
+    pub upto: u64,
     /// A round-trip time.
     pub rtt: Option<Duration>,
     /// Packets lost.
@@ -126,9 +141,21 @@ pub(crate) struct News {
     pub ce: u32,
 }
 
-/// The record says what cannot be.
+/// Of what a record acknowledges for the first time, the packet that was sent last.
+struct Newest {
+    at: Instant,
+    delivered: (u64, Instant),
+    first_at: Instant,
+}
+
+/// Why a record is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Absurd;
+pub(crate) enum BadRecord {
+    /// It says what cannot be.
+    Absurd,
+    /// It acknowledges a number under which nothing was sent: who says that invents (RFC 9000 §21.4).
+    Invented,
+}
 
 impl SentLog {
     /// Nothing yet.
@@ -137,7 +164,11 @@ impl SentLog {
             packets: VecDeque::new(),
             base: 1,
             open: 1,
+            lost: BTreeSet::new(),
+            skipped: VecDeque::new(),
+            offset: 0,
             in_flight: 0,
+            kept: 0,
             highest: None,
             delivered: 0,
             delivered_at: now,
@@ -160,11 +191,7 @@ impl SentLog {
 
     /// A packet was sealed with this number, the one after the last.
     pub(crate) fn sent(&mut self, now: Instant, sequence: u32, wire: usize, content: Content) {
-        if sequence != self.next() {
-            // Only if numbers were skipped elsewhere; what was before cannot be matched any more.
-            self.packets.clear();
-            (self.base, self.open, self.in_flight) = (sequence, sequence, 0);
-        }
+        self.begin_at(sequence.into());
         let counts = !matches!(content, Content::Report);
         if self.in_flight == 0 && counts {
             (self.first_at, self.delivered_at, self.progress_at) = (now, now, now);
@@ -172,10 +199,32 @@ impl SentLog {
         if counts {
             self.in_flight += wire;
         }
-        let delivered = (self.delivered, self.delivered_at);
-        let first_at = self.first_at;
-        self.packets.push_back(Sent { at: now, wire, content, fate: Fate::UnderWay, delivered, first_at });
+        self.kept += content.kept();
+        self.push(now, wire, content, Fate::UnderWay);
         self.prune();
+    }
+
+    /// Nothing is sent under this number, the one after the last.
+    pub(crate) fn skipped(&mut self, now: Instant, sequence: u32) {
+        self.begin_at(sequence.into());
+        self.skipped.push_back(sequence.into());
+        self.push(now, 0, Content::Report, Fate::Skipped);
+        self.prune();
+    }
+
+    fn begin_at(&mut self, sequence: u64) {
+        if sequence != self.next() {
+            // Only if numbers were passed over elsewhere; what was before cannot be matched any more.
+            self.packets.clear();
+            self.lost.clear();
+            self.skipped.clear();
+            (self.base, self.open, self.in_flight, self.kept) = (sequence, sequence, 0, 0);
+        }
+    }
+
+    fn push(&mut self, now: Instant, wire: usize, content: Content, fate: Fate) {
+        let delivered = (self.delivered, self.delivered_at);
+        self.packets.push_back(Sent { at: now, wire, content, fate, delivered, first_at: self.first_at });
     }
 
     /// Bytes under way.
@@ -189,8 +238,13 @@ impl SentLog {
     }
 
     /// The number of the next packet.
-    pub(crate) fn next(&self) -> u32 {
-        self.base.wrapping_add(self.packets.len() as u32)
+    fn next(&self) -> u64 {
+        self.base + self.packets.len() as u64
+    }
+
+    /// The number of the next packet as windows count: on from what was sent before with other keys.
+    pub(crate) fn next_of_window(&self) -> u64 {
+        self.offset + self.next()
     }
 
     /// Round-trip times by reports.
@@ -240,7 +294,7 @@ impl SentLog {
     }
 
     fn waiting(&self) -> impl Iterator<Item = &Sent> {
-        let open = self.packets.iter().skip((self.open - self.base) as usize);
+        let open = self.packets.iter().skip(self.settled());
         open.filter(|packet| packet.fate == Fate::UnderWay && !matches!(packet.content, Content::Report))
     }
 
@@ -255,81 +309,27 @@ impl SentLog {
     }
 
     /// Takes the peer's record of this path; `own_way` if it came back on this path, so that its round trip is the path's.
-    pub(crate) fn report(&mut self, now: Instant, record: &Record, own_way: bool) -> Result<News, Absurd> {
-        // RFC 9002 §2's "acknowledged what was never sent" is an attack or a fault, on an authentic channel too.
-        if record.highest >= self.next() || record.highest == 0 || record.packets > record.highest {
-            return Err(Absurd);
-        }
-        let sent_at = self.packet(record.highest).map(|sent| sent.at);
-        // An answer before the question, or a time from the future.
-        if sent_at.is_some_and(|at| record.delay > now - at) {
-            return Err(Absurd);
-        }
+    pub(crate) fn report(&mut self, now: Instant, record: &Record, own_way: bool) -> Result<News, BadRecord> {
+        self.check(now, record)?;
+        let highest = u64::from(record.highest);
+        let sent_at = self.packet(highest).map(|sent| sent.at);
         let mut news = News { flight: self.in_flight as u64, ..News::default() };
         let previous = self.highest;
-        if previous.is_none_or(|(highest, _)| record.highest > highest) {
+        if previous.is_none_or(|(before, _)| highest > before) {
             if let Some(at) = sent_at {
-                self.highest = Some((record.highest, at));
+                self.highest = Some((highest, at));
             }
             // No more can have been marked than have arrived.
             news.ce = record.ce.saturating_sub(self.ce).min(record.packets.saturating_sub(self.packets_told));
             self.counts.ce += u64::from(news.ce);
             (self.ce, self.packets_told) = (record.ce, record.packets);
-            self.remote_rtt = record.rtt.min(Duration::from_secs(10));
+            self.remote_rtt = record.rtt.min(BELIEVED);
         }
-        // What came back on a slow path tells nothing else that is new, if a fast one has told it before.
-        if own_way
-            && record.highest > self.timed
-            && let Some(at) = sent_at.filter(|at| *at >= self.slept_at)
-        {
-            self.timed = record.highest;
-            let rtt = (now - at).saturating_sub(record.delay);
-            if !rtt.is_zero() {
-                let before = self.rtt.latest().unwrap_or(rtt);
-                self.jitter = (self.jitter * 7 + (rtt.max(before) - rtt.min(before))) / 8;
-                self.rtt.sample(rtt);
-                news.rtt = Some(rtt);
-            }
+        if own_way {
+            self.time(now, record, sent_at, &mut news);
         }
-        let mut newest: Option<(Instant, (u64, Instant), Instant)> = None;
-        for (first, last) in &record.ranges {
-            // What is below `base` has been settled.
-            let (from, to) = (*first.max(&self.base), *last);
-            for sequence in from..=to.min(self.next().wrapping_sub(1)) {
-                let Some(packet) = self.packets.get_mut(sequence.wrapping_sub(self.base) as usize) else { break };
-                let counts = !matches!(packet.content, Content::Report);
-                match packet.fate {
-                    Fate::Delivered => continue,
-                    Fate::Lost => {
-                        if counts {
-                            news.spurious += 1;
-                            self.counts.spurious += 1;
-                        }
-                    }
-                    Fate::UnderWay if counts => {
-                        self.in_flight -= packet.wire;
-                        news.acked += packet.wire as u64;
-                    }
-                    Fate::UnderWay => {}
-                }
-                packet.fate = Fate::Delivered;
-                packet.content = if counts { Content::Fleeting } else { Content::Report };
-                self.counts.delivered += 1;
-                if let Some((highest, _)) = previous.filter(|(highest, _)| sequence < *highest) {
-                    self.counts.reordered += 1;
-                    // The extent of the reordering, in packets (RFC 4737 §4.2.1).
-                    let extent = highest - sequence + 1;
-                    self.threshold = self.threshold.max(extent + 1).min(THRESHOLD.1);
-                }
-                if counts {
-                    self.delivered += packet.wire as u64;
-                    if newest.is_none_or(|(at, ..)| packet.at >= at) {
-                        newest = Some((packet.at, packet.delivered, packet.first_at));
-                    }
-                }
-            }
-        }
-        if let Some((at, (delivered, delivered_at), first_at)) = newest {
+        let newest = self.acknowledge(record, previous.map(|(before, _)| before), &mut news);
+        if let Some(Newest { at, delivered: (delivered, delivered_at), first_at }) = newest {
             // A report on another path is late; what it tells of came before.
             let told_at = self.progress_at.max(now - record.delay);
             self.gap = (told_at - self.progress_at).max(self.gap - self.gap / 8);
@@ -342,17 +342,117 @@ impl SentLog {
         }
         self.detect(now, &mut news);
         self.prune();
-        news.upto = self.open;
+        news.upto = self.offset + self.open;
         Ok(news)
+    }
+
+    /// Whether a record says what can be.
+    fn check(&self, now: Instant, record: &Record) -> Result<(), BadRecord> {
+        let highest = u64::from(record.highest);
+        // RFC 9002 §2's "acknowledged what was never sent" is an attack or a fault, on an authentic channel too.
+        if highest >= self.next() || highest == 0 || record.packets > record.highest {
+            return Err(BadRecord::Absurd);
+        }
+        // An answer before the question, or a time from the future.
+        if self.packet(highest).is_some_and(|sent| record.delay > now - sent.at) {
+            return Err(BadRecord::Absurd);
+        }
+        let is_invented = |first: u64, last: u64| {
+            let at = self.skipped.partition_point(|skipped| *skipped < first);
+            self.skipped.get(at).is_some_and(|skipped| *skipped <= last)
+        };
+        let mut ranges = record.ranges.iter();
+        if is_invented(highest, highest) || ranges.any(|(first, last)| is_invented((*first).into(), (*last).into())) {
+            return Err(BadRecord::Invented);
+        }
+        Ok(())
+    }
+
+    /// Takes the round-trip time of a record. What came back on a slow path tells nothing else that is new, if a fast one
+    /// has told it before.
+    fn time(&mut self, now: Instant, record: &Record, sent_at: Option<Instant>, news: &mut News) {
+        let Some(at) = sent_at.filter(|at| u64::from(record.highest) > self.timed && *at >= self.slept_at) else {
+            return;
+        };
+        self.timed = record.highest.into();
+        let rtt = (now - at).saturating_sub(record.delay);
+        if !rtt.is_zero() {
+            let before = self.rtt.latest().unwrap_or(rtt);
+            self.jitter = (self.jitter * 7 + (rtt.max(before) - rtt.min(before))) / 8;
+            self.rtt.sample(rtt);
+            news.rtt = Some(rtt);
+        }
+    }
+
+    /// Takes the ranges of a record. What was settled before is passed over, so that a report costs what it brings: a
+    /// peer may repeat itself.
+    fn acknowledge(&mut self, record: &Record, previous: Option<u64>, news: &mut News) -> Option<Newest> {
+        let mut newest = None;
+        for (first, last) in &record.ranges {
+            let (first, last) = (u64::from(*first).max(self.base), u64::from(*last).min(self.next() - 1));
+            if first > last {
+                continue;
+            }
+            let late: Vec<u64> = self.lost.range(first..=last).copied().collect();
+            for sequence in late.into_iter().chain(first.max(self.open)..=last) {
+                self.arrived(sequence, previous, news, &mut newest);
+            }
+        }
+        newest
+    }
+
+    /// The packet of this number has arrived.
+    fn arrived(&mut self, sequence: u64, previous: Option<u64>, news: &mut News, newest: &mut Option<Newest>) {
+        let skips = self.skips_between(sequence, previous.unwrap_or(0));
+        let Some(at) = sequence.checked_sub(self.base) else { return };
+        let Some(packet) = self.packets.get_mut(at as usize) else { return };
+        let counts = !matches!(packet.content, Content::Report);
+        match packet.fate {
+            Fate::Delivered | Fate::Skipped => return,
+            Fate::Lost => {
+                self.lost.remove(&sequence);
+                if counts {
+                    news.spurious += 1;
+                    self.counts.spurious += 1;
+                }
+            }
+            Fate::UnderWay if counts => {
+                self.in_flight -= packet.wire;
+                news.acked += packet.wire as u64;
+            }
+            Fate::UnderWay => {}
+        }
+        packet.fate = Fate::Delivered;
+        self.kept -= packet.content.kept();
+        packet.content = if counts { Content::Fleeting } else { Content::Report };
+        self.counts.delivered += 1;
+        if let Some(highest) = previous.filter(|highest| sequence < *highest) {
+            self.counts.reordered += 1;
+            // The extent of the reordering, in packets (RFC 4737 §4.2.1).
+            let extent = highest - sequence + 1 - skips;
+            self.threshold = self.threshold.max(extent + 1).min(THRESHOLD.1);
+        }
+        if counts {
+            self.delivered += packet.wire as u64;
+            if newest.as_ref().is_none_or(|newest| packet.at >= newest.at) {
+                *newest = Some(Newest { at: packet.at, delivered: packet.delivered, first_at: packet.first_at });
+            }
+        }
+    }
+
+    /// Numbers between these two, neither included, under which nothing was sent: the distance in packets is less.
+    fn skips_between(&self, low: u64, high: u64) -> u64 {
+        let below = |number: u64| self.skipped.partition_point(|skipped| *skipped < number);
+        below(high).saturating_sub(below(low)) as u64
     }
 
     /// Finds losses by age.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> News {
-        let mut news = News { flight: self.in_flight as u64, upto: self.open, ..News::default() };
+        let mut news = News { flight: self.in_flight as u64, upto: self.offset + self.open, ..News::default() };
         if self.loss_at.is_some_and(|at| at <= now) {
             self.detect(now, &mut news);
             self.prune();
-            news.upto = self.open;
+            news.upto = self.offset + self.open;
         }
         news
     }
@@ -360,8 +460,13 @@ impl SentLog {
     /// Gives all up that is under way: the path is dead or silent. What may be sent again, in order.
     pub(crate) fn give_up(&mut self, now: Instant) -> Vec<Waiting> {
         let mut stranded = Vec::new();
-        for packet in self.packets.iter_mut().filter(|packet| packet.fate == Fate::UnderWay) {
+        for (packet, number) in self.packets.iter_mut().zip(self.base..).skip((self.open - self.base) as usize) {
+            if packet.fate != Fate::UnderWay {
+                continue;
+            }
             packet.fate = Fate::Lost;
+            self.lost.insert(number);
+            self.kept -= packet.content.kept();
             match std::mem::replace(&mut packet.content, Content::Fleeting) {
                 Content::Report => packet.content = Content::Report,
                 Content::Fleeting => self.counts.lost += 1,
@@ -386,28 +491,40 @@ impl SentLog {
         self.progress_at = now;
     }
 
-    fn packet(&self, sequence: u32) -> Option<&Sent> {
+    fn packet(&self, sequence: u64) -> Option<&Sent> {
         self.packets.get(sequence.checked_sub(self.base)? as usize)
     }
 
+    /// How many of the records are before the first packet that is under way.
+    fn settled(&self) -> usize {
+        (self.open - self.base) as usize
+    }
+
+    /// Finds losses. What is under way is never further below the highest than the threshold, once this was done: so it
+    /// costs what was acknowledged since, and that.
     fn detect(&mut self, now: Instant, news: &mut News) {
         self.loss_at = None;
         let Some((highest, highest_at)) = self.highest else { return };
         let srtt = self.rtt.srtt().unwrap_or(Duration::from_millis(100));
-        let patience = AGE.max(srtt / 8) * u64::from(self.threshold / THRESHOLD.0);
-        let below = highest.saturating_sub(self.base) as usize;
-        for (index, packet) in self.packets.iter_mut().take(below).enumerate() {
+        let patience = AGE.max(srtt / 8) * (self.threshold / THRESHOLD.0);
+        let below = |skipped: &VecDeque<u64>, number: u64| skipped.partition_point(|skip| *skip < number) as u64;
+        let skips = below(&self.skipped, highest);
+        let from = self.open.max(self.base);
+        let unsettled = self.packets.iter_mut().zip(self.base..).skip((from - self.base) as usize);
+        for (packet, sequence) in unsettled.take_while(|(_, sequence)| *sequence < highest) {
             if packet.fate != Fate::UnderWay {
                 continue;
             }
-            let sequence = self.base + index as u32;
             // By age relative to what has arrived: the time from then on is the path's own.
             let due = highest_at.max(packet.at) + srtt + patience;
-            if highest - sequence < self.threshold && due > now {
+            let distance = highest - sequence - (skips - below(&self.skipped, sequence));
+            if distance < self.threshold && due > now {
                 self.loss_at = Some(self.loss_at.map_or(due, |at| at.min(due)));
                 continue;
             }
             packet.fate = Fate::Lost;
+            self.lost.insert(sequence);
+            self.kept -= packet.content.kept();
             match std::mem::replace(&mut packet.content, Content::Fleeting) {
                 Content::Report => {
                     packet.content = Content::Report;
@@ -438,15 +555,35 @@ impl SentLog {
         while self.packet(self.open).is_some_and(|packet| packet.fate != Fate::UnderWay) {
             self.open += 1;
         }
-        let settled = (self.open - self.base) as usize;
         let excess = self.packets.len().saturating_sub(MOST);
-        for _ in 0..settled.saturating_sub(KEPT).max(excess) {
+        for _ in 0..self.settled().saturating_sub(KEPT).max(excess) {
             let Some(packet) = self.packets.pop_front() else { break };
             self.base += 1;
             if packet.fate == Fate::UnderWay && !matches!(packet.content, Content::Report) {
                 self.in_flight -= packet.wire;
             }
+            self.kept -= packet.content.kept();
         }
         self.open = self.open.max(self.base);
+        while self.lost.first().is_some_and(|lost| *lost < self.base) {
+            self.lost.pop_first();
+        }
+        while self.skipped.front().is_some_and(|skipped| *skipped < self.base) {
+            self.skipped.pop_front();
+        }
+        // A burst does not take its room for ever.
+        if self.packets.capacity() > LEAST_ROOM.max(self.packets.len() * 4) {
+            self.packets.shrink_to(self.packets.len() * 2);
+        }
+    }
+}
+
+impl Content {
+    /// Bytes that are kept for it.
+    fn kept(&self) -> usize {
+        match self {
+            Self::Data(waiting) => waiting.payload.len(),
+            Self::Report | Self::Fleeting => 0,
+        }
     }
 }

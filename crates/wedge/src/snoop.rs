@@ -169,7 +169,7 @@ fn by_path(mut arrived: Vec<Sent>) -> Vec<Delivered> {
         match paths.last_mut().filter(|last| last.path == path) {
             None => paths.push(Delivered { path, ranges: vec![(number, number)], timed: !again }),
             Some(known) => match known.ranges.last_mut() {
-                Some((first, _)) if number + 1 >= *first => *first = number.min(*first),
+                Some((first, _)) if number.saturating_add(1) >= *first => *first = number.min(*first),
                 _ => known.ranges.push((number, number)),
             },
         }

@@ -165,6 +165,10 @@ pub struct Counters {
     pub malformed: u64,
     /// From the network: ESP of an SPI that is not ours.
     pub unknown_spi: u64,
+    /// From the network: ESP on a path's SPI from where the path does not lead.
+    pub elsewhere: u64,
+    /// Paths that have moved to where the peer answered.
+    pub paths_moved: u64,
     /// From the network: ESP too short for its suite.
     pub short_esp: u64,
     /// From the network: ESP that was received before.
@@ -187,6 +191,8 @@ pub struct Counters {
     pub feedback_in: u64,
     /// Reports, or records of them, that make no sense.
     pub bad_feedback: u64,
+    /// Reports that acknowledged a number under which nothing was sent; each has cost the peer its association.
+    pub invented_acknowledgments: u64,
     /// Records about paths that there are not, or not any more.
     pub unknown_feedback: u64,
     /// Packets that a path lost and that were sent again.

@@ -5,13 +5,13 @@ use crate::event::WedgeEvent;
 use crate::heartbeat::Heartbeat;
 use crate::numbers;
 use crate::pacing::Pacer;
-use crate::path::{Path, Traffic, outer_header};
+use crate::path::{Credit, Path, Traffic, outer_header};
 use crate::peer::PeerState;
 use crate::status::{Counters, Status};
 use crate::{Datagram, Ecn, Protocol, Transmit};
 use clock::Instant;
 use hip::identity::HostIdentity;
-use hip::{Host, HostError, Peer};
+use hip::{Host, HostError, Peer, Route};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use std::collections::{BTreeMap, VecDeque};
@@ -69,6 +69,8 @@ pub struct Wedge {
     pub(crate) transmit: Vec<Transmit>,
     pub(crate) deliver: Vec<Vec<u8>>,
     pub(crate) events: VecDeque<WedgeEvent>,
+    /// Where the HIP packet that is being taken came from, and its bytes with the outer headers.
+    pub(crate) hip_heard: Option<(Route, usize)>,
     /// The latest time that it was told.
     pub(crate) seen: Instant,
 }
@@ -95,6 +97,7 @@ impl Wedge {
             transmit: Vec::new(),
             deliver: Vec::new(),
             events: VecDeque::new(),
+            hip_heard: None,
             seen: Instant::ZERO,
         })
     }
@@ -156,10 +159,10 @@ impl Wedge {
             let route = datagram.route;
             match (datagram.protocol, datagram.payload) {
                 (Protocol::Hip, packet) => self.inbound_hip(now, rng, route, packet),
-                (Protocol::Esp, packet) => self.inbound_esp(now, rng, packet, datagram.ecn),
+                (Protocol::Esp, packet) => self.inbound_esp(now, rng, route, packet, datagram.ecn),
                 (Protocol::Udp, content) => match classify(content) {
                     Encapsulated::Hip(packet) => self.inbound_hip(now, rng, route, packet),
-                    Encapsulated::Esp(packet) => self.inbound_esp(now, rng, packet, datagram.ecn),
+                    Encapsulated::Esp(packet) => self.inbound_esp(now, rng, route, packet, datagram.ecn),
                     Encapsulated::Keepalive => {}
                     Encapsulated::Malformed => self.counters.malformed += 1,
                 },
@@ -189,7 +192,7 @@ impl Wedge {
         let control = self.host.poll_timeout().map(|(at, kind)| (at, TimerKind::Control(kind)));
         let paths = self.peers.iter().flat_map(|peer| &peer.paths).filter(|path| path.verified);
         let beats = paths.clone().map(|path| (path.heartbeat.poll_timeout(), TimerKind::Heartbeat));
-        let pacing = paths.filter_map(|path| Some((path.pacer.poll_timeout()?, TimerKind::Pacing)));
+        let pacing = paths.filter_map(|path| Some((path.queue_deadline()?, TimerKind::Pacing)));
         let flows = self.peers.iter().filter_map(|peer| Some((peer.flows.poll_timeout()?, TimerKind::Resequencing)));
         let feedback = self.peers.iter().filter_map(PeerState::poll_timeout);
         control.into_iter().chain(beats).chain(pacing).chain(flows).chain(feedback).min()
@@ -305,6 +308,7 @@ impl Wedge {
                 self.events.push_back(WedgeEvent::PathUp { peer: name, path: id, name: local.clone(), route });
                 self.by_spi.insert(inbound.spi(), (index, id));
                 let control = peer.control(now, way.mtu, inbound.spi());
+                let heard = self.hip_heard.filter(|(from, _)| *from == route).map_or(0, |(_, bytes)| bytes);
                 peer.paths.push(Path {
                     id,
                     route,
@@ -318,8 +322,11 @@ impl Wedge {
                     inbound,
                     pacer: Pacer::new(way.rate.unwrap_or(UNKNOWN_RATE)),
                     control,
-                    heartbeat: Heartbeat::new(now, rng.next_u64()),
+                    heartbeat: Heartbeat::new(now),
                     traffic: Traffic::default(),
+                    credit: Credit::new(heard),
+                    rebinding: None,
+                    is_confirmed: false,
                 });
                 peer.refresh();
                 self.flush_waiting(now, rng, index);

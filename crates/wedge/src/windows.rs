@@ -42,7 +42,7 @@ struct Notes {
     /// So many round-trip times in a row were longer than without a queue, since then.
     late: Option<(u32, Instant)>,
     /// The sequence number of its next packet, at the last report.
-    next: u32,
+    next: u64,
     /// The path whose loss it answered last, if it was another's.
     because: Option<Slot>,
 }
@@ -90,6 +90,11 @@ impl Windows {
         }
     }
 
+    /// The path answers again, and is the one that it was.
+    pub(crate) fn set_open_again(&mut self, slot: Slot) {
+        self.controller.set_open(slot.0, true);
+    }
+
     /// From now on paths are measured by what TCP acknowledges inside.
     pub(crate) fn listen(&mut self) {
         self.by_ear = true;
@@ -132,7 +137,7 @@ impl Windows {
         now: Instant,
         slot: Slot,
         news: &News,
-        next: u32,
+        next: u64,
         srtt: Option<Duration>,
         busy: Option<usize>,
     ) {
@@ -157,7 +162,7 @@ impl Windows {
         if news.lost > 0 || news.ce > 0 {
             let cause = if news.lost > 0 { Cause::Loss } else { Cause::Ecn };
             let flight = news.flight.max(news.peak) as f64;
-            let event = Congestion { cause, flight, next: next.into() };
+            let event = Congestion { cause, flight, next };
             let is_new = self.controller.on_congestion(path, &event, now);
             self.doubt(slot, if is_new { 0 } else { left } + news.lost);
             if is_new {
@@ -189,14 +194,13 @@ impl Windows {
                 false => news.flight,
             };
             let srtt = srtt.unwrap_or_default();
-            let acked =
-                Acked { bytes: news.acked, flight, upto: news.upto.into(), next: next.into(), rtt: news.rtt, srtt };
+            let acked = Acked { bytes: news.acked, flight, upto: news.upto, next, rtt: news.rtt, srtt };
             self.controller.on_ack(path, &acked, now);
         }
     }
 
     /// Nothing was acknowledged for a retransmission timeout.
-    pub(crate) fn timeout(&mut self, now: Instant, slot: Slot, flight: usize, next: u32) {
+    pub(crate) fn timeout(&mut self, now: Instant, slot: Slot, flight: usize, next: u64) {
         // As Linux does it: the threshold follows from the window, not from what programs happened to have under way, and
         // is held while nothing gets through (RFC 5681 §3.1).
         let (window, threshold) = (self.window(slot), self.threshold(slot));
@@ -204,7 +208,7 @@ impl Windows {
         self.doubt(slot, 1);
         self.blame(slot, None);
         let mss = self.controller.paths().get(slot.0).map_or(1500.0, |path| path.mss);
-        let event = Congestion { cause: Cause::Timeout, flight: (flight as f64).max(window), next: next.into() };
+        let event = Congestion { cause: Cause::Timeout, flight: (flight as f64).max(window), next };
         self.controller.on_congestion(slot.0, &event, now);
         if window <= mss {
             self.controller.set_ssthresh(slot.0, threshold);
@@ -245,7 +249,7 @@ impl Windows {
         self.blame(slot, None);
         for other in self.of_one_bottleneck(slot) {
             let next = self.notes.get(other).map_or(0, |notes| notes.next);
-            let event = Congestion { cause, flight: self.window(Slot(other)), next: next.into() };
+            let event = Congestion { cause, flight: self.window(Slot(other)), next };
             if self.controller.on_congestion(other, &event, now) {
                 self.blame(Slot(other), Some(slot));
                 self.doubt(Slot(other), 0);
@@ -375,7 +379,7 @@ mod tests {
         slots.map(|slot| windows.window(slot) / f64::from(MSS))
     }
 
-    fn lost(windows: &mut Windows, millis: u64, slot: Slot, upto: u32) {
+    fn lost(windows: &mut Windows, millis: u64, slot: Slot, upto: u64) {
         let news = News { lost: 1, flight: 10 * u64::from(MSS), upto, ..News::default() };
         windows.report(at(millis), slot, &news, upto + 10, None, None);
     }

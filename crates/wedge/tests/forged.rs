@@ -281,3 +281,40 @@ fn a_clock_that_jumps_is_noticed_and_measures_nothing() {
         }
     }
 }
+
+/// RFC 9000 §21.4: who acknowledges what it cannot have received loses the association before it has had much by it, and who
+/// tells the truth never does.
+#[test]
+fn a_peer_that_invents_acknowledgments_loses_the_association() {
+    let mut download = Download::new();
+    download.run(3_000);
+    assert_eq!(download.counters().invented_acknowledgments, 0);
+    let before =
+        download.world.hosts[0].status(at(3_000)).peers[0].paths.iter().map(|path| path.packets_out).sum::<u64>();
+    download.lie(|report| {
+        let highest = get(report, word::HIGHEST);
+        if highest < 2 {
+            return false;
+        }
+        // One record, one range: all up to the highest has arrived.
+        report.truncate(4 + 8 * 4);
+        report[1] = 1;
+        report.extend([1, 0]);
+        report.extend((highest.min(60_000) as u16).to_be_bytes());
+        true
+    });
+    let ended = |events: &[WedgeEvent]| {
+        events.iter().any(|event| matches!(event, WedgeEvent::Closed { reason, .. } if reason.contains("never sent")))
+    };
+    let mut until = 3_000;
+    while !ended(&download.world.events[0]) && until < 13_000 {
+        until += 10;
+        download.run(until);
+    }
+    assert!(ended(&download.world.events[0]), "{:?}", download.counters());
+    assert_eq!(download.counters().invented_acknowledgments, 1);
+    // One number in 256 is skipped, and thousands were sent before: the first report that covers one shows it.
+    let status = download.world.hosts[0].status(at(until));
+    let after = status.peers[0].paths.iter().map(|path| path.packets_out).sum::<u64>();
+    assert!(after.saturating_sub(before) < 2_000 && until < 3_500, "{until} ms, {after} packets after {before}");
+}

@@ -247,6 +247,8 @@ fn inspect(world: &World, seen: &mut Seen, before: &mut [(u64, u64); 2]) {
         }
         assert!(peer.held_bytes <= (8 << 20) * peer.flows.max(1) && peer.held_bytes <= 16 << 20, "{}", peer.held_bytes);
         let counters = host.counters();
+        // Numbers are skipped, and nobody here lies.
+        assert_eq!(counters.invented_acknowledgments, 0);
         let packets = counters.network_in + counters.network_out + counters.application_in + counters.application_out;
         let (timers, count) = (world.timers[side] - before[side].0, packets - before[side].1);
         before[side] = (world.timers[side], packets);
@@ -407,6 +409,9 @@ fn run(seed: u64) -> Duration {
         }
         assert!(world.now < good + RECOVERED, "stuck: {:#?}", states(&world));
     };
+    // Who is told rates keeps to them, and learns nothing without feedback: if the links have others by now, a TCP fills the
+    // queues of the network, and a short one drops what comes beside it.
+    let believes = told && !feedback;
     // Queues that were full, and what TCP had to wait for, drain; then all that is sent arrives.
     let calm = world.now + ms(2_000);
     // The longest queue of the slowest link holds some five seconds.
@@ -415,7 +420,15 @@ fn run(seed: u64) -> Duration {
     for (sent, arrived, _) in [there, back] {
         // Short queues that a TCP fills lose a few.
         assert!(
-            arrived * 100 >= sent * if tcp { 60 } else { 95 },
+            arrived * 100
+                >= sent
+                    * if tcp && believes {
+                        20
+                    } else if tcp {
+                        60
+                    } else {
+                        95
+                    },
             "{arrived} of {sent} after the storm: {:#?}",
             states(&world)
         );
@@ -464,6 +477,15 @@ fn twice(world: &World, programs: [&Programs; 2]) {
             tcp += u64::from(times.saturating_sub(sent));
         }
         assert!(udp + tcp <= again, "{udp} and {tcp} came twice, {again} were sent again");
+    }
+}
+
+/// Silence that was asked about in one flight counted in the next, and acknowledgments that came faster than a path carries
+/// them piled up there.
+#[test]
+fn seeds_that_failed_once() {
+    for seed in [2089, 2312, 3494] {
+        run(seed);
     }
 }
 

@@ -87,6 +87,8 @@ fn host(
         paths: local_paths,
         congestion: WedgeConfig::default_congestion(),
         keylog,
+        memory: WedgeConfig::MEMORY,
+        renew_at: WedgeConfig::RENEW_AT,
     };
     let mut wedge = Wedge::new(identity, config, rng).map_err(|error| failure("configuring a host", error))?;
     let hit = hits.get(other).copied().unwrap_or(hits[0]);

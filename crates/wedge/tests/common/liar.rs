@@ -83,6 +83,11 @@ impl Liar {
         if from != self.side {
             return;
         }
+        // The numbers stay what they are, those that are skipped included.
+        let number = u32::from_be_bytes(*transmit.bytes[4..].first_chunk().unwrap());
+        while outbound.sequence() + 1 < number {
+            outbound.skip().unwrap();
+        }
         let mut payload = Vec::new();
         let Ok(next_header) = inbound.open(&transmit.bytes, &mut payload) else { return };
         if next_header == NEXT_HEADER

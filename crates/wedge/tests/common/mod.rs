@@ -176,6 +176,8 @@ impl World {
                     .collect(),
                 congestion: "lia".parse().unwrap(),
                 keylog: false,
+                memory: WedgeConfig::MEMORY,
+                renew_at: WedgeConfig::RENEW_AT,
             };
             tune(&mut config);
             let mut wedge = Wedge::new(identity, config, &mut rngs[side]).unwrap();

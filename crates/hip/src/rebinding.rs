@@ -1,0 +1,28 @@
+//! What the data plane tells of where the peer is.
+
+use scheduler::PathId;
+use wire::Hit;
+
+use crate::association::Phase;
+use crate::host::Host;
+use crate::route::Route;
+
+impl Host {
+    /// The peer has answered on a path from another locator than the path had, to a question that only its receiver could
+    /// answer: a NAT before it has given it another port. From now on the path is there.
+    pub fn path_moved(&mut self, peer: Hit, path: PathId, route: Route) {
+        if let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase)
+            && let Some(path) = up.paths.iter_mut().find(|other| other.id == path)
+        {
+            path.route = route;
+        }
+    }
+
+    /// Whether this host has begun the association with a peer, and so opens its paths; `None` where there is none.
+    pub fn is_initiator(&self, peer: Hit) -> Option<bool> {
+        match &self.peers.get(&peer)?.phase {
+            Phase::Up(up) => Some(up.initiator),
+            _ => None,
+        }
+    }
+}
