@@ -2,10 +2,11 @@
 //! decides nothing about a protocol.
 //!
 //! It starts with the privileges to create a TUN device and to bind sockets to devices (root, or `CAP_NET_ADMIN` and
-//! `CAP_NET_RAW`, and `CAP_NET_BIND_SERVICE` for names), and gives up all of them before the first packet
-//! ([`privileges`]).
+//! `CAP_NET_RAW`, and `CAP_NET_BIND_SERVICE` for names), and gives them up before the first packet, with everything else that
+//! its loop does not need ([`privileges`]).
 
 pub mod config;
+pub mod confinement;
 pub mod control;
 pub mod counters;
 pub mod device;

@@ -19,6 +19,7 @@ use crate::device::{Device, Errors};
 use crate::keylog::KeyLog;
 use crate::metrics::{self, Metrics};
 use crate::names::Responder;
+use crate::privileges::Confined;
 use crate::sockets::{PathSocket, Received};
 use crate::time::Clock;
 use crate::uplinks::Uplinks;
@@ -42,7 +43,11 @@ pub(crate) struct Runtime {
     pub(crate) metrics: Option<Metrics>,
     /// Readable once a signal asks us to end.
     pub(crate) signals: UnixStream,
+    /// Readable once the terminal has gone, or somebody hopes that we read the configuration again.
+    pub(crate) hangups: UnixStream,
     pub(crate) keylog: Option<KeyLog>,
+    /// What was given up at the start.
+    pub(crate) confined: Confined,
 }
 
 /// What the loop keeps between its turns.
@@ -84,6 +89,7 @@ impl Packets {
 /// What can be done without waiting.
 struct Ready {
     signals: bool,
+    hangups: bool,
     uplinks: bool,
     control: bool,
     metrics: bool,
@@ -118,7 +124,12 @@ impl Runtime {
                 let now = self.clock.now();
                 self.responder.iter_mut().for_each(|responder| responder.turn(now));
             }
-            let mut stop = ready.signals && self.signalled();
+            if ready.hangups && signalled(&mut self.hangups) {
+                tracing::info!(
+                    "SIGHUP: goes on as it is; the configuration is read at the start, so restart to apply it"
+                );
+            }
+            let mut stop = ready.signals && signalled(&mut self.signals);
             if ready.control {
                 stop |= self.controlled();
             }
@@ -146,6 +157,7 @@ impl Runtime {
         let device = if blocked { PollFlags::empty() } else { PollFlags::IN };
         fds.push(PollFd::from_borrowed_fd(self.device.as_fd(), device));
         fds.push(PollFd::from_borrowed_fd(self.uplinks.monitor.as_fd(), PollFlags::IN));
+        fds.push(PollFd::from_borrowed_fd(self.hangups.as_fd(), PollFlags::IN));
         for socket in &self.sockets {
             let flags = if socket.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             fds.push(PollFd::from_borrowed_fd(socket.as_fd(), flags));
@@ -172,7 +184,8 @@ impl Runtime {
             Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ }
         });
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            // Without memory to wait with, the next turn is another chance (poll(2), ENOMEM).
+            Ok(_) | Err(rustix::io::Errno::INTR | rustix::io::Errno::NOMEM) => {}
             Err(error) => return Err(error.into()),
         }
         // Errors and hang-ups count as readable: reading tells what happened.
@@ -181,11 +194,12 @@ impl Runtime {
         let any = |range: std::ops::Range<usize>| fds.get(range).unwrap_or_default().iter().any(seen);
         let later = self.clock.now();
         let [asked, controlled, measured] = patience.map(|deadline| deadline.is_some_and(|deadline| deadline <= later));
-        let path_sockets = fds.get(3..responder).unwrap_or_default();
+        let path_sockets = fds.get(4..responder).unwrap_or_default();
         Ok(Ready {
             signals: any(0..1),
             device: any(1..2) && !blocked,
             uplinks: any(2..3),
+            hangups: any(3..4),
             sockets: path_sockets.iter().map(|fd| (readable(fd), fd.revents().contains(PollFlags::OUT))).collect(),
             responder: asked || any(responder..control),
             control: controlled || any(control..metrics),
@@ -245,11 +259,6 @@ impl Runtime {
         self.device.deliver(&mut buffers.deliver)
     }
 
-    fn signalled(&mut self) -> bool {
-        let mut bytes = [0; 16];
-        self.signals.read(&mut bytes).is_ok_and(|length| length > 0)
-    }
-
     fn counters(&self) -> Counters {
         let tally = |tally: Option<Tally>| tally.unwrap_or_default();
         let unsent = self.sockets.iter().map(PathSocket::lost).sum();
@@ -263,13 +272,14 @@ impl Runtime {
     fn controlled(&mut self) -> bool {
         let mut stop = false;
         let (now, counters) = (self.clock.now(), self.counters());
-        let (wedge, name) = (&self.wedge, &self.uplinks.config.device);
+        let (wedge, name, confined) = (&self.wedge, &self.uplinks.config.device, &self.confined);
         self.control.turn(now, |request| match request {
             Request::Status => json!(Report {
                 ready: true,
                 device: name,
                 unsent: counters.unsent,
                 daemon: counters,
+                confined,
                 status: wedge.status(now),
             }),
             Request::Down => {
@@ -318,6 +328,12 @@ impl Runtime {
     }
 }
 
+/// Takes what a signal has left in its stream.
+fn signalled(stream: &mut UnixStream) -> bool {
+    let mut bytes = [0; 16];
+    stream.read(&mut bytes).is_ok_and(|length| length > 0)
+}
+
 /// The answer to the question for the state.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -327,6 +343,7 @@ struct Report<'a> {
     unsent: u64,
     /// What happened in the daemon.
     daemon: Counters,
+    confined: &'a Confined,
     #[serde(flatten)]
     status: wedge::Status,
 }

@@ -14,6 +14,7 @@ use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Protocol, Wedge, Wedg
 use wire::Lsi;
 
 use crate::config::{self, Config, Congestion, Encapsulation};
+use crate::confinement::Files;
 use crate::control::{self, Access, Control};
 use crate::device::{Device, DeviceConfig};
 use crate::dns::Names;
@@ -84,12 +85,17 @@ pub fn check(path: &Path) -> Result<String, UpError> {
     Ok(format!("{paths}, {} peers, HIT {}", config.peers.len(), identity.hit()))
 }
 
-/// Runs a daemon with the configuration at `path` until SIGINT, SIGTERM, SIGHUP or a request ends it.
+/// Runs a daemon with the configuration at `path` until SIGINT, SIGTERM or a request ends it.
 ///
 /// # Errors
 /// [`UpError`], with a sentence that says what to do.
 pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
+    // Before there is a key in it.
+    if let Err(error) = privileges::hide_memory() {
+        tracing::warn!(%error, "keys in memory are not kept out of core dumps");
+    }
     let Loaded { config, identity } = load(path)?;
+    let runs_as = privileges::identity(config.user.as_deref()).map_err(UpError::Setup)?;
     let clock = Clock::start();
     let mut random = time::random().map_err(|error| UpError::Setup(format!("no randomness: {error}")))?;
     // Before the first look, so that nothing is missed after it.
@@ -115,7 +121,9 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     // The control socket first: it also keeps a second daemon from starting.
     let control_path =
         options.control.as_ref().or(config.control.as_ref()).map_or(Path::new(control::DEFAULT_PATH), |path| path);
-    let access = Access { everyone: true, ..Access::own() };
+    let group = config.control_group.as_deref().map(privileges::group).transpose().map_err(UpError::Setup)?;
+    let access =
+        Access { user: runs_as.user, group: group.unwrap_or(runs_as.group), everyone: config.control_everyone };
     let control = Control::listen(control_path, access).map_err(|error| control_failure(control_path, &error))?;
     let keylog = options.esp_keylog.as_deref().map(open_keylog).transpose()?;
 
@@ -154,20 +162,40 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     let device = Device::open(&device_config).map_err(|error| device_failure(&config.device, &error))?;
     let responder = if config.dns { respond(&config, hit, lsi, &peer_lsis) } else { None };
     let metrics = config.metrics.map(listen_for_metrics).transpose()?;
-    let signals = signals().map_err(|error| UpError::Setup(format!("catching signals: {error}")))?;
+    let catch =
+        |signals: &[i32]| signals_of(signals).map_err(|error| UpError::Setup(format!("catching signals: {error}")));
+    let (signals, hangups) = (catch(&[SIGINT, SIGTERM])?, catch(&[SIGHUP])?);
     // The kernel may let a thread oversleep by 50 µs to save power; a paced packet is due when it is due.
     if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
         tracing::debug!(%error, "timers stay coarse");
     }
-    privileges::drop_all().map_err(|error| UpError::Setup(format!("giving up privileges: {error}")))?;
+    let files = Files { remove: control_path.parent().map(Path::to_owned).into_iter().collect(), keep: Vec::new() };
+    let confined = privileges::confine(&runs_as, &files).map_err(|error| confine_failure(&runs_as, &error))?;
+    if rustix::process::geteuid().is_root() {
+        tracing::warn!("runs as root, if without its capabilities: `useradd --system sinnet` makes a user to run as");
+    }
+    tracing::info!("confined: {confined}");
 
     tracing::info!(
         %hit, %lsi, device = config.device, mtu = device_config.mtu, control = %control_path.display(),
         "ready"
     );
     let uplinks = Uplinks { config, peer_lsis, links, monitor };
-    let runtime =
-        Runtime { clock, random, wedge, device, uplinks, sockets, responder, control, metrics, signals, keylog };
+    let runtime = Runtime {
+        clock,
+        random,
+        wedge,
+        device,
+        uplinks,
+        sockets,
+        responder,
+        control,
+        metrics,
+        signals,
+        hangups,
+        keylog,
+        confined,
+    };
     Ok(runtime.run()?)
 }
 
@@ -244,14 +272,19 @@ fn respond(config: &Config, hit: wire::Hit, lsi: Lsi, peer_lsis: &[Lsi]) -> Opti
     }
 }
 
-/// A stream that becomes readable when a signal asks the daemon to end.
-fn signals() -> io::Result<UnixStream> {
+/// A stream that becomes readable when one of `signals` comes.
+fn signals_of(signals: &[i32]) -> io::Result<UnixStream> {
     let (readable, writable) = UnixStream::pair()?;
     readable.set_nonblocking(true)?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::low_level::pipe::register(signal, writable.try_clone()?)?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, writable.try_clone()?)?;
     }
     Ok(readable)
+}
+
+fn confine_failure(identity: &privileges::Identity, error: &io::Error) -> UpError {
+    let name = &identity.name;
+    UpError::Setup(format!("giving up privileges as the user {name}: {error}; `user = \"root\"` keeps the user"))
 }
 
 fn open_keylog(path: &Path) -> Result<KeyLog, UpError> {

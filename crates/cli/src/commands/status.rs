@@ -53,6 +53,10 @@ fn table(status: &Value) -> String {
     let line = format!("{}  LSI {}  on {}", text_of(status, "hit"), text_of(status, "lsi"), text_of(status, "device"));
     // Writing to a String does not fail.
     let _ = writeln!(text, "{line}");
+    let confined = &status["confined"];
+    if confined.is_object() {
+        let _ = writeln!(text, "confined: {}", confinement(confined));
+    }
     for peer in list(status, "peers") {
         let _ = writeln!(text, "\n{}  {}", text_of(peer, "name"), text_of(peer, "state").to_lowercase());
         let _ = writeln!(text, "  {}  LSI {}", text_of(peer, "hit"), text_of(peer, "lsi"));
@@ -71,6 +75,12 @@ fn table(status: &Value) -> String {
         let _ = writeln!(text, "\nnot carried: {}", trouble.join(", "));
     }
     text
+}
+
+/// What the daemon has given up, as it tells it in its log.
+fn confinement(confined: &Value) -> String {
+    let confined: Result<daemon::privileges::Confined, _> = serde_json::from_value(confined.clone());
+    confined.map_or_else(|_| "as it says with --json".to_owned(), |confined| confined.to_string())
 }
 
 /// What reports of the peer say about its paths, and what waits for them.

@@ -1,9 +1,11 @@
 //! `sinnet up`: the daemon, in the foreground.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
 use daemon::{UpError, UpOptions};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tracing_subscriber::EnvFilter;
 
 use super::Failure;
@@ -37,10 +39,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .with_env_filter(filter)
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
+        .with_writer(|| Patient)
+        // They would go to the standard error, which may be what failed, and end the program.
+        .log_internal_errors(false)
         .init();
     let options = UpOptions { control: arguments.control.clone(), esp_keylog: arguments.esp_keylog.clone() };
     daemon::up(&arguments.config, &options).map_err(failure)
+}
+
+/// The standard error for a program that is not to wait for its readers, nor to end with them: what cannot be written at once
+/// is lost.
+struct Patient;
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let stderr = io::stderr();
+        let mut fds = [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)];
+        let ready = poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+        // A pipe with room has room for a line (PIPE_BUF, pipe(7)).
+        if ready {
+            // Where that fails nobody is left to be told.
+            let _ = stderr.lock().write_all(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn failure(error: UpError) -> Failure {

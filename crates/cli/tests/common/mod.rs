@@ -28,15 +28,28 @@ up_on_both() {
 
 /// Runs `script` by bash as root of a user namespace, in a directory of its own, with `arguments` from $1 on, for at most so
 /// many seconds. It has to end with `echo "all went well"`.
-#[expect(clippy::print_stderr, reason = "a test that did not run must not look like one that did")]
+#[allow(dead_code, reason = "some tests need several users")]
 pub(crate) fn in_namespaces(script: &str, seconds: u32, arguments: &[&str]) {
+    run(&["--user", "--map-root-user"], script, seconds, arguments);
+}
+
+/// As [`in_namespaces`], by the machine's root, who has all its users.
+#[allow(dead_code, reason = "not every test has several users")]
+pub(crate) fn in_namespaces_of_root(script: &str, seconds: u32, arguments: &[&str]) {
+    run(&[], script, seconds, arguments);
+}
+
+#[expect(clippy::print_stderr, reason = "a test that did not run must not look like one that did")]
+fn run(users: &[&str], script: &str, seconds: u32, arguments: &[&str]) {
     let unshare = |command: &[&str]| {
         let mut unshare = Command::new("unshare");
-        unshare.args(["--user", "--map-root-user", "--net", "--mount", "--kill-child", "--fork"]).args(command);
+        unshare.args(users).args(["--net", "--mount", "--kill-child", "--fork"]).args(command);
         unshare
     };
-    if !unshare(&["true"]).output().is_ok_and(|output| output.status.success()) {
-        eprintln!("not tried: this machine does not allow user namespaces");
+    // Who is root here may also become others.
+    let possible = if users.is_empty() { &["setpriv", "--reuid", "64998", "true"][..] } else { &["true"] };
+    if !unshare(possible).output().is_ok_and(|output| output.status.success()) {
+        eprintln!("not tried: this machine does not allow namespaces, or not to this user");
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");

@@ -6,6 +6,9 @@
 //! name = "a.hip"                  # this host's own name (optional)
 //! lsi = "1.0.0.1"                 # this host's own LSI (optional; otherwise it follows from the HIT)
 //! control = "/run/sinnet/a.sock"  # the control socket (optional; --control wins)
+//! control_group = "sinnet"        # whose members may ask for the status (optional; otherwise the group of `user`)
+//! control_everyone = false        # true lets every user of this machine ask for it
+//! user = "sinnet"                 # who to become once all is set up (optional; otherwise `sinnet`, if there is one)
 //! metrics = "127.0.0.1:9480"      # answer http://127.0.0.1:9480/metrics for Prometheus (optional)
 //! metrics_exposed = false         # true allows other than loopback addresses there
 //! congestion = "mhip"             # how windows grow and shrink (optional): a rule's name as in scenario files; or
@@ -48,8 +51,10 @@ mod reader;
 mod sections;
 mod units;
 
+use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clock::Duration;
@@ -71,6 +76,12 @@ pub struct Config {
     pub lsi: Option<Lsi>,
     /// Where the control socket shall be.
     pub control: Option<PathBuf>,
+    /// The group whose members may ask for the status.
+    pub control_group: Option<String>,
+    /// Every user of this machine may ask for the status.
+    pub control_everyone: bool,
+    /// The user to become once all is set up.
+    pub user: Option<String>,
     /// Where metrics shall be told.
     pub metrics: Option<SocketAddr>,
     /// How much is sent towards peers that are Sinnet too.
@@ -211,7 +222,7 @@ impl Config {
         let path = directory.join(&self.identity.value);
         let shown = path.display();
         let error = |message: String, help: &str| self.source.error(&self.identity.span, message, help);
-        let pem = std::fs::read_to_string(&path).map(zeroize::Zeroizing::new).map_err(|failure| {
+        let (mode, pem) = read_key(&path).map_err(|failure| {
             let help = match failure.kind() {
                 std::io::ErrorKind::NotFound => format!("`sinnet keygen --out {shown}` makes one"),
                 std::io::ErrorKind::PermissionDenied => "start as the user who owns it, or as root".to_owned(),
@@ -219,6 +230,11 @@ impl Config {
             };
             error(format!("the host identity {shown} cannot be read: {failure}"), &help)
         })?;
+        // As ssh does: a key that others read is no proof of who this host is, and one that they write even less.
+        if mode & 0o027 != 0 {
+            let message = format!("other users of this machine can read or change the host identity {shown}");
+            return Err(error(message, &format!("`chmod 600 {shown}`; if they may have read it, make a new one")));
+        }
         HostIdentity::from_pem(&pem).map_err(|failure| {
             error(
                 format!("{shown} is no host identity: {failure}"),
@@ -246,6 +262,15 @@ impl Config {
         let own = assign(self.lsi, &own);
         (own, self.peers.iter().map(|peer| assign(peer.lsi, &peer.hit)).collect())
     }
+}
+
+/// A key file's mode and text.
+fn read_key(path: &Path) -> std::io::Result<(u32, zeroize::Zeroizing<String>)> {
+    let mut file = std::fs::File::open(path)?;
+    let mode = file.metadata()?.permissions().mode();
+    let mut text = zeroize::Zeroizing::new(String::new());
+    file.read_to_string(&mut text)?;
+    Ok((mode, text))
 }
 
 fn free_lsi(hit: &Hit, taken: &[Lsi]) -> Lsi {

@@ -41,6 +41,9 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         "name",
         "lsi",
         "control",
+        "control_group",
+        "control_everyone",
+        "user",
         "metrics",
         "metrics_exposed",
         "congestion",
@@ -58,6 +61,9 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let name = file.parsed("name", "as in name = \"a.hip\"", dns_name)?;
     let lsi = file.parsed("lsi", LSI, lsi)?;
     let control = file.text("control")?.map(|path| PathBuf::from(path.value));
+    let control_group = file.text("control_group")?.map(|group| group.value);
+    let control_everyone = file.flag("control_everyone")?.unwrap_or(false);
+    let user = file.text("user")?.map(|user| user.value);
     let metrics = metrics(&mut file)?;
     let congestion = file.parsed("congestion", CONGESTION, congestion)?;
     let paths = paths(&mut file)?;
@@ -97,6 +103,9 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         name: name.map(|name| name.value),
         lsi: lsi.map(|lsi| lsi.value),
         control,
+        control_group,
+        control_everyone,
+        user,
         metrics,
         congestion,
         device,

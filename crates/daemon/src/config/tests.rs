@@ -62,6 +62,18 @@ fn a_file_says_everything() {
 }
 
 #[test]
+fn who_may_ask_and_who_to_become_are_said_in_words() {
+    let config = parse(GOOD, "a.toml").expect("right");
+    assert_eq!((config.user, config.control_group, config.control_everyone), (None, None, false));
+    let text = format!("user = \"hip\"\ncontrol_group = \"adm\"\ncontrol_everyone = true\n{GOOD}");
+    let config = parse(&text, "a.toml").expect("right");
+    assert_eq!((config.user.as_deref(), config.control_group.as_deref()), (Some("hip"), Some("adm")));
+    assert!(config.control_everyone);
+    let error = parse(&text.replace("= true", "= \"yes\""), "a.toml").expect_err("no flag");
+    assert_eq!((error.line(), error.column()), (3, 20), "{error}");
+}
+
+#[test]
 fn little_is_enough() {
     let text =
         "identity = \"a.pem\"\n[[path]]\nname = \"x\"\ninterface = \"eth0\"\nrate = \"1Gbit/s\"\ndelay = \"0ms\"\n";
@@ -241,7 +253,17 @@ fn a_key_file_that_cannot_be_read_points_at_its_name() {
     let error = config.read_identity(directory.path()).expect_err("no file");
     assert_eq!((error.line(), error.column()), (1, 12), "{error}");
     assert!(error.help().unwrap_or_default().contains("sinnet keygen --out"), "{error}");
-    std::fs::write(directory.path().join("a.pem"), "nonsense").expect("writes");
+    let key = directory.path().join("a.pem");
+    std::fs::write(&key, "nonsense").expect("writes");
+    let allow = |mode| std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).expect("permissions");
+    // What others can read or change is not used, and the remedy is told.
+    for mode in [0o644, 0o604, 0o602, 0o620, 0o666] {
+        allow(mode);
+        let error = config.read_identity(directory.path()).expect_err("not private");
+        assert_eq!((error.line(), error.column()), (1, 12), "{error}");
+        assert!(error.help().unwrap_or_default().contains("chmod 600"), "{error}");
+    }
+    allow(0o640);
     let error = config.read_identity(directory.path()).expect_err("no key");
     assert_eq!((error.line(), error.column()), (1, 12), "{error}");
     assert!(error.message().contains("is no host identity"), "{error}");
