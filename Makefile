@@ -67,4 +67,4 @@ need-demo:
 	@tools/need cargo:rustup cc:gcc $$([ -n "$(VIRTUAL)" ] || ! tools/namespaces || echo $(LAB_PROGRAMS))
 
 need-test: need-demo
-	@tools/need $(LAB_PROGRAMS) tshark:tshark ping:iputils-ping c++:g++
+	@tools/need $(LAB_PROGRAMS) tshark:tshark ping:iputils-ping nft:nftables c++:g++

@@ -16,6 +16,7 @@ use wedge::{Wedge, WedgeEvent};
 use crate::control::{Control, Request};
 use crate::counters::Counters;
 use crate::device::{Device, Errors};
+use crate::firewall::Firewall;
 use crate::keylog::KeyLog;
 use crate::metrics::{self, Metrics};
 use crate::names::Responder;
@@ -36,6 +37,8 @@ pub(crate) struct Runtime {
     pub(crate) random: ChaCha20Rng,
     pub(crate) wedge: Wedge,
     pub(crate) device: Device,
+    /// None where the configuration says so.
+    pub(crate) firewall: Option<Firewall>,
     pub(crate) uplinks: Uplinks,
     pub(crate) sockets: Vec<PathSocket>,
     pub(crate) responder: Option<Responder>,
@@ -90,6 +93,7 @@ impl Packets {
 struct Ready {
     signals: bool,
     hangups: bool,
+    firewall: bool,
     uplinks: bool,
     control: bool,
     metrics: bool,
@@ -116,6 +120,12 @@ impl Runtime {
             }
             let ready = self.wait(now, end)?;
             self.packets(&ready, &mut buffers)?;
+            if ready.firewall && self.firewall.as_mut().is_some_and(Firewall::is_gone) {
+                return Err(io::Error::other(
+                    "somebody has removed our packet filter, and without it strangers could speak for identities; \
+                     `sinnet up` puts it up again",
+                ));
+            }
             if ready.uplinks {
                 let now = self.clock.now();
                 self.uplinks.turn(now, &mut self.random, &mut self.wedge, &mut self.sockets);
@@ -167,6 +177,8 @@ impl Runtime {
         fds.extend(questions.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         let control = fds.len();
         fds.extend(self.control.interests().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
+        let firewall = fds.len();
+        fds.extend(self.firewall.iter().map(|firewall| PollFd::from_borrowed_fd(firewall.as_fd(), PollFlags::IN)));
         let metrics = fds.len();
         let visitors = self.metrics.iter().flat_map(Metrics::interests);
         fds.extend(visitors.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
@@ -202,7 +214,8 @@ impl Runtime {
             hangups: any(3..4),
             sockets: path_sockets.iter().map(|fd| (readable(fd), fd.revents().contains(PollFlags::OUT))).collect(),
             responder: asked || any(responder..control),
-            control: controlled || any(control..metrics),
+            control: controlled || any(control..firewall),
+            firewall: any(firewall..metrics),
             metrics: measured || any(metrics..fds.len()),
         })
     }

@@ -27,7 +27,7 @@ use crate::runtime::Runtime;
 use crate::sockets::PathSocket;
 use crate::time::{self, Clock};
 use crate::uplinks::Uplinks;
-use crate::{netlink, privileges};
+use crate::{netlink, network, privileges};
 
 /// What the command line adds to the configuration.
 #[derive(Clone, Debug, Default)]
@@ -127,6 +127,9 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     let control = Control::listen(control_path, access).map_err(|error| control_failure(control_path, &error))?;
     let keylog = options.esp_keylog.as_deref().map(open_keylog).transpose()?;
 
+    // Before there is any address of ours that a stranger could speak to.
+    let firewall = network::protect(&config, &interfaces, hit, (lsi, &peer_lsis)).map_err(UpError::Setup)?;
+
     let wedge_config = WedgeConfig {
         hip: HostConfig {
             esp_suites: config.esp_suites.clone(),
@@ -186,6 +189,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         random,
         wedge,
         device,
+        firewall,
         uplinks,
         sockets,
         responder,

@@ -37,6 +37,9 @@
 //!
 //! [tun]
 //! name = "sinnet0"
+//! forward = false                 # optional: true lets this host forward packets of others into and out of the device
+//! firewall = true                 # optional: false leaves out the packet filter, which keeps strangers from speaking for
+//!                                 # identities; then another filter has to
 //! [esp]
 //! suites = ["aes-128-gcm-16", "aes-256-cbc-hmac-sha-256", "aes-128-cbc-hmac-sha-256"]   # in order of preference
 //! encapsulation = "udp"           # or "native": protocols 139 and 50
@@ -88,6 +91,10 @@ pub struct Config {
     pub congestion: Congestion,
     /// The TUN device's name.
     pub device: String,
+    /// Whether others' packets may be forwarded into and out of it.
+    pub forward: bool,
+    /// Whether a packet filter keeps cleartext from speaking for identities.
+    pub firewall: bool,
     /// The access links; where there are none, they are found.
     pub paths: Vec<PathConfig>,
     /// How they are found.

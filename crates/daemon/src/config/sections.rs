@@ -80,7 +80,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     }
     let congestion = congestion
         .map_or_else(|| Congestion::Measured(WedgeConfig::default_congestion()), |congestion| congestion.value);
-    let device = device(&mut file)?;
+    let Tun { device, forward, firewall } = tun(&mut file)?;
     let (esp_suites, encapsulation) = esp(&mut file)?;
     let (groups, puzzle_difficulty) = hip(&mut file)?;
     let dns = match file.section("dns", "[dns]", &["enabled"])? {
@@ -109,6 +109,8 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         metrics,
         congestion,
         device,
+        forward,
+        firewall,
         paths,
         interfaces,
         peers,
@@ -225,9 +227,17 @@ fn interfaces(file: &mut Section<'_>, paths: &[PathConfig]) -> Result<Interfaces
     Ok(InterfacesConfig { ignore: names("ignore")?, backup: names("backup")? })
 }
 
-fn device(file: &mut Section<'_>) -> Result<String, Diagnostic> {
+struct Tun {
+    device: String,
+    forward: bool,
+    firewall: bool,
+}
+
+fn tun(file: &mut Section<'_>) -> Result<Tun, Diagnostic> {
     let default = || "sinnet0".to_owned();
-    let Some(mut tun) = file.section("tun", "[tun]", &["name"])? else { return Ok(default()) };
+    let Some(mut tun) = file.section("tun", "[tun]", &["name", "forward", "firewall"])? else {
+        return Ok(Tun { device: default(), forward: false, firewall: true });
+    };
     let help = "at most 15 letters and digits, as in name = \"sinnet0\"";
     let name = tun.parsed("name", help, |name| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -236,7 +246,11 @@ fn device(file: &mut Section<'_>) -> Result<String, Diagnostic> {
         }
         Ok(name.to_owned())
     })?;
-    Ok(name.map_or_else(default, |name| name.value))
+    Ok(Tun {
+        device: name.map_or_else(default, |name| name.value),
+        forward: tun.flag("forward")?.unwrap_or(false),
+        firewall: tun.flag("firewall")?.unwrap_or(true),
+    })
 }
 
 fn esp(file: &mut Section<'_>) -> Result<(Vec<EspSuite>, Encapsulation), Diagnostic> {

@@ -45,7 +45,10 @@ enabled = false
 fn a_file_says_everything() {
     let config = parse(GOOD, "a.toml").expect("right");
     assert_eq!(config.name.as_deref(), Some("a.hip"));
-    assert_eq!(config.device, "sinnet1");
+    assert_eq!((&*config.device, config.forward, config.firewall), ("sinnet1", false, true));
+    let open = GOOD.replace("name = \"sinnet1\"", "forward = true\nfirewall = false");
+    let open = parse(&open, "a.toml").expect("right");
+    assert_eq!((&*open.device, open.forward, open.firewall), ("sinnet0", true, false));
     assert_eq!(config.esp_suites, [EspSuite::Aes128CbcHmacSha256]);
     assert_eq!(config.encapsulation, Encapsulation::Native);
     assert_eq!(config.groups, [Group::P384, Group::P256]);

@@ -1,0 +1,500 @@
+//! The packet filter that makes identities mean something beside the tunnel, too: an nftables table of our own.
+//!
+//! Linux takes a packet for one of its addresses on any interface (the weak host model of RFC 1122 §3.3.4.2). So a stranger on
+//! an access link could send cleartext from a peer's HIT to ours, and programs would take it for the peer; and packets to
+//! identities would leave in clear whenever no route leads them into our device. The table drops both, also after a crash: it
+//! stays until somebody removes it, and only what must not be on a wire anyway is touched by it.
+//!
+//! The table is put up in one transaction, before anything else of ours is, and a later start replaces it in one. Where the
+//! kernel can (Linux 6.9), it belongs to us while we run, so that no `nft flush ruleset` of another program takes it away.
+//!
+//! It speaks netlink, by `netlink-bindings`, because ownership ends with the socket that asked for it: the program `nft` could
+//! not hold it for us.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use netlink_bindings::nftables::{
+    self, Chained, CmpOps, MetaKeys, Nfgenmsg, PayloadBase, PushExprListAttrs, Registers, TableFlags, VerdictCode,
+};
+use netlink_bindings::traits::{NetlinkChained as _, Pusher};
+use netlink_packet_core::NetlinkBuffer;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
+use wire::{Hit, Lsi};
+
+/// Our tables are called so and as the device.
+const PREFIX: &str = "sinnet-";
+/// NFPROTO_INET: one table for both families.
+const INET: u8 = 1;
+/// NFNL_SUBSYS_NFTABLES
+const SUBSYSTEM: u16 = 10;
+/// The set of LSIs that are in use.
+const LSIS: &std::ffi::CStr = c"lsis";
+/// Elements of a set in one message, far below what an attribute's length can tell.
+const ELEMENTS: usize = 1000;
+/// NF_IP_PRI_RAW: before connection tracking and any address translation.
+const PRIORITY: i32 = -300;
+
+/// What the table must know.
+#[derive(Clone, Debug)]
+pub struct FirewallConfig<'a> {
+    /// Our TUN device.
+    pub device: &'a str,
+    /// Our identity.
+    pub hit: Hit,
+    /// Our LSI.
+    pub lsi: Lsi,
+    /// The LSIs of the peers.
+    pub peers: &'a [Lsi],
+    /// Whether packets of others may be forwarded into and out of the device.
+    pub forward: bool,
+}
+
+/// A table that stands. It outlives this value; dropping it only ends the ownership.
+pub struct Firewall {
+    socket: Socket,
+    table: CString,
+    /// Nobody else can remove the table.
+    owned: bool,
+}
+
+impl Firewall {
+    /// Puts up the table, in place of one of that name and of those in `stale`, all at once.
+    ///
+    /// # Errors
+    /// What the kernel says: without `CAP_NET_ADMIN`, without nftables, or where the table belongs to a running daemon.
+    pub fn install(config: &FirewallConfig<'_>, stale: &[String]) -> io::Result<Self> {
+        // Linux before 6.9 knows no table that has an owner and outlives it.
+        let ownership = TableFlags::Owner as u32 | TableFlags::Persist as u32;
+        match Self::install_as(config, stale, Some(ownership)) {
+            Err(error) if is_unknown(&error) => Self::install_as(config, stale, None),
+            result => result,
+        }
+    }
+
+    fn install_as(config: &FirewallConfig<'_>, stale: &[String], flags: Option<u32>) -> io::Result<Self> {
+        /// NFNLGRP_NFTABLES
+        const CHANGES: u32 = 7;
+        let table = c_string(&format!("{PREFIX}{}", config.device))?;
+        let mut batch = Batch::new(table);
+        batch.remove_tables(stale)?;
+        batch.table(flags);
+        batch.lsis(config);
+        for (chain, hook) in CHAINS {
+            batch.chain(chain, hook);
+        }
+        for rule in rules(config) {
+            batch.rule(&rule);
+        }
+        let mut socket = open()?;
+        let table = batch.commit(&mut socket)?;
+        if flags.is_none() {
+            socket.add_membership(CHANGES)?;
+        }
+        socket.set_non_blocking(true)?;
+        Ok(Self { socket, table, owned: flags.is_some() })
+    }
+
+    /// Reads what the kernel tells of changes; true once somebody has removed the table.
+    pub fn is_gone(&mut self) -> bool {
+        let mut gone = false;
+        // What cannot be read (ENOBUFS) was lost; the routes keep packets in, too.
+        while let Ok((datagram, _)) = self.socket.recv_from_full() {
+            for message in messages(&datagram) {
+                gone |= !self.owned && message.message_type() == DELETE_TABLE && self.is_named(message.payload());
+            }
+        }
+        gone
+    }
+
+    fn is_named(&self, payload: &[u8]) -> bool {
+        table_name(payload).is_some_and(|name| name.as_bytes() == self.table.as_bytes())
+    }
+}
+
+impl AsFd for Firewall {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The devices for which tables of ours stand in this network namespace, of daemons that run or do not any more.
+///
+/// # Errors
+/// What the kernel says.
+pub fn devices() -> io::Result<Vec<String>> {
+    let socket = open()?;
+    let mut chain = Chained::new(1);
+    chain.request().op_gettable_dump(&header());
+    socket.send(chain.finalize().payload(), 0)?;
+    let mut devices = Vec::new();
+    loop {
+        let (datagram, _) = socket.recv_from_full()?;
+        for message in messages(&datagram) {
+            match message.message_type() {
+                DONE => return Ok(devices),
+                ERROR => error_of(message.payload())?,
+                _ => devices
+                    .extend(table_name(message.payload()).and_then(|name| Some(name.strip_prefix(PREFIX)?.to_owned()))),
+            }
+        }
+    }
+}
+
+/// Removes the tables of these devices, if they stand.
+///
+/// # Errors
+/// What the kernel says; a table of a running daemon stays.
+pub fn remove(devices: &[String]) -> io::Result<()> {
+    if devices.is_empty() {
+        return Ok(());
+    }
+    let mut batch = Batch::new(CString::default());
+    batch.remove_tables(devices)?;
+    batch.commit(&mut open()?).map(|_| ())
+}
+
+/// A hook of the kernel's (enum nf_inet_hooks) by the name of the chain that we hang there.
+const CHAINS: [(Chain, u32); 3] = [(Chain::Arriving, 0), (Chain::Forwarded, 2), (Chain::Leaving, 4)];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chain {
+    /// All that comes from any interface, before the route is chosen.
+    Arriving,
+    Forwarded,
+    /// All that goes out to any interface, of programs or forwarded.
+    Leaving,
+}
+
+impl Chain {
+    fn name(self) -> &'static std::ffi::CStr {
+        match self {
+            Self::Arriving => c"arriving",
+            Self::Forwarded => c"forwarded",
+            Self::Leaving => c"leaving",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Source,
+    Destination,
+}
+
+/// What a packet must be like.
+#[derive(Clone, Debug)]
+enum Condition {
+    /// From (or to) an interface of that name, or any other where `is` is false.
+    Interface {
+        key: MetaKeys,
+        name: String,
+        is: bool,
+    },
+    /// In 2001:20::/28 (RFC 7343 §2).
+    AnyHit(End),
+    Hit {
+        end: End,
+        hit: Hit,
+        is: bool,
+    },
+    /// One of the LSIs in use, ours included.
+    AnyLsi(End),
+    Lsi {
+        end: End,
+        lsi: Lsi,
+        is: bool,
+    },
+}
+
+/// A packet of which all this is true is dropped.
+#[derive(Clone, Debug)]
+struct Rule {
+    chain: Chain,
+    conditions: Vec<Condition>,
+}
+
+fn rules(config: &FirewallConfig<'_>) -> Vec<Rule> {
+    use Condition::{AnyHit, AnyLsi, Interface};
+    use End::{Destination, Source};
+    let interface = |key: MetaKeys, name: &str, is: bool| Interface { key, name: name.to_owned(), is };
+    let own_hit = |end, is| Condition::Hit { end, hit: config.hit, is };
+    let own_lsi = |end, is| Condition::Lsi { end, lsi: config.lsi, is };
+    let other = |key| vec![interface(key, config.device, false), interface(key, "lo", false)];
+    let mut rules = Vec::new();
+    let mut drop = |chain, mut conditions: Vec<Condition>, and: Vec<Condition>| {
+        conditions.extend(and);
+        rules.push(Rule { chain, conditions });
+    };
+
+    // Nothing but the tunnel brings packets from identities. Packets to peers may come from others if they are to be forwarded.
+    let from = || other(MetaKeys::Iifname);
+    drop(Chain::Arriving, from(), vec![AnyHit(Source)]);
+    drop(Chain::Arriving, from(), vec![AnyLsi(Source)]);
+    let to_hits = if config.forward { own_hit(Destination, true) } else { AnyHit(Destination) };
+    let to_lsis = if config.forward { own_lsi(Destination, true) } else { AnyLsi(Destination) };
+    drop(Chain::Arriving, from(), vec![to_hits]);
+    drop(Chain::Arriving, from(), vec![to_lsis]);
+    // A program may send from any address (IPV6_FREEBIND), but to other programs of this host only from our own identity.
+    let local = || vec![interface(MetaKeys::Iifname, "lo", true)];
+    drop(Chain::Arriving, local(), vec![AnyHit(Source), own_hit(Source, false)]);
+    drop(Chain::Arriving, local(), vec![AnyLsi(Source), own_lsi(Source, false)]);
+
+    // Nothing but the tunnel takes packets to identities, or from ours. What peers send to others is forwarded only if it may.
+    let to = || other(MetaKeys::Oifname);
+    drop(Chain::Leaving, to(), vec![AnyHit(Destination)]);
+    drop(Chain::Leaving, to(), vec![AnyLsi(Destination)]);
+    let from_hits = if config.forward { own_hit(Source, true) } else { AnyHit(Source) };
+    let from_lsis = if config.forward { own_lsi(Source, true) } else { AnyLsi(Source) };
+    drop(Chain::Leaving, to(), vec![from_hits]);
+    drop(Chain::Leaving, to(), vec![from_lsis]);
+
+    if !config.forward {
+        drop(Chain::Forwarded, vec![interface(MetaKeys::Iifname, config.device, true)], Vec::new());
+        drop(Chain::Forwarded, vec![interface(MetaKeys::Oifname, config.device, true)], Vec::new());
+    }
+    rules
+}
+
+/// Messages of one transaction.
+struct Batch {
+    chain: Chained<'static>,
+    table: CString,
+    /// The sequence number of the last message that is answered.
+    last: u32,
+}
+
+impl Batch {
+    fn new(table: CString) -> Self {
+        let mut chain = Chained::new(0);
+        chain.request().op_batch_begin_do(&batch_header());
+        Self { chain, table, last: 0 }
+    }
+
+    /// Each table is made before, so that it is no error where there is none.
+    fn remove_tables(&mut self, devices: &[String]) -> io::Result<()> {
+        for device in devices {
+            let name = c_string(&format!("{PREFIX}{device}"))?;
+            self.replace(&name);
+        }
+        Ok(())
+    }
+
+    fn replace(&mut self, name: &std::ffi::CStr) {
+        self.chain.request().set_create().op_newtable_do(&header()).encode().push_name(name);
+        self.chain.request().op_deltable_do(&header()).encode().push_name(name);
+        self.last += 2;
+    }
+
+    fn table(&mut self, flags: Option<u32>) {
+        let name = self.table.clone();
+        self.replace(&name);
+        let mut request = self.chain.request().set_create().op_newtable_do(&header());
+        let attributes = request.encode().push_name(&name);
+        if let Some(flags) = flags {
+            attributes.push_flags(flags);
+        }
+        self.last += 1;
+    }
+
+    fn lsis(&mut self, config: &FirewallConfig<'_>) {
+        /// What `nft` calls ipv4_addr.
+        const IPV4_ADDRESS: u32 = 7;
+        self.chain
+            .request()
+            .set_create()
+            .op_newset_do(&header())
+            .encode()
+            .push_table(&self.table)
+            .push_name(LSIS)
+            .push_flags(0)
+            .push_key_type(IPV4_ADDRESS)
+            .push_key_len(4)
+            .push_id(1);
+        self.last += 1;
+        let all: Vec<Lsi> = std::iter::once(config.lsi).chain(config.peers.iter().copied()).collect();
+        for some in all.chunks(ELEMENTS) {
+            let mut request = self.chain.request().set_create().op_newsetelem_do(&header());
+            let mut elements = request.encode().push_table(&self.table).push_set(LSIS).push_set_id(1).nested_elements();
+            for lsi in some {
+                elements = elements.nested_elem().nested_key().push_value(&lsi.0).end_nested().end_nested();
+            }
+            drop(elements);
+            self.last += 1;
+        }
+    }
+
+    fn chain(&mut self, chain: Chain, hook: u32) {
+        self.chain
+            .request()
+            .set_create()
+            .op_newchain_do(&header())
+            .encode()
+            .push_table(&self.table)
+            .push_name(chain.name())
+            .push_type(c"filter")
+            .nested_hook()
+            .push_num(hook)
+            .push_priority(PRIORITY);
+        self.last += 1;
+    }
+
+    fn rule(&mut self, rule: &Rule) {
+        let mut request = self.chain.request().set_create().set_append().op_newrule_do(&header());
+        let attributes = request.encode().push_table(&self.table).push_chain(rule.chain.name());
+        let mut list = attributes.nested_expressions();
+        for condition in &rule.conditions {
+            list = expressions(list, condition);
+        }
+        list.nested_elem()
+            .nested_data_counter()
+            .end_nested()
+            .end_nested()
+            .nested_elem()
+            .nested_data_immediate()
+            .push_dreg(Registers::RegVerdict as u32)
+            .nested_data()
+            .nested_verdict()
+            .push_code(VerdictCode::Drop as u32);
+        self.last += 1;
+    }
+
+    /// All of it or nothing.
+    fn commit(mut self, socket: &mut Socket) -> io::Result<CString> {
+        self.chain.request().op_batch_end_do(&batch_header());
+        socket.send(self.chain.finalize().payload(), 0)?;
+        loop {
+            let (datagram, _) = socket.recv_from_full()?;
+            for message in messages(&datagram).filter(|message| message.message_type() == ERROR) {
+                error_of(message.payload())?;
+                if message.sequence_number() == self.last {
+                    return Ok(self.table);
+                }
+            }
+        }
+    }
+}
+
+fn expressions<P: Pusher>(list: PushExprListAttrs<P>, condition: &Condition) -> PushExprListAttrs<P> {
+    /// NFPROTO_IPV4 and NFPROTO_IPV6, and where the two addresses are in their headers (RFC 791 §3.1, RFC 8200 §3).
+    const V4: (u8, [u32; 2]) = (2, [12, 16]);
+    const V6: (u8, [u32; 2]) = (10, [8, 24]);
+    let address = |list, (family, [source, destination]): (u8, [u32; 2]), end, length| {
+        let list = equal(meta(list, MetaKeys::Nfproto), &[family], true);
+        payload(list, if end == End::Source { source } else { destination }, length)
+    };
+    match condition {
+        Condition::Interface { key, name, is } => {
+            // The kernel compares all of IFNAMSIZ.
+            let mut whole = [0; 16];
+            whole.iter_mut().zip(name.as_bytes()).for_each(|(to, from)| *to = *from);
+            equal(meta(list, *key), &whole, *is)
+        }
+        Condition::AnyHit(end) => {
+            let masked = masked(address(list, V6, *end, 4), &[0xff, 0xff, 0xff, 0xf0]);
+            equal(masked, &[0x20, 0x01, 0x00, 0x20], true)
+        }
+        Condition::Hit { end, hit, is } => equal(address(list, V6, *end, 16), &hit.0, *is),
+        Condition::AnyLsi(end) => lookup(address(list, V4, *end, 4)),
+        Condition::Lsi { end, lsi, is } => equal(address(list, V4, *end, 4), &lsi.0, *is),
+    }
+}
+
+fn meta<P: Pusher>(list: PushExprListAttrs<P>, key: MetaKeys) -> PushExprListAttrs<P> {
+    let list = list.nested_elem().nested_data_meta();
+    list.push_dreg(Registers::Reg1 as u32).push_key(key as u32).end_nested().end_nested()
+}
+
+fn payload<P: Pusher>(list: PushExprListAttrs<P>, offset: u32, length: u32) -> PushExprListAttrs<P> {
+    let list = list.nested_elem().nested_data_payload().push_dreg(Registers::Reg1 as u32);
+    list.push_base(PayloadBase::NetworkHeader as u32).push_offset(offset).push_len(length).end_nested().end_nested()
+}
+
+/// One of the set. By hand, because the specification from which the library is generated has the attributes of `lookup` in
+/// another order than the kernel's enum nft_lookup_attributes.
+fn lookup<P: Pusher>(list: PushExprListAttrs<P>) -> PushExprListAttrs<P> {
+    /// NFTA_EXPR_DATA with NLA_F_NESTED, NFTA_LOOKUP_SET, NFTA_LOOKUP_SREG
+    const DATA: u16 = 2 | 0x8000;
+    const SET: u16 = 1;
+    const REGISTER: u16 = 2;
+    let name = [LSIS.to_bytes_with_nul(), &[0; 3]].concat();
+    let register = (Registers::Reg1 as u32).to_be_bytes();
+    let mut element = list.nested_elem().push_name(c"lookup");
+    let bytes = element.as_vec_mut();
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    // An attribute is its length, with these four bytes and without padding, and its number.
+    for (length, number, value) in [(24_u16, DATA, &[][..]), (9, SET, &name), (8, REGISTER, &register)] {
+        bytes.extend(length.to_ne_bytes());
+        bytes.extend(number.to_ne_bytes());
+        bytes.extend(value);
+    }
+    element.end_nested()
+}
+
+fn masked<P: Pusher>(list: PushExprListAttrs<P>, mask: &[u8; 4]) -> PushExprListAttrs<P> {
+    let register = Registers::Reg1 as u32;
+    let list = list.nested_elem().nested_data_bitwise().push_sreg(register).push_dreg(register).push_len(4);
+    let list = list.nested_mask().push_value(mask).end_nested().nested_xor().push_value(&[0; 4]).end_nested();
+    list.end_nested().end_nested()
+}
+
+fn equal<P: Pusher>(list: PushExprListAttrs<P>, value: &[u8], is: bool) -> PushExprListAttrs<P> {
+    let operator = if is { CmpOps::Eq } else { CmpOps::Neq };
+    let list = list.nested_elem().nested_data_cmp().push_sreg(Registers::Reg1 as u32).push_op(operator as u32);
+    list.nested_data().push_value(value).end_nested().end_nested().end_nested()
+}
+
+/// NLMSG_ERROR, which is also the answer where there is none; NLMSG_DONE; NFT_MSG_DELTABLE of our subsystem.
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+const DELETE_TABLE: u16 = SUBSYSTEM << 8 | 2;
+
+fn open() -> io::Result<Socket> {
+    let mut socket = Socket::new(NETLINK_NETFILTER)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    Ok(socket)
+}
+
+fn header() -> Nfgenmsg {
+    Nfgenmsg { nfgen_family: INET, ..Nfgenmsg::default() }
+}
+
+fn batch_header() -> Nfgenmsg {
+    let mut header = Nfgenmsg::default();
+    header.set_res_id(SUBSYSTEM);
+    header
+}
+
+/// The messages of a datagram, as far as it is whole.
+fn messages(datagram: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&[u8]>> {
+    let mut rest = datagram;
+    std::iter::from_fn(move || {
+        let message = NetlinkBuffer::new_checked(rest).ok()?;
+        // Messages are aligned to four bytes (NLMSG_ALIGN).
+        rest = rest.get((message.length() as usize).next_multiple_of(4)..).unwrap_or_default();
+        Some(message)
+    })
+}
+
+fn error_of(payload: &[u8]) -> io::Result<()> {
+    let code = payload.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code.wrapping_neg())) }
+}
+
+fn table_name(payload: &[u8]) -> Option<String> {
+    let (_, attributes) = nftables::OpNewtableDo::decode_request(payload);
+    attributes.get_name().ok()?.to_str().ok().map(str::to_owned)
+}
+
+fn c_string(text: &str) -> io::Result<CString> {
+    CString::new(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+/// What kernels say of flags that they do not know.
+fn is_unknown(error: &io::Error) -> bool {
+    const EINVAL: i32 = 22;
+    const EOPNOTSUPP: i32 = 95;
+    matches!(error.raw_os_error(), Some(EINVAL | EOPNOTSUPP))
+}
