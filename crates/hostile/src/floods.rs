@@ -81,16 +81,18 @@ fn same(from: SocketAddrV4, template: Vec<u8>) -> Forge {
     })
 }
 
-/// Sends what was seen, word for word, as if it came from where it came from.
-fn replay(seen: Vec<Overheard>) -> Result<Forge, Failure> {
+/// Sends what was seen, word for word, in the name of a peer: from where it came, or from where B is.
+fn replay(seen: Vec<&Overheard>) -> Result<Forge, Failure> {
     if seen.is_empty() {
         return Err("nothing was seen that could be replayed".into());
     }
+    let seen: Vec<Overheard> = seen.into_iter().cloned().collect();
     Ok(Box::new(move |number, out| {
         // The list is not empty.
         let one = seen.get(number as usize % seen.len());
         out.extend_from_slice(one.map_or(&[], |one| &one.bytes));
-        one.map_or((friend(), victim()), |one| (one.from, one.to))
+        let there = one.map(|one| one.from).filter(|from| from.ip().octets()[1] == 77);
+        (there.unwrap_or(friend()), victim())
     }))
 }
 
@@ -98,7 +100,7 @@ fn replay(seen: Vec<Overheard>) -> Result<Forge, Failure> {
 fn flood(options: &Options, name: &'static str) -> Result<Row, Failure> {
     let absent = HostIdentity::generate(Algorithm::EcdsaP384, &mut ChaCha20Rng::seed_from_u64(5))?;
     let plan = Plan {
-        second_address: name == "update-replayed",
+        second_link: name == "update-replayed",
         third_daemon: name == "close-replayed",
         absent_peer: (name == "r1").then(|| absent.hit()),
         ..Plan::default()
@@ -208,8 +210,8 @@ fn prepare(ground: &Ground, name: &str, tap: Tap, absent: &HostIdentity) -> Resu
         "notify" => same(friend(), forge::notify(b, a)?),
         "update" => same(friend(), forge::update(b, a)?),
         "close" => same(friend(), forge::close(b, a)?),
-        "update-replayed" => replay(seen.of_kind(PacketKind::Update, address("A")).into_iter().cloned().collect())?,
-        "close-replayed" => replay(seen.of_kind(PacketKind::Close, address("A")).into_iter().cloned().collect())?,
+        "update-replayed" => replay(seen.of_kind(PacketKind::Update, a))?,
+        "close-replayed" => replay(seen.of_kind(PacketKind::Close, a))?,
         "esp" => {
             let spis = seen.spis.get(&address("A")).and_then(|list| list.last().copied());
             let spi = spis.ok_or("no ESP was seen")?;

@@ -25,8 +25,6 @@ const HOSTS: [(&str, u8); 5] = [("A", 1), ("B", 2), ("M", 3), ("V", 9), ("X", 66
 pub(crate) struct Plan {
     /// Access links of A and of B: 1, or 2 on Ethernets of their own.
     pub(crate) second_link: bool,
-    /// A second address of B on its first link, so that there are UPDATEs to see.
-    pub(crate) second_address: bool,
     /// M runs a daemon too, and is A's peer.
     pub(crate) third_daemon: bool,
     /// A has a peer that is nowhere, by this HIT.
@@ -125,9 +123,6 @@ impl Ground {
                 ])?;
             }
         }
-        if self.plan.second_address {
-            self.host("B")?.ip(&["addr add 10.77.0.22/24 dev eth0".to_owned()])?;
-        }
         Ok(())
     }
 
@@ -160,9 +155,6 @@ impl Ground {
         let mut addresses = vec![address(host).to_string()];
         if self.plan.second_link && host != "M" {
             addresses.push(addresses.concat().replace("10.77", "10.78"));
-        }
-        if self.plan.second_address && host == "B" {
-            addresses.push("10.77.0.22".to_owned());
         }
         addresses
     }

@@ -89,15 +89,17 @@ pub(crate) struct Mark {
 
 /// What programs had of the association.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct Service {
+pub struct Service {
     /// Goodput, Mbit/s.
-    pub(crate) mbps: f64,
-    /// Round-trip times of echoes, milliseconds; of those that came back within a second.
-    pub(crate) ping_p50: f64,
-    pub(crate) ping_p99: f64,
-    pub(crate) ping_max: f64,
+    pub mbps: f64,
+    /// The median of the round-trip times of echoes that came back within a second, milliseconds.
+    pub ping_p50: f64,
+    /// The 99th percentile.
+    pub ping_p99: f64,
+    /// The longest.
+    pub ping_max: f64,
     /// Echoes that did not, percent.
-    pub(crate) ping_lost: f64,
+    pub ping_lost: f64,
 }
 
 impl Load {

@@ -11,7 +11,7 @@ use crate::load::Service;
 /// Whether an attack did harm.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// It did not.
     #[default]
     Held,
@@ -30,33 +30,38 @@ impl Outcome {
 
 /// One attack.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Row {
-    pub(crate) attack: String,
-    pub(crate) outcome: Outcome,
+pub struct Row {
+    /// Its name.
+    pub attack: String,
+    /// What came of it.
+    pub outcome: Outcome,
     /// What was seen, in words.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) note: String,
-    /// Of the attacker, as measured.
+    pub note: String,
+    /// Forged packets a second, as measured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) packets_per_second: Option<f64>,
-    /// Of one processor.
+    pub packets_per_second: Option<f64>,
+    /// Of the attacker, of one processor.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) attacker_cpu: Option<f64>,
+    pub attacker_cpu: Option<f64>,
+    /// Of the daemon, of one processor.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) daemon_cpu: Option<f64>,
-    /// Before and after.
+    pub daemon_cpu: Option<f64>,
+    /// Resident memory of the daemon before and after, kB.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rss_kb: Option<[u64; 2]>,
+    pub rss_kb: Option<[u64; 2]>,
     /// Goodput under the attack, of that before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) kept_percent: Option<f64>,
+    pub kept_percent: Option<f64>,
+    /// What programs had before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) quiet: Option<Service>,
+    pub quiet: Option<Service>,
+    /// What programs had under it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) under: Option<Service>,
+    pub under: Option<Service>,
     /// Counters of `sinnet status` that grew.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) counters: BTreeMap<String, i64>,
+    pub counters: BTreeMap<String, i64>,
 }
 
 /// Counters that grow in quiet times too.

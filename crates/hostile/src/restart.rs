@@ -19,7 +19,7 @@ use crate::{Attack, Failure, Options, load};
 pub(crate) const RESTARTS: [Attack; 4] = [
     Attack {
         name: "restart",
-        told: "20 times SIGKILL, each side in turn, download by HIT",
+        told: "SIGKILL again and again, each side in turn, download by HIT",
         run: |o| restart(o, "restart"),
     },
     Attack { name: "restart-lsi", told: "the same, download by LSI", run: |o| restart(o, "restart-lsi") },
@@ -35,8 +35,6 @@ pub(crate) const RESTARTS: [Attack; 4] = [
     },
 ];
 
-/// How often.
-const TIMES: u32 = 20;
 /// A download has to go on so soon after the daemon was started again.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What it is limited to, bit/s.
@@ -130,7 +128,7 @@ fn restart(options: &Options, name: &str) -> Result<Row, Failure> {
     pause(Duration::from_secs(1))?;
     let mut took = Vec::new();
     let mut harm = Vec::new();
-    for number in 0..TIMES {
+    for number in 0..options.restarts {
         let side = if matches!(name, "restart-nat" | "restart-upload") || number % 2 == 1 { "B" } else { "A" };
         match again(&mut ground, &transfer, side)? {
             Some(time) => took.push(time.as_secs_f64()),

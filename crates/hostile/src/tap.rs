@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use lab::Namespace;
 use socket2::{Domain, Protocol, Socket, Type};
+use wire::Hit;
 use wire::hip::PacketKind;
 
 use crate::Failure;
@@ -25,7 +26,6 @@ const KEPT: usize = 4096;
 #[derive(Clone, Debug)]
 pub(crate) struct Overheard {
     pub(crate) from: SocketAddrV4,
-    pub(crate) to: SocketAddrV4,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -115,11 +115,9 @@ impl Seen {
             return;
         }
         match content.first_chunk::<4>() {
-            Some([0, 0, 0, 0]) if self.control.len() < KEPT => self.control.push(Overheard {
-                from: SocketAddrV4::new(from, source),
-                to: SocketAddrV4::new(to, destination),
-                bytes: content.to_vec(),
-            }),
+            Some([0, 0, 0, 0]) if self.control.len() < KEPT => {
+                self.control.push(Overheard { from: SocketAddrV4::new(from, source), bytes: content.to_vec() });
+            }
             Some(spi) if *spi != [0; 4] => {
                 let (spi, list) = (u32::from_be_bytes(*spi), self.spis.entry(to).or_default());
                 if !list.contains(&spi) {
@@ -141,9 +139,16 @@ impl Seen {
         }
     }
 
-    /// The HIP packets of one kind to an address.
-    pub(crate) fn of_kind(&self, kind: PacketKind, to: Ipv4Addr) -> Vec<&Overheard> {
-        let matches = |one: &&Overheard| one.bytes.get(6) == Some(&(kind as u8)) && *one.to.ip() == to;
-        self.control.iter().filter(matches).collect()
+    /// The HIP packets of one kind to a host, each once.
+    pub(crate) fn of_kind(&self, kind: PacketKind, to: Hit) -> Vec<&Overheard> {
+        let mut found: Vec<&Overheard> = Vec::new();
+        for one in &self.control {
+            // Behind the marker: kind at 2, receiver at 24 (RFC 7401 §5.1).
+            let matches = one.bytes.get(6) == Some(&(kind as u8)) && one.bytes.get(28..44) == Some(&to.0);
+            if matches && !found.iter().any(|other| other.bytes == one.bytes) {
+                found.push(one);
+            }
+        }
+        found
     }
 }
