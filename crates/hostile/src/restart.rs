@@ -134,6 +134,7 @@ fn restart(options: &Options, name: &str) -> Result<Row, Failure> {
             Some(time) => took.push(time.as_secs_f64()),
             None => {
                 harm.push(format!("restart {number}, of {side}: nothing for 20 s"));
+                crate::tell(&format!("A:\n{}\nB:\n{}", ground.log("A"), ground.log("B")));
                 break;
             }
         }
