@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 use crate::config::{HostConfig, Peer};
 use crate::event::TimerKind;
 use crate::keymat::EspKeyPair;
+use crate::rate::Rate;
 use crate::route::Route;
 use crate::session::Session;
 
@@ -44,6 +45,20 @@ impl fmt::Display for State {
         })
     }
 }
+
+/// The most paths of an association, whatever the peer opens: twice as many as hosts have been seen to have locators.
+pub(crate) const MAX_PATHS: usize = 32;
+/// The most paths that may wait for the peer's proof that it receives there.
+pub(crate) const MAX_OFFERS: usize = 8;
+/// The most pairs of locators that are remembered: eight of ours with eight of the peer's.
+pub(crate) const MAX_CANDIDATES: usize = 64;
+/// Answers that are remembered, to be given again.
+const MAX_ANSWERS: usize = 8;
+/// Packets of the peer that may cost a public-key operation: at once, and each second. A path takes two of them.
+const WORK: (u32, Duration) = (64, Duration::from_millis(50));
+/// Before its owner has answered there, an address gets at most so many times the bytes that came from it (RFC 8046
+/// §5.6; RFC 9000 §8.1).
+pub(crate) const CREDIT: usize = 3;
 
 /// A peer and how things stand with it.
 pub(crate) struct PeerRecord {
@@ -132,7 +147,11 @@ pub(crate) struct Association {
     pub(crate) update_id: u32,
     pub(crate) peer_update_id: Option<u32>,
     /// Answers to the peer's last UPDATEs, to be given again when those come again.
-    pub(crate) answers: VecDeque<(u32, Vec<u8>)>,
+    pub(crate) answers: VecDeque<Answer>,
+    /// The public-key operations that the peer may ask of us.
+    pub(crate) work: Rate,
+    /// When the peer has last been doubted ([`crate::Event::Doubted`]).
+    pub(crate) doubted: Rate,
     /// The path that we are opening. One at a time: Update IDs have to arrive in order (RFC 7401 §6.12).
     pub(crate) opening: Option<Opening>,
     /// Paths that are to get new keys.
@@ -160,6 +179,16 @@ pub(crate) struct Path {
     pub(crate) spi_out: Spi,
     /// The peer wants data here only where no other path works.
     pub(crate) backup: bool,
+    /// The peer is known to receive at the remote locator.
+    pub(crate) verified: bool,
+}
+
+/// Our answer to an UPDATE. It belongs to the route that the UPDATE came on, and goes nowhere else.
+pub(crate) struct Answer {
+    /// The peer's Update ID.
+    pub(crate) seq: u32,
+    pub(crate) route: Route,
+    pub(crate) packet: Vec<u8>,
 }
 
 /// Our UPDATE with all our locators is out, under one Update ID after the other.
@@ -191,6 +220,12 @@ pub(crate) struct Offer {
     pub(crate) retry: Retry,
     /// The path whose keys this one renews.
     pub(crate) replaces: Option<PathId>,
+    /// The peer's Update ID that this answers.
+    pub(crate) asked: u32,
+    /// Bytes that may still be sent to the route before the peer has answered on it ([`CREDIT`]).
+    pub(crate) credit: usize,
+    /// Our SPI has been told on other routes since, so a packet that has it proves nothing.
+    pub(crate) exposed: bool,
 }
 
 /// A pair of locators that a path may use.
@@ -215,6 +250,12 @@ pub(crate) struct Closing {
 pub(crate) struct Closed {
     pub(crate) session: Session,
     pub(crate) until: Instant,
+    /// The echo that the peer's CLOSE asked for, where it came from, and our answer.
+    pub(crate) echo: Vec<u8>,
+    pub(crate) route: Route,
+    pub(crate) answer: Vec<u8>,
+    /// How often it may be given again.
+    pub(crate) again: Rate,
 }
 
 /// A packet that is sent again until it is answered.
@@ -256,6 +297,8 @@ impl Association {
             update_id: 0,
             peer_update_id: None,
             answers: VecDeque::new(),
+            work: Rate::new(WORK.0, WORK.1),
+            doubted: Rate::new(1, Duration::from_secs(1)),
             opening: None,
             announce: false,
             announcement: None,
@@ -268,11 +311,11 @@ impl Association {
         }
     }
 
-    pub(crate) fn add_path(&mut self, route: Route, spi_in: Spi, spi_out: Spi) -> PathId {
+    pub(crate) fn add_path(&mut self, route: Route, spi_in: Spi, spi_out: Spi, verified: bool) -> PathId {
         let id = PathId(self.next_path);
         // 65,536 paths in one association: the KEYMAT ends long before.
         self.next_path = self.next_path.saturating_add(1);
-        self.paths.push(Path { id, route, spi_in, spi_out, backup: false });
+        self.paths.push(Path { id, route, spi_in, spi_out, backup: false, verified });
         id
     }
 
@@ -353,13 +396,17 @@ impl Association {
             .map(|(index, _)| index)
     }
 
-    /// Remembers an answer to the peer's UPDATE `seq`.
-    pub(crate) fn remember(&mut self, seq: u32, answer: Vec<u8>) {
-        self.peer_update_id = Some(seq);
-        self.answers.push_back((seq, answer));
-        if self.answers.len() > 8 {
+    /// Remembers an answer to the peer's last UPDATE.
+    pub(crate) fn remember(&mut self, answer: Answer) {
+        self.answers.push_back(answer);
+        if self.answers.len() > MAX_ANSWERS {
             self.answers.pop_front();
         }
+    }
+
+    /// Our SPIs are being told: those that wait for a proof prove nothing any more.
+    pub(crate) fn expose_offers(&mut self) {
+        self.offers.iter_mut().for_each(|offer| offer.exposed = true);
     }
 }
 

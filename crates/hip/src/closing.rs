@@ -8,10 +8,14 @@ use wire::hip::{Builder, Packet, PacketKind, Parameter};
 use crate::association::{Closed, Closing, Phase, Retry, nonce};
 use crate::event::Event;
 use crate::host::{Host, Refusal};
+use crate::rate::Rate;
 use crate::route::Route;
+use crate::session::Session;
 
 /// How long a CLOSE that comes again is answered: the longest that the peer sends it, and what the network delays.
 const LINGER: Duration = Duration::from_secs(30);
+/// How often it is answered in that time: at once, and then after each such while.
+const AGAIN: (u32, Duration) = (4, Duration::from_secs(1));
 
 impl Host {
     /// Ends the association with a peer, and tells it.
@@ -52,27 +56,37 @@ impl Host {
     ) -> Result<(), Refusal> {
         let (hit, peer) = (self.identity.hit(), packet.sender());
         let record = self.peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
-        let session = match &record.phase {
+        let echo = packet.echo_request_signed().ok_or(Refusal::Malformed)?;
+        let session = match &mut record.phase {
             Phase::Up(up) => &up.session,
             Phase::Closing(closing) => &closing.session,
-            Phase::Closed(closed) => &closed.session,
+            Phase::Closed(closed) => {
+                // Anybody may have replayed it: no signature is checked or made for that, and nothing goes elsewhere.
+                closed.session.check_mac(packet)?;
+                if *echo == closed.echo && route == closed.route && closed.again.take(now) {
+                    self.out.send_again(route, &closed.answer);
+                }
+                return Err(Refusal::Replayed);
+            }
             _ => return Err(Refusal::Unexpected),
         };
         session.check(packet)?;
-        let echo = packet.echo_request_signed().ok_or(Refusal::Malformed)?;
         let builder = Builder::new(PacketKind::CloseAck, hit, peer).push(&Parameter::EchoResponseSigned(echo.clone()));
         let answer = session.seal(builder, &self.identity, rng).map_err(|_| Refusal::Malformed)?;
-        self.out.send(route, answer);
+        self.out.send(route, answer.clone());
+        let echo = echo.clone();
+        let closed = |session: Session| {
+            let again = Rate::new(AGAIN.0, AGAIN.1);
+            Phase::Closed(Box::new(Closed { session, until: now + LINGER, echo, route, answer, again }))
+        };
         record.phase = match std::mem::replace(&mut record.phase, Phase::Unassociated) {
             Phase::Up(up) => {
                 up.paths.iter().for_each(|path| _ = self.out.spis.remove(&path.spi_in));
                 up.opening.iter().for_each(|opening| _ = self.out.spis.remove(&opening.spi_in));
                 self.out.events.push_back(Event::Closed { peer, reason: "closed by the peer".into() });
-                Phase::Closed(Box::new(Closed { session: up.session, until: now + LINGER }))
+                closed(up.session)
             }
-            Phase::Closing(closing) => {
-                Phase::Closed(Box::new(Closed { session: closing.session, until: now + LINGER }))
-            }
+            Phase::Closing(closing) => closed(closing.session),
             other => other,
         };
         Ok(())
@@ -81,10 +95,10 @@ impl Host {
     pub(crate) fn on_close_ack(&mut self, packet: &Packet<'_>) -> Result<(), Refusal> {
         let record = self.peers.get_mut(&packet.sender()).ok_or(Refusal::Unexpected)?;
         let Phase::Closing(closing) = &record.phase else { return Err(Refusal::Unexpected) };
-        closing.session.check(packet)?;
         if packet.echo_response_signed() != Some(&closing.nonce) {
             return Err(Refusal::Replayed);
         }
+        closing.session.check(packet)?;
         record.phase = Phase::Unassociated;
         Ok(())
     }

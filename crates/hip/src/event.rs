@@ -68,6 +68,15 @@ pub enum Event {
         /// The path.
         path: PathId,
     },
+    /// Somebody says that the peer does not know the SPI of a path any more, as after a restart. Nothing vouches for
+    /// that, so it is only a reason to ask the peer: where no heartbeat is answered within a second,
+    /// [`crate::Host::abandon`] and [`crate::Host::connect`]. At most once a second.
+    Doubted {
+        /// The peer.
+        peer: Hit,
+        /// The path.
+        path: PathId,
+    },
     /// The association has ended, and all its paths with it.
     Closed {
         /// The peer.
@@ -142,6 +151,14 @@ pub struct Counters {
     pub bad_diffie_hellman: u64,
     /// A packet that was accepted before.
     pub replayed: u64,
+    /// UPDATEs that a peer sends faster than its share of public-key operations allows.
+    pub over_share: u64,
+    /// Paths that a peer opened although there are as many as there may be.
+    pub too_many: u64,
+    /// Hints that we do not know an SPI, sent to whoever used it.
+    pub hints_out: u64,
+    /// Hints that a peer does not know an SPI, which fitted one of our paths.
+    pub hints_in: u64,
     /// No algorithm that both hosts have.
     pub no_common_algorithm: u64,
     /// Packets that would have cost more than is left to strangers ([`crate::budget`]).

@@ -303,7 +303,7 @@ impl Host {
     /// The association is there: its first path, and the news.
     fn begin(&mut self, news: News, mut up: Association, keys: EspKeyPair, spi_out: Spi, spi_in: Spi) {
         let News { peer, feedback, route } = news;
-        let path = up.add_path(route, spi_in, spi_out);
+        let path = up.add_path(route, spi_in, spi_out, true);
         let (outbound, inbound) = security_associations(up.session.suite, keys.outbound, spi_out, keys.inbound, spi_in);
         self.out.counters.established += 1;
         self.out.events.push_back(Event::Established { peer, feedback });

@@ -14,6 +14,7 @@ use crate::budget::{Budget, Class};
 use crate::config::{HostConfig, Peer};
 use crate::costs::{Costs, Meter};
 use crate::event::{Control, Counters, Event, TimerKind};
+use crate::hint::{Hints, is_hint};
 use crate::identity::HostIdentity;
 use crate::notice::Allowance;
 use crate::r1::R1Pool;
@@ -43,6 +44,7 @@ pub(crate) struct Output {
     pub(crate) meter: Arc<Meter>,
     /// What packets have cost that were refused, or that prove nothing.
     pub(crate) strangers: Costs,
+    pub(crate) hints: Hints,
     /// The SPIs at which we receive.
     pub(crate) spis: BTreeSet<Spi>,
 }
@@ -163,6 +165,12 @@ impl Host {
             self.out.counters.bad_checksum += 1;
             return false;
         }
+        if is_hint(&packet) {
+            if let Err(refusal) = self.on_hint(now, route, &packet) {
+                self.out.refuse(now, refusal, route, Some(packet.sender()));
+            }
+            return false;
+        }
         if packet.receiver() != self.hit() {
             self.out.counters.not_for_us += 1;
             return false;
@@ -276,6 +284,10 @@ pub(crate) enum Refusal {
     TooHard,
     /// More than strangers may cost.
     OverBudget,
+    /// The peer asks for more public-key operations than its share.
+    Share,
+    /// A path more than there may be.
+    TooMany,
 }
 
 impl From<Forged> for Refusal {
@@ -319,6 +331,8 @@ impl Output {
             Refusal::DiffieHellman => &mut counters.bad_diffie_hellman,
             Refusal::Replayed => &mut counters.replayed,
             Refusal::OverBudget => &mut counters.over_budget,
+            Refusal::Share => &mut counters.over_share,
+            Refusal::TooMany => &mut counters.too_many,
             Refusal::Group | Refusal::Cipher | Refusal::Suite | Refusal::Downgraded | Refusal::TooHard => {
                 &mut counters.no_common_algorithm
             }

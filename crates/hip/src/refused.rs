@@ -32,6 +32,8 @@ pub enum Refused {
     Algorithm,
     /// More than strangers may cost ([`crate::budget`]).
     OverBudget,
+    /// More than a peer may cost, or have at once.
+    OverShare,
 }
 
 impl fmt::Display for Refused {
@@ -45,6 +47,7 @@ impl fmt::Display for Refused {
             Self::DiffieHellman => "the Diffie-Hellman value is none",
             Self::Algorithm => "no algorithm is common, or somebody has changed the offer",
             Self::OverBudget => "more come than strangers may cost; only some are looked at",
+            Self::OverShare => "the peer asks for more than its share",
         })
     }
 }
@@ -64,6 +67,7 @@ impl Refused {
                 Self::Algorithm
             }
             Refusal::OverBudget => Self::OverBudget,
+            Refusal::Share | Refusal::TooMany => Self::OverShare,
         })
     }
 }

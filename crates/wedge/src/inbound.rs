@@ -49,7 +49,8 @@ impl Wedge {
         };
         let Some((index, id)) = self.by_spi.get(&header.spi).copied() else {
             self.counters.unknown_spi += 1;
-            return;
+            self.host.unknown_spi(now, rng, route, header.spi, packet.len());
+            return self.drive_host(now, rng);
         };
         let Some(peer) = self.peers.get_mut(index) else { return };
         let source = peer.config.hit.address();
@@ -87,13 +88,10 @@ impl Wedge {
         path.is_confirmed |= is_own_way;
         let verified = path.verified;
         peer.heard();
-        if is_news {
-            // It ends the state R2-SENT (RFC 7401 §4.4.3).
-            self.host.path_proved(peer.config.hit, id);
-        }
-        if is_own_way && !verified {
-            // RFC 8046 §5.4: what is authentic on this SPI, from where the SPI was told, shows that the peer is there. From
-            // anywhere else it shows nothing of that: the peer may have sent it from where it was before.
+        // It ends the state R2-SENT (RFC 7401 §4.4.3); and what is authentic on this SPI, from where the SPI was told and
+        // from nowhere else, shows that the peer is there (RFC 8046 §5.4).
+        let proved = (is_news || !verified) && self.host.path_proved(peer.config.hit, id, route);
+        if proved && !verified {
             self.verify(now, rng, index, id);
         }
         if !is_own_way {

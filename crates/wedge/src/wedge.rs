@@ -266,7 +266,8 @@ impl Wedge {
     }
 
     fn handle_event(&mut self, now: Instant, rng: &mut dyn CryptoRng, event: hip::Event) {
-        use hip::Event::{Closed, Established, Failed, Notified, PathBackup, PathDown, PathUp, PathVerified, Refused};
+        use hip::Event::{Closed, Doubted, Established, Failed, Notified, Refused};
+        use hip::Event::{PathBackup, PathDown, PathUp, PathVerified};
         if let Refused { what, route, peer } = event {
             let peer = peer.map(|hit| match self.by_hit.get(&hit).and_then(|index| self.peers.get(*index)) {
                 Some(peer) => peer.config.name.clone(),
@@ -279,6 +280,7 @@ impl Wedge {
         | PathVerified { peer: hit, .. }
         | PathBackup { peer: hit, .. }
         | PathDown { peer: hit, .. }
+        | Doubted { peer: hit, .. }
         | Closed { peer: hit, .. }
         | Notified { peer: hit, .. }
         | Failed { peer: hit, .. }) = &event
@@ -332,6 +334,11 @@ impl Wedge {
                 self.flush_waiting(now, rng, index);
             }
             PathVerified { path, .. } => self.verify(now, rng, index, path),
+            Doubted { path, .. } => {
+                if let Some(path) = peer.path_mut(path) {
+                    path.heartbeat.hurry(now);
+                }
+            }
             PathBackup { path, backup, .. } => peer.set_backup(path, backup),
             PathDown { path: id, .. } => {
                 let Some(at) = peer.paths.iter().position(|path| path.id == id) else { return };

@@ -25,6 +25,8 @@ pub struct Side {
     pub established: u32,
     pub closed: Vec<String>,
     pub failed: Vec<String>,
+    /// Paths of which somebody says that the peer has forgotten them.
+    pub doubted: Vec<PathId>,
     /// The numbers of the peer's notices.
     pub notices: Vec<u16>,
     /// What was told about packets that were refused.
@@ -86,6 +88,7 @@ impl Side {
             established: 0,
             closed: Vec::new(),
             failed: Vec::new(),
+            doubted: Vec::new(),
             notices: Vec::new(),
             refused: Vec::new(),
         }
@@ -123,6 +126,7 @@ impl Side {
                         self.backups.push(path);
                     }
                 }
+                Event::Doubted { path, .. } => self.doubted.push(path),
                 Event::Notified { message, .. } => self.notices.push(message),
                 Event::Refused { what, .. } => self.refused.push(what),
             }
