@@ -184,6 +184,17 @@ impl Braid {
         Some(packet)
     }
 
+    /// Takes all that waits, in no order.
+    pub(crate) fn drain(&mut self) -> Vec<Waiting> {
+        let mut all: Vec<Waiting> = std::mem::take(&mut self.repairs).into();
+        for mut packet in self.holding.drain() {
+            packet.order = self.taken;
+            self.taken += 1;
+            all.push(packet);
+        }
+        all
+    }
+
     /// Queues a packet to be sent again, the older the sooner: the peer's programs wait for it.
     fn again(&mut self, packet: Waiting) {
         let at = self.repairs.partition_point(|other| other.order <= packet.order);
@@ -214,6 +225,23 @@ impl Binding {
 }
 
 impl Control {
+    /// For a path of the same route with new keys, while this one is still in use.
+    pub(crate) fn following(&self, now: Instant, spi: Spi) -> Self {
+        Self { sent: SentLog::new(now), received: Received::new(spi), asked: None, ..self.clone_without_log(now) }
+    }
+
+    fn clone_without_log(&self, now: Instant) -> Self {
+        let Self { slot, is_overheard, busy, top_flight, peak, is_told, last_sent, .. } = *self;
+        let (sent, received) = (SentLog::new(now), Received::new(Spi::default()));
+        Self { slot, sent, received, is_overheard, busy, top_flight, peak, is_told, asked: None, last_sent }
+    }
+
+    /// The path before has ended: its measurements go on here.
+    pub(crate) fn take_over(&mut self, now: Instant, before: &Self) {
+        let received = std::mem::replace(&mut self.received, Received::new(Spi::default()));
+        *self = Self { received, sent: before.sent.following(now), ..before.clone_without_log(now) };
+    }
+
     /// Whether only what TCP acknowledges inside is heard of.
     pub(crate) fn is_overheard(&self) -> bool {
         self.is_overheard
@@ -260,7 +288,7 @@ impl PeerState {
     ) {
         let Some(snoop) = self.braid.as_mut().and_then(|braid| braid.snoop.as_mut()) else { return };
         for Delivered { path: id, ranges, timed } in snoop.acknowledged(now, flow, segment) {
-            let Some(path) = self.paths.iter().find(|path| path.id == id) else { continue };
+            let Some(path) = self.paths.iter().chain(&self.retired).find(|path| path.id == id) else { continue };
             let highest = ranges.first().map_or(0, |(_, last)| *last);
             let record = Record { spi: path.outbound.spi(), highest, ranges, ..Record::default() };
             // Nothing of it can be absurd: what was sent on a path is still known there, or is passed over.
@@ -360,7 +388,8 @@ impl PeerState {
                     braid.windows.idle(now, control.slot);
                 }
                 let window = if any_alive || braid.snoop.is_some() { braid.windows.window(control.slot) } else { TRY };
-                if control.sent.in_flight() as f64 >= window {
+                let before = Self::under_way_before(&self.retired, control);
+                if (control.sent.in_flight() + before) as f64 >= window {
                     // Losses are not repaired where nothing is told: a path is not filled further while another has room.
                     control.busy |= braid.snoop.is_none();
                     continue;
@@ -441,7 +470,8 @@ impl PeerState {
         counters: &mut Counters,
     ) -> Result<(), BadRecord> {
         let Some(braid) = &mut self.braid else { return Ok(()) };
-        let Some(path) = self.paths.iter_mut().find(|path| path.outbound.spi() == record.spi) else {
+        let mut known = self.paths.iter_mut().chain(&mut self.retired);
+        let Some(path) = known.find(|path| path.outbound.spi() == record.spi) else {
             // A path that is gone here already, or never was.
             counters.unknown_feedback += 1;
             return Ok(());
@@ -542,6 +572,21 @@ impl PeerState {
                 route: path.route,
             });
             self.bury(now, index, counters);
+        }
+    }
+
+    /// An old path's losses by age.
+    pub(crate) fn lose_retired(&mut self, now: Instant, path: &mut Path, counters: &mut Counters) {
+        if let (Some(control), Some(braid)) = (&mut path.control, &mut self.braid) {
+            let news = control.sent.handle_timeout(now);
+            repair(braid, news.repair, counters);
+        }
+    }
+
+    /// Nothing more will be heard of what an old path has sent.
+    pub(crate) fn rescue_retired(&mut self, now: Instant, path: &mut Path, counters: &mut Counters) {
+        if let (Some(control), Some(braid)) = (&mut path.control, &mut self.braid) {
+            rescue(braid, control.sent.give_up(now), counters);
         }
     }
 

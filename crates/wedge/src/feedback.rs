@@ -56,6 +56,17 @@ impl Wedge {
     /// Sends the reports that are due.
     pub(crate) fn report(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
         let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.gives_feedback()) else { return };
+        let old_is_due = peer
+            .retired
+            .iter()
+            .filter_map(|path| path.control.as_ref())
+            .any(|control| control.received.poll_timeout().is_some_and(|due| due <= now));
+        if old_is_due
+            && let Some(control) =
+                peer.paths.iter_mut().filter(|path| path.verified).find_map(|path| path.control.as_mut())
+        {
+            control.received.hurry(now);
+        }
         for at in 0..peer.paths.len() {
             let due = |path: &crate::path::Path| {
                 path.verified
@@ -65,6 +76,12 @@ impl Wedge {
                 continue;
             }
             let mut records = Vec::with_capacity(peer.paths.len());
+            for path in &mut peer.retired {
+                let due = path.control.as_ref().and_then(|control| control.received.poll_timeout());
+                if let Some(control) = path.control.as_mut().filter(|_| due.is_some()) {
+                    records.push(control.received.tell(now, None));
+                }
+            }
             for (other, path) in peer.paths.iter_mut().enumerate() {
                 let rtt = path.srtt();
                 let Some(control) = &mut path.control else { continue };
@@ -91,13 +108,15 @@ impl Wedge {
         }
     }
 
-    /// After a batch of packets: what windows allow now, and the reports that are due.
+    /// After a batch of packets, for the peers that it was about: what windows allow now, and the reports that are due.
     pub(crate) fn settle(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
-        for index in 0..self.peers.len() {
+        while let Some(index) = self.touched.pop_first() {
             if let Some(peer) = self.peers.get_mut(index) {
                 peer.pump(now, rng, &mut self.counters, &mut self.transmit);
             }
             self.report(now, rng, index);
+            self.rearm(index, None);
         }
+        self.note_control();
     }
 }

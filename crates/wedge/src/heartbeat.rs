@@ -67,7 +67,10 @@ pub(crate) struct Heartbeat {
     rtt: RttEstimator,
     next_at: Instant,
     last_traffic: Instant,
+    dead_since: Option<Instant>,
     answered_at: Instant,
+    /// When the heartbeat was sent that was answered last.
+    asked_at: Option<Instant>,
     /// Sent since the last one that was answered, oldest first.
     unanswered: VecDeque<(u64, Instant)>,
 }
@@ -80,7 +83,9 @@ impl Heartbeat {
             rtt: RttEstimator::default(),
             next_at: now,
             last_traffic: now,
+            dead_since: None,
             answered_at: Instant::ZERO,
+            asked_at: None,
             unanswered: VecDeque::new(),
         }
     }
@@ -93,6 +98,7 @@ impl Heartbeat {
     /// The path has been found dead by other signs: the next heartbeat is due at once.
     pub(crate) fn kill(&mut self, now: Instant) {
         self.alive = false;
+        self.dead_since = Some(now);
         self.next_at = self.next_at.min(now);
     }
 
@@ -105,6 +111,16 @@ impl Heartbeat {
     pub(crate) fn slept(&mut self, now: Instant) {
         self.unanswered.clear();
         self.next_at = self.next_at.min(now);
+    }
+
+    /// Whether a heartbeat that was sent at this time or later was answered.
+    pub(crate) fn has_answered_since(&self, at: Instant) -> bool {
+        self.asked_at.is_some_and(|asked| asked >= at)
+    }
+
+    /// Since when the path has not answered, if it does not.
+    pub(crate) fn dead_since(&self) -> Option<Instant> {
+        self.dead_since.filter(|_| !self.alive)
     }
 
     /// The path leads to the same host in another way: what was sent before tells nothing, and it is alive.
@@ -147,6 +163,7 @@ impl Heartbeat {
         let died = self.alive && self.is_silent(now);
         if died {
             self.alive = false;
+            self.dead_since = Some(now);
         }
         if self.unanswered.len() > MISSED {
             // The first one stays: since then there has been silence.
@@ -174,6 +191,7 @@ impl Heartbeat {
         let (_, sent_at) = self.unanswered.drain(..=index).next_back()?;
         self.rtt.sample(now - sent_at);
         self.answered_at = now;
+        self.asked_at = Some(sent_at);
         let revived = !self.alive;
         self.alive = true;
         revived.then_some(Change::Revived)

@@ -166,6 +166,18 @@ impl Holding {
         }
     }
 
+    /// Takes all that waits, flow by flow.
+    pub(crate) fn drain(&mut self) -> Vec<Waiting> {
+        let queues = std::mem::take(&mut self.queues);
+        (self.bytes, self.packets) = (0, 0);
+        (self.new, self.old) = Default::default();
+        queues
+            .into_values()
+            .flat_map(|queue| queue.again.into_iter().chain(queue.packets))
+            .map(|held| held.packet)
+            .collect()
+    }
+
     /// What a flow may have waiting more than it has, or less if it is negative, if it can be told: its part of what does no
     /// harm.
     pub(crate) fn room(&self, flow: FlowKey, limits: &Limits) -> i64 {

@@ -52,10 +52,11 @@ impl Wedge {
             self.host.unknown_spi(now, rng, route, header.spi, packet.len());
             return self.drive_host(now, rng);
         };
+        self.touch(index);
         let Some(peer) = self.peers.get_mut(index) else { return };
         let source = peer.config.hit.address();
         let gives_feedback = peer.gives_feedback();
-        let Some(path) = peer.path_mut(id) else { return };
+        let Some(path) = peer.any_path_mut(id) else { return };
         // The payload lands behind the space for its header.
         let mut inner = Vec::with_capacity(V6_HEADER + packet.len());
         inner.resize(V6_HEADER, 0);
@@ -86,13 +87,20 @@ impl Wedge {
         let is_own_way = path.route == route;
         let is_news = is_own_way && !path.is_confirmed;
         path.is_confirmed |= is_own_way;
-        let verified = path.verified;
+        let (verified, before) = (path.verified, path.predecessor);
         peer.heard();
+        if let Some(before) = before.filter(|_| is_own_way) {
+            // The peer has the new keys.
+            peer.succeed(now, before, &mut self.counters);
+        }
         // It ends the state R2-SENT (RFC 7401 §4.4.3); and what is authentic on this SPI, from where the SPI was told and
         // from nowhere else, shows that the peer is there (RFC 8046 §5.4).
         let proved = (is_news || !verified) && self.host.path_proved(peer.config.hit, id, route);
         if proved && !verified {
             self.verify(now, rng, index, id);
+        }
+        if is_news {
+            self.drive_host(now, rng);
         }
         if !is_own_way {
             self.ask_elsewhere(now, rng, index, id, route, wire);
@@ -215,7 +223,7 @@ impl Wedge {
         self.counters.heartbeats_in += 1;
         let (from, to) = (self.hit.address(), peer.config.hit.address());
         let mut message = Vec::new();
-        let (Ok(()), Some(path)) = (echo.reply().emit(from, to, &mut message), peer.path_mut(id)) else { return };
+        let (Ok(()), Some(path)) = (echo.reply().emit(from, to, &mut message), peer.any_path_mut(id)) else { return };
         let content = Content::Fleeting;
         if path.send_now(now, protocol::ICMPV6, &message, content, rng, &mut self.transmit).is_err() {
             self.counters.exhausted += 1;

@@ -19,6 +19,7 @@ impl Wedge {
             return;
         }
         self.counters.clock_jumps += 1;
+        self.touched.extend(0..self.peers.len());
         for peer in &mut self.peers {
             peer.silent_since = peer.silent_since.map(|_| now);
             for path in &mut peer.paths {

@@ -30,6 +30,7 @@ impl Wedge {
             self.counters.no_peer += 1;
             return self.answer_unreachable(packet);
         };
+        self.touch(index);
         if Hit::from(view.src()) != self.hit {
             self.counters.wrong_source += 1;
             return;
@@ -53,6 +54,7 @@ impl Wedge {
             self.counters.no_peer += 1;
             return self.answer_unreachable(packet);
         };
+        self.touch(index);
         if Lsi::from(view.src()) != self.config.lsi {
             self.counters.wrong_source += 1;
             return;
@@ -122,8 +124,7 @@ impl Wedge {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let hit = peer.config.hit;
         if peer.is_lost(now) {
-            self.host.abandon(hit, "nothing has come back from the peer for long");
-            self.drive_host(now, rng);
+            self.begin_anew(now, rng, index, "nothing has come back from the peer for long");
         }
         let Some(peer) = self.peers.get_mut(index) else { return };
         if peer.is_reachable() {
@@ -190,7 +191,10 @@ impl Wedge {
         let Self { peers, hit, counters, transmit, events, .. } = self;
         let Some(peer) = peers.get_mut(index) else { return };
         let stranded = peer.handle_timeout(now, rng, *hit, counters, events, transmit);
-        let used_up = peer.paths.iter().filter(|path| path.outbound.sequence() >= self.config.renew_at);
+        let used_up = peer
+            .paths
+            .iter()
+            .filter(|path| path.outbound.sequence() >= self.config.renew_at && !peer.has_successor(path.id));
         let used_up: Vec<_> = used_up.map(|path| (peer.config.hit, path.id)).collect();
         if !used_up.is_empty() {
             for (hit, path) in used_up {

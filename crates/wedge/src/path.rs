@@ -6,6 +6,7 @@ use crate::ecn::Ecn;
 use crate::heartbeat::{Beat, Heartbeat};
 use crate::pacing::{Pacer, Waiting};
 use crate::rebinding::Rebinding;
+use crate::renewal::Retirement;
 use crate::sent::Content;
 use crate::status::PathStatus;
 use crate::windows::Windows;
@@ -51,6 +52,12 @@ pub(crate) struct Path {
     pub credit: Credit,
     /// Where the peer may be by now, if something of it came from elsewhere.
     pub rebinding: Option<Rebinding>,
+    /// The path that it takes over from.
+    pub predecessor: Option<PathId>,
+    /// When it ends, if another has taken over.
+    pub retirement: Option<Retirement>,
+    /// It is dead and was opened anew.
+    pub is_reopened: bool,
     /// The association side knows that something came.
     pub is_confirmed: bool,
     /// Where the peer gives feedback.

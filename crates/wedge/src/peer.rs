@@ -12,13 +12,14 @@ use crate::path::Path;
 use crate::sent::Content;
 use crate::snoop::Snoop;
 use crate::status::{Counters, PathStatus, PeerStatus};
+use crate::wedge::TimerKind;
 use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
 use rand_core::CryptoRng;
 use scheduler::{Decision, FastestPathFirst, PacketMeta, PathId, PathScheduler, PathView};
 use std::collections::VecDeque;
 use wire::ip::protocol;
-use wire::{Hit, icmp, tcp};
+use wire::{Hit, Spi, icmp, tcp};
 
 /// What may wait for the paths, as time: more is dropped, which tells the TCP inside that it has reached their sum. Half
 /// of the least retransmission timer of common TCPs, so that waiting alone never expires it.
@@ -48,6 +49,20 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
 pub(crate) struct PeerState {
     pub config: PeerConfig,
     pub paths: Vec<Path>,
+    /// Paths that are to take over from others of the same route.
+    pub successors: Vec<Path>,
+    /// Paths that others have taken over from, the oldest first.
+    pub retired: Vec<Path>,
+    /// SPIs of paths that nothing is expected on any more.
+    pub forgotten: Vec<Spi>,
+    /// Since when the peer may have forgotten the association.
+    pub doubt: Option<Instant>,
+    /// Until then it has not.
+    pub certain_until: Instant,
+    /// What of an ended association is kept, while it is sorted.
+    pub later: VecDeque<(u8, Vec<u8>)>,
+    /// When it is due, as noted in the index of all peers.
+    pub due: Option<(Instant, TimerKind)>,
     pub flows: Flows,
     /// The TCP connections of programs.
     pub connections: Connections,
@@ -73,6 +88,13 @@ impl PeerState {
         Self {
             config,
             paths: Vec::new(),
+            successors: Vec::new(),
+            retired: Vec::new(),
+            forgotten: Vec::new(),
+            doubt: None,
+            certain_until: Instant::ZERO,
+            later: VecDeque::new(),
+            due: None,
             flows: Flows::new(),
             connections: Connections::default(),
             scheduler: FastestPathFirst::default(),
@@ -128,6 +150,25 @@ impl PeerState {
             self.waiting.push_back((next_header, payload));
         }
         fits
+    }
+
+    /// Packets that may be kept from one association to the next.
+    pub(crate) const KEPT_PACKETS: usize = 2048;
+
+    /// Puts a packet before those that wait.
+    pub(crate) fn wait_first(&mut self, next_header: u8, payload: Vec<u8>) {
+        self.waiting.push_front((next_header, payload));
+    }
+
+    /// When it has to be looked after, and why.
+    pub(crate) fn next_deadline(&self) -> Option<(Instant, TimerKind)> {
+        let paths = self.paths.iter().filter(|path| path.verified);
+        let beats = paths.clone().map(|path| (path.heartbeat.poll_timeout(), TimerKind::Heartbeat));
+        let pacing = paths.filter_map(|path| Some((path.queue_deadline()?, TimerKind::Pacing)));
+        let flows = self.flows.poll_timeout().map(|at| (at, TimerKind::Resequencing));
+        let doubt = self.doubt_deadline().map(|at| (at, TimerKind::Heartbeat));
+        let retired = self.retirement_deadline().map(|at| (at, TimerKind::Feedback));
+        beats.chain(pacing).chain(flows).chain(doubt).chain(retired).chain(self.poll_timeout()).min()
     }
 
     /// Takes what waits for a path.
@@ -302,6 +343,8 @@ impl PeerState {
         let in_use = || self.paths.iter().filter(|path| !any_alive || path.is_usable());
         // The peer may see less, or more, than this host does, and send on a backup.
         self.alive = self.paths.iter().filter(|path| !any_alive || path.answers()).map(|path| path.id.0).collect();
+        // What left on old keys may still come.
+        self.alive.extend(self.retired.iter().map(|path| path.id.0));
         // A path's round-trip time bounds what is between it and another one-way, however unequal its directions are.
         let remote = |path: &Path| path.control.as_ref().map_or(Duration::ZERO, |control| control.sent.remote_rtt());
         let rtt = |path: &Path| path.srtt().unwrap_or(path.way.delay * 2).max(remote(path));
@@ -322,10 +365,14 @@ impl PeerState {
     /// Forgets paths and flows' state that belongs to an association.
     pub(crate) fn disassociate(&mut self) -> Vec<Path> {
         self.silent_since = None;
+        self.doubt = None;
         self.braid = None;
         self.echoes = false;
         self.alive.clear();
-        std::mem::take(&mut self.paths)
+        let mut all = std::mem::take(&mut self.paths);
+        all.append(&mut self.successors);
+        all.append(&mut self.retired);
+        all
     }
 
     /// A snapshot.

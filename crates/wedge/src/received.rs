@@ -104,6 +104,11 @@ impl Received {
         self.due
     }
 
+    /// A report is due at once: it carries what is to be told of a path that cannot tell itself any more.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        self.due = Some(now);
+    }
+
     /// The record for a report on this path itself.
     pub(crate) fn tell(&mut self, now: Instant, rtt: Option<Duration>) -> Record {
         self.due = None;

@@ -189,6 +189,23 @@ impl SentLog {
         }
     }
 
+    /// What goes on with other keys on the same path: its measurements, and windows' numbers where these end.
+    pub(crate) fn following(&self, now: Instant) -> Self {
+        Self {
+            offset: self.next_of_window(),
+            threshold: self.threshold,
+            rtt: self.rtt.clone(),
+            jitter: self.jitter,
+            rate: self.rate,
+            counts: self.counts,
+            gap: self.gap,
+            remote_rtt: self.remote_rtt,
+            slept_at: self.slept_at,
+            delivered: self.delivered,
+            ..Self::new(now)
+        }
+    }
+
     /// A packet was sealed with this number, the one after the last.
     pub(crate) fn sent(&mut self, now: Instant, sequence: u32, wire: usize, content: Content) {
         self.begin_at(sequence.into());

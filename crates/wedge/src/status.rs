@@ -203,6 +203,12 @@ pub struct Counters {
     pub timeouts: u64,
     /// How often the clock had jumped: the machine slept, or the process was stopped.
     pub clock_jumps: u64,
+    /// Hints that a peer does not know our packets, and that were checked.
+    pub doubts: u64,
+    /// How often a peer was looked after because something was due.
+    pub peer_turns: u64,
+    /// Deadlines that had passed already when all was done, and were put off by a millisecond.
+    pub stuck_timers: u64,
     /// Heartbeats sent.
     pub heartbeats_out: u64,
     /// Heartbeats answered by the peer.

@@ -14,7 +14,7 @@ use hip::identity::HostIdentity;
 use hip::{Host, HostError, Peer, Route};
 use rand_core::CryptoRng;
 use scheduler::PathId;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::esp::{Encapsulated, classify, emit_hip_in_udp};
 use wire::ip::{V4_HEADER, V6_HEADER};
 use wire::{Hit, Lsi, Spi};
@@ -69,6 +69,13 @@ pub struct Wedge {
     pub(crate) transmit: Vec<Transmit>,
     pub(crate) deliver: Vec<Vec<u8>>,
     pub(crate) events: VecDeque<WedgeEvent>,
+    /// Peers by when they are due.
+    pub(crate) due: BTreeSet<(Instant, usize)>,
+    /// Peers that something was about since they were looked after.
+    pub(crate) touched: BTreeSet<usize>,
+    /// When the association side is due, and whether that may have changed.
+    pub(crate) control_due: Option<(Instant, hip::TimerKind)>,
+    pub(crate) host_was_asked: bool,
     /// Where the HIP packet that is being taken came from, and its bytes with the outer headers.
     pub(crate) hip_heard: Option<(Route, usize)>,
     /// The latest time that it was told.
@@ -97,6 +104,10 @@ impl Wedge {
             transmit: Vec::new(),
             deliver: Vec::new(),
             events: VecDeque::new(),
+            due: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            control_due: None,
+            host_was_asked: true,
             hip_heard: None,
             seen: Instant::ZERO,
         })
@@ -104,6 +115,7 @@ impl Wedge {
 
     /// Lets a peer in. One of the same HIT is configured anew and keeps its association.
     pub fn add_peer(&mut self, peer: PeerConfig) {
+        self.host_was_asked = true;
         self.host.add_peer(Peer {
             hit: peer.hit,
             locators: peer.locators.iter().map(|locator| locator.address).collect(),
@@ -147,7 +159,6 @@ impl Wedge {
             self.counters.application_in += 1;
             self.outbound(now, rng, packet);
         }
-        self.drive_host(now, rng);
         self.settle(now, rng);
     }
 
@@ -174,28 +185,12 @@ impl Wedge {
     /// Does what is due. Afterwards the next deadline is later than `now`.
     pub fn handle_timeout(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
         self.note_time(now);
-        if self.host.poll_timeout().is_some_and(|(at, _)| at <= now) {
-            self.host.handle_timeout(now, rng);
-            self.drive_host(now, rng);
-        }
-        for index in 0..self.peers.len() {
-            self.watch(now, index);
-            self.beat(now, rng, index);
-            self.release(now, rng, index);
-            self.report(now, rng, index);
-            self.deliver_due(now, index);
-        }
+        self.do_what_is_due(now, rng);
     }
 
     /// When [`Wedge::handle_timeout`] is to be called, and why.
     pub fn poll_timeout(&self) -> Option<(Instant, TimerKind)> {
-        let control = self.host.poll_timeout().map(|(at, kind)| (at, TimerKind::Control(kind)));
-        let paths = self.peers.iter().flat_map(|peer| &peer.paths).filter(|path| path.verified);
-        let beats = paths.clone().map(|path| (path.heartbeat.poll_timeout(), TimerKind::Heartbeat));
-        let pacing = paths.filter_map(|path| Some((path.queue_deadline()?, TimerKind::Pacing)));
-        let flows = self.peers.iter().filter_map(|peer| Some((peer.flows.poll_timeout()?, TimerKind::Resequencing)));
-        let feedback = self.peers.iter().filter_map(PeerState::poll_timeout);
-        control.into_iter().chain(beats).chain(pacing).chain(flows).chain(feedback).min()
+        self.next_deadline()
     }
 
     /// Appends what is to be sent to the network, in order, a batch.
@@ -241,6 +236,7 @@ impl Wedge {
             self.host.close(now, rng, peer);
         }
         self.drive_host(now, rng);
+        self.settle(now, rng);
     }
 
     /// Whether any association is left.
@@ -250,6 +246,7 @@ impl Wedge {
 
     /// Carries out what the association side asks for.
     pub(crate) fn drive_host(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        self.host_was_asked = true;
         while let Some(event) = self.host.poll_event() {
             self.handle_event(now, rng, event);
         }
@@ -288,6 +285,7 @@ impl Wedge {
             return;
         };
         let Some(index) = self.by_hit.get(hit).copied() else { return };
+        self.touch(index);
         let Some(peer) = self.peers.get_mut(index) else { return };
         let name = peer.config.name.clone();
         match event {
@@ -309,9 +307,10 @@ impl Wedge {
                 }
                 self.events.push_back(WedgeEvent::PathUp { peer: name, path: id, name: local.clone(), route });
                 self.by_spi.insert(inbound.spi(), (index, id));
-                let control = peer.control(now, way.mtu, inbound.spi());
+                let old = peer.predecessor(route);
+                let control = if old.is_none() { peer.control(now, way.mtu, inbound.spi()) } else { None };
                 let heard = self.hip_heard.filter(|(from, _)| *from == route).map_or(0, |(_, bytes)| bytes);
-                peer.paths.push(Path {
+                let path = Path {
                     id,
                     route,
                     name: local,
@@ -329,18 +328,31 @@ impl Wedge {
                     credit: Credit::new(heard),
                     rebinding: None,
                     is_confirmed: false,
-                });
+                    predecessor: None,
+                    retirement: None,
+                    is_reopened: false,
+                };
+                match old {
+                    Some(old) => peer.prepare(path, old, now),
+                    None => peer.paths.push(path),
+                }
                 peer.refresh();
                 self.flush_waiting(now, rng, index);
             }
             PathVerified { path, .. } => self.verify(now, rng, index, path),
-            Doubted { path, .. } => {
-                if let Some(path) = peer.path_mut(path) {
-                    path.heartbeat.hurry(now);
-                }
-            }
+            Doubted { .. } => self.doubt(now, index),
             PathBackup { path, backup, .. } => peer.set_backup(path, backup),
             PathDown { path: id, .. } => {
+                if let Some(at) = peer.successors.iter().position(|path| path.id == id) {
+                    // The peer has never used it.
+                    let path = peer.successors.remove(at);
+                    self.by_spi.remove(&path.inbound.spi());
+                    return;
+                }
+                if peer.succeed(now, id, &mut self.counters) {
+                    self.events.push_back(WedgeEvent::PathDown { peer: name, path: id });
+                    return;
+                }
                 let Some(at) = peer.paths.iter().position(|path| path.id == id) else { return };
                 let mut path = peer.paths.remove(at);
                 let stranded: Vec<_> = path.pacer.take().into();
@@ -371,7 +383,7 @@ impl Wedge {
     /// The peer is known to receive on a path.
     pub(crate) fn verify(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, id: PathId) {
         let Some(peer) = self.peers.get_mut(index) else { return };
-        let Some(path) = peer.path_mut(id).filter(|path| !path.verified) else { return };
+        let Some(path) = peer.any_path_mut(id).filter(|path| !path.verified) else { return };
         path.verified = true;
         path.heartbeat.traffic(now);
         peer.refresh();

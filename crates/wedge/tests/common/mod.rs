@@ -117,6 +117,8 @@ pub struct World {
     pub timers: [u64; 2],
     /// Each locator reaches each other, by the link of a's.
     pub meshed: bool,
+    /// A NAT before a: on a link its port is this one, and nothing to another gets through.
+    pub nat: Option<(usize, u16)>,
     /// Changes what a host says; the hosts have to log their keys.
     pub liar: Option<liar::Liar>,
 }
@@ -229,6 +231,7 @@ impl World {
             ahead: [Duration::ZERO; 2],
             timers: [0; 2],
             meshed: false,
+            nat: None,
             liar: None,
         }
     }
@@ -374,7 +377,18 @@ impl World {
 
     /// The other host receives what `from` has sent.
     fn arrive(&mut self, from: usize, transmit: Transmit) {
-        let Route { local, remote } = transmit.route;
+        let Route { mut local, mut remote } = transmit.route;
+        if let Some((path, port)) = self.nat {
+            let inside = locator(path, 0, 10500);
+            if from == 0 && local == inside {
+                local.set_port(port);
+            } else if from == 1 && remote.ip() == inside.ip() {
+                if remote.port() != port {
+                    return;
+                }
+                remote = inside;
+            }
+        }
         self.unread[1 - from].push((Route { local: remote, remote: local }, transmit));
         if self.naps[1 - from].is_zero() {
             self.read(1 - from);

@@ -1,0 +1,142 @@
+//! Peers that may have forgotten the association, and paths that stay dead.
+//!
+//! A host that was started again cannot prove that it has lost its keys: its hint could be anybody's. So it is not
+//! believed but checked: heartbeats go out at once, and only if none is answered a new association begins. What waited, or
+//! was under way, is kept for it.
+
+use crate::braid::Braid;
+use crate::numbers::{self, Number};
+use crate::pacing::Waiting;
+use crate::peer::PeerState;
+use crate::wedge::Wedge;
+use clock::{Duration, Instant};
+use hip::feedback::NEXT_HEADER;
+use rand_core::CryptoRng;
+
+/// An answer may take so long, or three round trips.
+const PATIENCE: Duration = Duration::from_millis(800);
+/// So long after a doubt that was wrong no other is raised: hints cost nobody anything.
+const CERTAIN: Duration = Duration::from_secs(1);
+/// A path that has been dead for so long is opened anew by who opens paths: the peer may have given it up, or a NAT may let
+/// nothing through any more.
+const REOPEN_AFTER: Duration = Duration::from_secs(3);
+/// And one that has been dead for so long, while others work, is given up, that another may take its place.
+const DROP_AFTER: Duration = Duration::from_secs(30);
+
+impl PeerState {
+    /// When what has been doubted is certain.
+    pub(crate) fn doubt_deadline(&self) -> Option<Instant> {
+        let longest = self.paths.iter().filter_map(|path| path.srtt()).max().unwrap_or_default();
+        self.doubt.map(|since| since + PATIENCE.max(longest * 3))
+    }
+
+    /// Takes what was not delivered out of the association that ends, for the next one.
+    pub(crate) fn keep(&mut self, now: Instant) -> u64 {
+        let mut packets = Vec::new();
+        for path in self.paths.iter_mut().chain(&mut self.retired) {
+            packets.extend(path.pacer.take());
+            if let Some(control) = &mut path.control {
+                packets.extend(control.sent.give_up(now));
+            }
+        }
+        if let Some(braid) = &mut self.braid {
+            packets.extend(Braid::drain(braid));
+        }
+        packets.sort_by_key(|packet| packet.order);
+        let kept = packets.into_iter().map(unnumbered).filter(|(next_header, payload)| {
+            // What waits already came later.
+            self.later.len() < PeerState::KEPT_PACKETS && {
+                self.later.push_back((*next_header, payload.clone()));
+                true
+            }
+        });
+        let kept = kept.count() as u64;
+        while let Some((next_header, payload)) = self.later.pop_back() {
+            self.wait_first(next_header, payload);
+        }
+        kept
+    }
+}
+
+/// A packet as its program sent it.
+fn unnumbered(packet: Waiting) -> (u8, Vec<u8>) {
+    let Waiting { next_header, mut payload, .. } = packet;
+    match Number::parse(&payload).filter(|_| next_header == NEXT_HEADER) {
+        Some((protocol, _)) => {
+            payload.drain(..numbers::HEADER);
+            (protocol, payload)
+        }
+        None => (next_header, payload),
+    }
+}
+
+impl Wedge {
+    /// Somebody says that the peer does not know our packets.
+    pub(crate) fn doubt(&mut self, now: Instant, index: usize) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        if peer.paths.is_empty() || peer.doubt.is_some() || now < peer.certain_until {
+            return;
+        }
+        self.counters.doubts += 1;
+        peer.doubt = Some(now);
+        for path in &mut peer.paths {
+            path.heartbeat.traffic(now);
+            path.heartbeat.hurry(now);
+        }
+    }
+
+    /// Whether the doubt was right.
+    pub(crate) fn resolve_doubt(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let Some(since) = peer.doubt else { return };
+        if peer.paths.iter().any(|path| path.heartbeat.has_answered_since(since)) {
+            peer.doubt = None;
+            peer.certain_until = now + CERTAIN;
+        } else if peer.doubt_deadline().is_some_and(|at| at <= now) {
+            self.begin_anew(now, rng, index, "the peer does not know it any more");
+        }
+    }
+
+    /// Ends the association with a peer that has forgotten it, and begins another.
+    pub(crate) fn begin_anew(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, reason: &str) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let hit = peer.config.hit;
+        self.counters.rescheduled += peer.keep(now);
+        self.host.abandon(hit, reason);
+        self.drive_host(now, rng);
+        if self.host.connect(now, rng, hit).is_err() {
+            self.refuse_waiting(index);
+        }
+        self.drive_host(now, rng);
+    }
+
+    /// Opens paths anew that stay dead, or gives them up.
+    pub(crate) fn look_after_the_dead(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let hit = peer.config.hit;
+        let others_work = peer.paths.iter().any(|path| path.answers());
+        let (mut reopened, mut dropped) = (Vec::new(), Vec::new());
+        for path in &mut peer.paths {
+            let Some(since) = path.heartbeat.dead_since() else {
+                path.is_reopened = false;
+                continue;
+            };
+            if others_work && now - since >= DROP_AFTER {
+                dropped.push(path.id);
+            } else if now - since >= REOPEN_AFTER && !std::mem::replace(&mut path.is_reopened, true) {
+                reopened.push(path.id);
+            }
+        }
+        if reopened.is_empty() && dropped.is_empty() {
+            return;
+        }
+        let opens = self.host.is_initiator(hit) == Some(true);
+        for path in reopened.into_iter().filter(|_| opens) {
+            self.host.renew_path(now, rng, hit, path);
+        }
+        for path in dropped {
+            self.host.drop_path(now, hit, path);
+        }
+        self.drive_host(now, rng);
+    }
+}

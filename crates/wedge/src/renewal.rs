@@ -1,0 +1,135 @@
+//! New keys for a path under traffic: a path of the same route comes up, takes over, and the old one goes, but not at once.
+//!
+//! What was sent on the old security associations is still under way when the new ones are there. So the old path goes on
+//! receiving, and hearing of what it had sent, for a while; and the new one begins where the old one was: with its window,
+//! its round-trip time, its pace and its queue. It takes over when the association side gives the old one up, or when the
+//! first packet has come on it: before that the peer may not have its keys.
+
+use crate::braid::Control;
+use crate::path::Path;
+use crate::peer::PeerState;
+use crate::status::Counters;
+use clock::{Duration, Instant};
+use scheduler::PathId;
+
+/// An old path receives for so long.
+const RECEIVES_FOR: Duration = Duration::from_secs(2);
+/// What was under way on it is sent again if nothing was heard for two round trips and this.
+const LATE: Duration = Duration::from_millis(50);
+/// Most old paths of a peer.
+const MOST: usize = 32;
+
+/// When an old path ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retirement {
+    /// What is under way until then is lost.
+    pub lost_at: Instant,
+    /// It receives until then.
+    pub until: Instant,
+}
+
+impl PeerState {
+    /// The path of this number, also one that waits to take over, or has been taken over.
+    pub(crate) fn any_path_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.paths.iter_mut().chain(&mut self.successors).chain(&mut self.retired).find(|path| path.id == id)
+    }
+
+    /// The path that a new one of this route is to take over from.
+    pub(crate) fn predecessor(&self, route: hip::Route) -> Option<PathId> {
+        self.paths.iter().find(|path| path.route == route).map(|path| path.id)
+    }
+
+    /// Whether another path is to take over from this one.
+    pub(crate) fn has_successor(&self, id: PathId) -> bool {
+        self.successors.iter().any(|path| path.predecessor == Some(id))
+    }
+
+    /// A path comes up that takes over from another.
+    pub(crate) fn prepare(&mut self, mut path: Path, old: PathId, now: Instant) {
+        path.predecessor = Some(old);
+        if let Some(known) = self.paths.iter().find(|path| path.id == old) {
+            path.control = known.control.as_ref().map(|control| control.following(now, path.inbound.spi()));
+        }
+        self.successors.push(path);
+    }
+
+    /// Gives the place of a path to its successor, if it has one. Whether it had.
+    pub(crate) fn succeed(&mut self, now: Instant, old: PathId, counters: &mut Counters) -> bool {
+        let Some(at) = self.paths.iter().position(|path| path.id == old) else { return false };
+        let Some(next) = self.successors.iter().position(|path| path.predecessor == Some(old)) else { return false };
+        let mut new = self.successors.remove(next);
+        let Some(place) = self.paths.get_mut(at) else { return false };
+        new.predecessor = None;
+        new.verified |= place.verified;
+        (new.backup, new.peers_backup, new.standby) = (place.backup, place.peers_backup, place.standby);
+        std::mem::swap(&mut new.pacer, &mut place.pacer);
+        new.heartbeat = place.heartbeat.clone();
+        new.heartbeat.slept(now);
+        let heard = new.credit.heard;
+        new.credit = place.credit;
+        new.credit.heard = new.credit.heard.saturating_add(heard);
+        let late = place.srtt().unwrap_or(place.way.delay * 2) * 2 + LATE;
+        if let (Some(control), Some(before)) = (&mut new.control, &place.control) {
+            control.take_over(now, before);
+        }
+        let mut gone = std::mem::replace(place, new);
+        gone.retirement = Some(Retirement { lost_at: now + late, until: now + RECEIVES_FOR.max(late) });
+        if self.retired.len() >= MOST {
+            let mut oldest = self.retired.remove(0);
+            self.rescue_retired(now, &mut oldest, counters);
+            self.forgotten.push(oldest.inbound.spi());
+        }
+        self.retired.push(gone);
+        // A path whose keys were renewed twice since.
+        for path in &mut self.successors {
+            if path.predecessor == Some(old) {
+                path.predecessor = self.paths.get(at).map(|path| path.id);
+            }
+        }
+        self.refresh();
+        true
+    }
+
+    /// What is under way on old paths of this window, in bytes.
+    pub(crate) fn under_way_before(retired: &[Path], control: &Control) -> usize {
+        let same = retired.iter().filter_map(|path| path.control.as_ref()).filter(|old| old.slot == control.slot);
+        same.map(|old| old.sent.in_flight()).sum()
+    }
+
+    /// When an old path has to be looked at.
+    pub(crate) fn retirement_deadline(&self) -> Option<Instant> {
+        let due = |path: &Path| {
+            let control = path.control.as_ref();
+            let under_way = control.is_some_and(|control| control.sent.in_flight() > 0);
+            let at = path.retirement?;
+            let losses = control.and_then(|control| control.sent.poll_timeout());
+            let report = control.and_then(|control| control.received.poll_timeout());
+            let end = if under_way { at.lost_at.min(at.until) } else { at.until };
+            [losses, report, Some(end)].into_iter().flatten().min()
+        };
+        self.retired.iter().filter_map(due).min()
+    }
+
+    /// Lets old paths go whose time has come.
+    pub(crate) fn let_retired_go(&mut self, now: Instant, counters: &mut Counters) {
+        let mut retired = std::mem::take(&mut self.retired);
+        for path in &mut retired {
+            let Some(at) = path.retirement else { continue };
+            if at.lost_at <= now || at.until <= now {
+                self.rescue_retired(now, path, counters);
+            } else {
+                self.lose_retired(now, path, counters);
+            }
+            if at.until <= now {
+                self.forgotten.push(path.inbound.spi());
+            }
+        }
+        let before = retired.len();
+        retired.retain(|path| path.retirement.is_some_and(|at| at.until > now));
+        let is_changed = retired.len() != before;
+        self.retired = retired;
+        if is_changed {
+            self.refresh();
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Mappings of NATs that change, hosts that are started again, keys that are renewed under traffic, in virtual time. The
+//! oracles are the clock, the link and the receiver.
+
+mod common;
+
+use clock::{Duration, Instant};
+use common::stream::{Receiver, Sender};
+use common::{LSIS, Mailbox, Program, Spec, World, locator, ms, udp_v6};
+use rand_core::SeedableRng;
+use wedge::WedgeEvent;
+
+const SEGMENT: usize = 1380;
+const RATE: u64 = 8_000_000;
+
+fn at(milliseconds: u64) -> Instant {
+    Instant::ZERO + ms(milliseconds)
+}
+
+/// Sends a datagram every so often and notes when each comes.
+struct Ticker {
+    packet: Option<Vec<u8>>,
+    next: Instant,
+    heard: Vec<Instant>,
+}
+
+const TICK: Duration = ms(100);
+
+impl Ticker {
+    fn new(packet: Option<Vec<u8>>, from: Instant) -> Self {
+        Self { packet, next: from, heard: Vec::new() }
+    }
+    /// The first that came from this time on, as time since then.
+    fn first_after(&self, from: Instant) -> Option<Duration> {
+        self.heard.iter().find(|at| **at > from).map(|at| *at - from)
+    }
+}
+
+impl Program for Ticker {
+    fn receive(&mut self, now: Instant, _packet: &[u8]) {
+        self.heard.push(now);
+    }
+    fn send(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        if now < self.next {
+            return Vec::new();
+        }
+        self.next = now + TICK;
+        self.packet.iter().cloned().collect()
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.packet.as_ref().map(|_| self.next)
+    }
+}
+
+fn specs(paths: usize) -> Vec<Spec> {
+    vec![Spec::new(RATE, ms(20)); paths]
+}
+
+fn established(paths: usize) -> World {
+    let mut world = World::configured(&specs(paths), 10500, |config| {
+        config.paths.iter_mut().for_each(|path| path.rate = None);
+    });
+    let mut boxes = [Mailbox::default(), Mailbox::default()];
+    boxes[0].to_send.push(udp_v6(world.hit(0), world.hit(1), (9, 9), b"hello"));
+    let [a, b] = &mut boxes;
+    world.run(at(3_000), &mut [a, b]);
+    assert_eq!(boxes[1].received.len(), 1);
+    assert!((0..2).all(|side| world.hosts[side].status(world.now).peers[0].paths.len() == paths));
+    world
+}
+
+fn tickers(world: &World, senders: [bool; 2]) -> [Ticker; 2] {
+    let packet = |side: usize| udp_v6(world.hit(side), world.hit(1 - side), (50, 51), b"tick");
+    [0, 1].map(|side| Ticker::new(senders[side].then(|| packet(side)), world.now))
+}
+
+/// A NAT before the Initiator gives its first path another port and forgets the one before. The path is back in two seconds,
+/// whoever sends, whether there is another or not, and it is the same association.
+#[test]
+fn a_rebound_path_is_back_in_two_seconds() {
+    for paths in [1, 2] {
+        for senders in [[true, false], [true, true], [false, true]] {
+            let mut world = established(paths);
+            let [mut a, mut b] = tickers(&world, senders);
+            world.run(at(5_000), &mut [&mut a, &mut b]);
+            world.nat = Some((0, 23456));
+            world.run(at(65_000), &mut [&mut a, &mut b]);
+            for (side, ticker) in [(1, &a), (0, &b)] {
+                if senders[side] {
+                    let again = ticker.first_after(at(5_050));
+                    assert!(again.is_some_and(|again| again < ms(2_000)), "{paths} {senders:?} {side}: {again:?}");
+                }
+            }
+            let status = world.hosts[1].status(world.now).peers.remove(0);
+            let remotes: Vec<_> = status.paths.iter().map(|path| (path.remote.clone(), path.alive)).collect();
+            assert_eq!(remotes.len(), paths);
+            assert!(remotes.contains(&("10.0.0.1:23456".to_owned(), true)), "{paths} {senders:?}: {remotes:?}");
+            let ended = |event: &WedgeEvent| matches!(event, WedgeEvent::Closed { .. });
+            assert!(!world.events.iter().flatten().any(ended), "{:?}", world.events);
+        }
+    }
+}
+
+/// A TCP goes on over a mapping that changes.
+#[test]
+fn a_transfer_goes_on_over_a_rebound_path() {
+    let mut world = established(1);
+    let (a, b) = (world.hit(0), world.hit(1));
+    let (mut sender, mut receiver) = (Sender::new(b, a, SEGMENT), Receiver::new(a, b, SEGMENT));
+    world.run(at(8_000), &mut [&mut receiver, &mut sender]);
+    world.nat = Some((0, 4_000));
+    world.run(at(14_000), &mut [&mut receiver, &mut sender]);
+    let after = receiver.goodput(at(10_000), at(14_000));
+    assert!(after > 0.8 * RATE as f64, "{after}");
+}
+
+/// What is authentic but comes from elsewhere moves nothing by itself, and nothing goes there but one small question.
+#[test]
+fn a_copied_packet_moves_nothing() {
+    let mut world = established(1);
+    let [mut a, mut b] = tickers(&world, [true, true]);
+    world.run(at(4_000), &mut [&mut a, &mut b]);
+    world.record = Some(Vec::new());
+    world.run(at(4_150), &mut [&mut a, &mut b]);
+    let (_, copied) = world.record.take().unwrap().into_iter().rfind(|(side, _)| *side == 0).unwrap();
+    let elsewhere = std::net::SocketAddr::from(([203, 0, 113, 9], 10500));
+    let route = hip::Route { local: locator(0, 1, 10500), remote: elsewhere };
+    let datagram =
+        wedge::Datagram { route, protocol: copied.protocol, payload: &copied.bytes, ecn: wedge::Ecn::NotEct };
+    let now = world.now;
+    world.hosts[1].handle_network(now, &mut world.rngs[1], &[datagram]);
+    world.record = Some(Vec::new());
+    world.run(at(8_000), &mut [&mut a, &mut b]);
+    let there: Vec<usize> = world
+        .record
+        .take()
+        .unwrap()
+        .iter()
+        .filter(|(_, transmit)| transmit.route.remote == elsewhere)
+        .map(|(_, transmit)| transmit.bytes.len() + 28)
+        .collect();
+    assert!(there.iter().sum::<usize>() <= 3 * (copied.bytes.len() + 28) && there.len() <= 1, "{there:?}");
+    let status = world.hosts[1].status(world.now).peers.remove(0);
+    assert_eq!(status.paths[0].remote, "10.0.0.1:10500");
+    assert!(status.paths[0].alive);
+}
+
+/// One host is killed and starts again with nothing; only one of the two sends. In two seconds packets get through.
+#[test]
+fn a_restart_costs_two_seconds_whoever_sends() {
+    for killed in [0, 1] {
+        for sender in [0, 1] {
+            let mut world = established(2);
+            let mut senders = [false; 2];
+            senders[sender] = true;
+            let [mut a, mut b] = tickers(&world, senders);
+            world.run(at(6_000), &mut [&mut a, &mut b]);
+            let mut fresh = World::configured(&specs(2), 10500, |config| {
+                config.hip.first_generation = 100;
+                config.paths.iter_mut().for_each(|path| path.rate = None);
+            });
+            std::mem::swap(&mut world.hosts[killed], &mut fresh.hosts[killed]);
+            // Another start, other random numbers.
+            world.rngs[killed] = rand_chacha::ChaCha20Rng::from_seed([77; 32]);
+            world.run(at(12_000), &mut [&mut a, &mut b]);
+            let heard = if sender == 0 { &b } else { &a };
+            // What was under way when it was killed may still come, and is nobody's.
+            let again = heard.first_after(at(6_100));
+            assert!(again.is_some_and(|again| again < ms(2_000)), "{killed} killed, {sender} sends: {again:?}");
+        }
+    }
+}
+
+/// A TCP goes on when the daemon below the receiver is started again, and what waited is not lost.
+#[test]
+fn a_transfer_goes_on_over_a_restart() {
+    let mut world = established(1);
+    let (a, b) = (world.hit(0), world.hit(1));
+    let (mut sender, mut receiver) = (Sender::new(a, b, SEGMENT), Receiver::new(b, a, SEGMENT));
+    world.run(at(6_000), &mut [&mut sender, &mut receiver]);
+    let fresh = World::configured(&specs(1), 10500, |config| {
+        config.hip.first_generation = 100;
+        config.paths.iter_mut().for_each(|path| path.rate = None);
+    });
+    let [_, again] = fresh.hosts;
+    world.hosts[1] = again;
+    world.rngs[1] = rand_chacha::ChaCha20Rng::from_seed([77; 32]);
+    world.run(at(12_000), &mut [&mut sender, &mut receiver]);
+    let after = receiver.goodput(at(8_500), at(12_000));
+    assert!(after > 0.75 * RATE as f64, "{after}");
+}
+
+/// Keys are renewed every 300 packets in the middle of a transfer: nothing is lost by it, and it costs next to nothing.
+#[test]
+fn renewals_under_traffic_lose_nothing() {
+    for (paths, side) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+        let run = |renew_at: u32| {
+            let mut world = World::configured(&specs(paths), 10500, |config| {
+                if config.lsi == LSIS[side] {
+                    config.renew_at = renew_at;
+                }
+                config.paths.iter_mut().for_each(|path| path.rate = None);
+            });
+            let (a, b) = (world.hit(0), world.hit(1));
+            let (mut sender, mut receiver) = (Sender::new(a, b, SEGMENT), Receiver::new(b, a, SEGMENT));
+            world.run(at(30_000), &mut [&mut sender, &mut receiver]);
+            let renewed = world.events[0].iter().filter(|event| matches!(event, WedgeEvent::PathDown { .. })).count();
+            (receiver.goodput(at(5_000), at(30_000)), sender.timeouts, renewed, *world.hosts[1].counters())
+        };
+        let (without, _, none, _) = run(u32::MAX);
+        let (with, timeouts, renewed, counters) = run(300);
+        assert_eq!(none, 0);
+        assert!(renewed > 30, "{renewed}");
+        assert!(with >= 0.95 * without, "{with} of {without}, {renewed} renewals");
+        assert_eq!((counters.unknown_spi, timeouts), (0, 0), "{renewed} renewals");
+    }
+}
+
+/// A host with a thousand other peers, who do nothing, does no more for each packet.
+#[test]
+fn idle_peers_cost_a_packet_nothing() {
+    let turns = |idle: u16| {
+        let mut world = established(1);
+        for number in 0..idle {
+            let [high, low] = number.to_be_bytes();
+            let mut hit = world.hit(1);
+            (hit.0[14], hit.0[15]) = (hit.0[14] ^ (high | 1), low);
+            world.hosts[0].add_peer(wedge::PeerConfig {
+                name: format!("idle{number}"),
+                hit,
+                lsi: wire::Lsi([1, 1, high, low]),
+                locators: Vec::new(),
+                routes: Vec::new(),
+            });
+        }
+        let before = world.hosts[0].counters().peer_turns;
+        let [mut a, mut b] = tickers(&world, [true, true]);
+        world.run(at(13_000), &mut [&mut a, &mut b]);
+        (world.hosts[0].counters().peer_turns - before, b.heard.len())
+    };
+    let (alone, heard) = turns(0);
+    assert!(heard >= 95 && alone > 50, "{heard} {alone}");
+    assert_eq!(turns(1_000), (alone, heard));
+}
