@@ -1,7 +1,7 @@
 //! Seeds on all cores, and a file from which an interrupted campaign goes on.
 
 use crate::draw::{Shape, draw};
-use crate::property::{Finding, Tally};
+use crate::property::{Finding, Property, Tally};
 use crate::run::{run, run_twice};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -29,6 +29,8 @@ pub struct Job {
     pub jobs: usize,
     /// It ends after so many findings.
     pub findings: usize,
+    /// Only findings of this property count.
+    pub property: Option<Property>,
 }
 
 /// What came of some seeds.
@@ -158,7 +160,7 @@ pub fn conduct(
                         continue;
                     }
                     let ended = || stop.load(Ordering::Relaxed) || enough.load(Ordering::Relaxed);
-                    let Some(batch) = self::batch(first, BATCH.min(end - first), job.shape, &ended) else { return };
+                    let Some(batch) = self::batch(first, BATCH.min(end - first), job, &ended) else { return };
                     if sender.send(batch).is_err() {
                         return;
                     }
@@ -179,7 +181,8 @@ pub fn conduct(
 }
 
 /// Some seeds, or nothing where it was ended before they were finished; what was found is told in any case.
-fn batch(first: u64, seeds: u64, shape: Shape, ended: &impl Fn() -> bool) -> Option<Batch> {
+fn batch(first: u64, seeds: u64, job: &Job, ended: &impl Fn() -> bool) -> Option<Batch> {
+    let shape = job.shape;
     let mut batch = Batch { first, ..Batch::default() };
     for seed in first..first + seeds {
         if ended() {
@@ -191,7 +194,8 @@ fn batch(first: u64, seeds: u64, shape: Shape, ended: &impl Fn() -> bool) -> Opt
         batch.tally.add(&outcome.tally);
         batch.packets += outcome.packets;
         batch.virtual_ms += outcome.virtual_ms;
-        batch.findings.extend(outcome.finding.map(|finding| (seed, finding)));
+        let counts = |finding: &Finding| job.property.is_none_or(|property| property == finding.property);
+        batch.findings.extend(outcome.finding.filter(counts).map(|finding| (seed, finding)));
     }
     Some(batch)
 }

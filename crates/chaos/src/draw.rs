@@ -71,6 +71,12 @@ pub fn draw(seed: u64, shape: Shape) -> Plan {
     if shape == Shape::Long {
         kinds.retain(|kind| matches!(kind, Kind::Outage | Kind::Flap | Kind::Suspend | Kind::Readdress | Kind::Rebind));
     }
+    // Some have attacks alone, so that all that goes wrong is theirs.
+    let quiet = shape != Shape::Long && rng.chance(0.15);
+    if quiet {
+        kinds = vec![Kind::Burst, Kind::Forge, Kind::Replay, Kind::Corrupt];
+        kinds.extend((count > 2).then_some(Kind::Hostile));
+    }
     // One in three hosts at most is hostile, and the first is not.
     let hostile = if kinds.contains(&Kind::Hostile) { if count == 2 { 1 } else { (count - 1) / 3 } } else { 0 };
     let translated = kinds.contains(&Kind::Rebind).then(|| count - 1);
@@ -80,6 +86,7 @@ pub fn draw(seed: u64, shape: Shape) -> Plan {
             self::host(&mut rng, count, translated == Some(host) && !lies, lies, hostile > 0)
         })
         .collect();
+    let hosts = hosts.into_iter().map(|host| if quiet { without_loss(host) } else { host }).collect::<Vec<_>>();
     let star = count > 2 && rng.chance(0.3);
     let pairs: Vec<(usize, usize)> =
         (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).filter(|(a, _)| !star || *a == 0).collect();
@@ -102,6 +109,11 @@ pub fn draw(seed: u64, shape: Shape) -> Plan {
     events(&mut rng, &mut plan, &kinds, shape);
     plan.epilogue = epilogue(&mut rng, &plan);
     plan
+}
+
+fn without_loss(mut host: HostPlan) -> HostPlan {
+    host.interfaces.iter_mut().for_each(|access| access.loss = 0.0);
+    host
 }
 
 /// Most storms are short: they cost less, and what needs long to go wrong has some that are long.
@@ -136,7 +148,8 @@ fn host(rng: &mut Rng, count: usize, translated: bool, hostile: bool, sealed: bo
         suite: if sealed { 0 } else { rng.below(3) as u8 },
         r1_lifetime_ms: [2_000, 20_000, 120_000][rng.below(3) as usize],
         drift_ppm: rng.below(400) as i32 - 200,
-        idle_peers: 0,
+        renew_at: if rng.chance(0.4) { 60 + rng.below(400) as u32 } else { 0 },
+        idle_peers: if rng.chance(0.02) { 300 } else { 0 },
         hostile,
     }
 }
@@ -291,7 +304,7 @@ fn stranger(rng: &mut Rng, kind: Kind, host: usize, other: usize) -> Attack {
                 3 => Forgery::I1,
                 _ => Forgery::Hip(rng.below(8) as u8),
             };
-            let (count, interval_us) = [(1, 0), (10, 1_000), (60, 300)][rng.below(3) as usize];
+            let (count, interval_us) = [(1, 0), (10, 1_000), (300, 200)][rng.below(3) as usize];
             Attack::Forge { to: host, claims: other, what, source, count, interval_us }
         }
     }
@@ -331,6 +344,7 @@ fn epilogue(rng: &mut Rng, plan: &Plan) -> Vec<Fault> {
         2 if translated => vec![Fault::Rebind { host: last, interface: 0 }],
         2 | 3 => vec![Fault::Readdress { host, interface: 0 }],
         4 => vec![Fault::Close { host }],
+        5 if plan.hosts.iter().any(|host| host.renew_at > 0) => vec![Fault::Wait { ms: 15_000 }],
         _ => Vec::new(),
     }
 }

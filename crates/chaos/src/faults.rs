@@ -39,6 +39,7 @@ impl World {
             Fault::Unplug { host, interface } => self.plug(host, interface, false),
             Fault::Plug { host, interface } => self.plug(host, interface, true),
             Fault::Burst { from, to, packets, bytes } => self.burst(from, to, packets, bytes),
+            Fault::Wait { .. } => {}
             Fault::Attack(attack) => self.begin_attack(attack),
         }
     }
@@ -46,6 +47,8 @@ impl World {
     /// The network is as good as it gets, and everybody is there.
     pub(crate) fn heal(&mut self) {
         let now = self.now;
+        self.calm = true;
+        self.tap.judge_renewals(now);
         self.weather = (0.0, 0.0, 0);
         self.firewalls.clear();
         self.attacker.stop();

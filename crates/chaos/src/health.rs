@@ -23,7 +23,7 @@ impl World {
     }
 
     /// The probes between hosts to which something is promised.
-    fn probes(&self) -> impl Iterator<Item = &Stream> {
+    pub(crate) fn probes(&self) -> impl Iterator<Item = &Stream> {
         let all = self.streams.iter().skip(self.flows).take(2 * self.plan.pairs.len());
         all.filter(|stream| self.is_promised(stream.plan.from, stream.plan.to))
     }
@@ -90,7 +90,11 @@ impl World {
                 format!("{}→{} {word} {}/{}", path.local, path.remote, path.packets_out, path.packets_in)
             };
             let paths: Vec<String> = status.paths.iter().map(path).collect();
-            format!("host {host}: {} [{}]", status.state, paths.join(", "))
+            let control = self.nodes[host].wedge.as_ref().map(|wedge| wedge.status(self.now).control);
+            let control = serde_json::to_value(control).unwrap_or_default();
+            let counted = control.as_object().into_iter().flatten().filter(|(_, count)| **count != 0);
+            let counted: Vec<String> = counted.map(|(name, count)| format!("{name} {count}")).collect();
+            format!("host {host}: {} [{}] ({})", status.state, paths.join(", "), counted.join(", "))
         };
         format!("{}; {}", side(a, b), side(b, a))
     }

@@ -15,6 +15,8 @@ const LONGEST_HOLD: Duration = Duration::from_millis(600);
 const LONGEST_STATE: Duration = Duration::from_secs(130);
 /// A host may give up a peer after so long without a word from it.
 const SILENCE: Duration = Duration::from_secs(5);
+/// Public-key operations for strangers: so many at once, and so many a second. The budgets of all classes together.
+const STRANGERS: (u64, u64) = (150, 80);
 /// After a fault, associations may end because of it for so long: a state's longest time.
 const AFTERMATH: Duration = LONGEST_STATE;
 
@@ -66,6 +68,11 @@ impl Inspector {
         let peers = world.plan.pairs.iter().filter(|(a, b)| *a == host || *b == host).count() as u64;
         // Heartbeats, reports and retransmissions of each peer, and a timer or a few for a packet.
         let most = 60 + peers * (slice.as_millis() / 2 + 30) + 4 * packets;
+        if world.plan.hosts[host].idle_peers > 0 {
+            world.judge.check(at, Property::R5, timers <= most, || {
+                format!("host {host}, with idle peers: {timers} timers for {packets} packets in {slice:?}")
+            });
+        }
         world.judge.check(at, Property::R4, timers <= most, || {
             format!("host {host}: {timers} timers for {packets} packets in {slice:?}")
         });
@@ -134,6 +141,7 @@ impl Inspector {
                 }
                 WedgeEvent::Closed { peer, reason } => {
                     let Some(peer) = number(peer).filter(|peer| *peer < world.nodes.len()) else { continue };
+                    *world.ended.entry((host, peer)).or_default() += 1;
                     if world.plan.hosts[peer].hostile {
                         continue;
                     }
@@ -149,6 +157,24 @@ impl Inspector {
 }
 
 impl World {
+    /// A packet of a stranger, or one that was replayed or changed, has cost a host something.
+    pub(crate) fn charge(&mut self, host: usize, cost: &hip::Costs) {
+        let at = self.at_ms();
+        if self.plan.hosts[host].hostile {
+            return;
+        }
+        let (spent, since) = self.charged.entry(host).or_insert((0, self.now));
+        *spent += cost.public_key();
+        let most = STRANGERS.0 + STRANGERS.1 * (self.now - *since).as_millis() / 1_000;
+        let spent = *spent;
+        self.judge.check(at, Property::R2, spent <= most, || {
+            format!("host {host} has done {spent} public-key operations for strangers")
+        });
+        // A hash and a MAC show whether a puzzle was solved.
+        let cheap = cost.public_key() > 0 || cost.hashes <= 1 && cost.macs <= 1;
+        self.judge.check(at, Property::R2, cheap, || format!("host {host} has done {cost:?} for a stranger's packet"));
+    }
+
     /// Whether an association may have ended at that time: its peer was silent, something was done to one of the hosts, or
     /// there was another exchange.
     fn may_end(&self, at: Instant, host: usize, peer: usize) -> bool {

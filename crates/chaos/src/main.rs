@@ -34,6 +34,9 @@ struct Arguments {
     /// End after so many findings.
     #[arg(long, default_value_t = 10)]
     findings: usize,
+    /// Look for findings of this property alone, such as S4.
+    #[arg(long)]
+    property: Option<Property>,
     /// Keep finished batches in this file, and go on from it.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
@@ -73,8 +76,7 @@ impl Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // What panics in a run is told as a finding.
-    std::panic::set_hook(Box::new(|_| ()));
+    chaos::catch_panics();
     let done = match &arguments.replay {
         Some(what) => replay(&arguments, what),
         None => seeds(&arguments),
@@ -117,6 +119,7 @@ fn seeds(arguments: &Arguments) -> Result<bool, String> {
         shape: arguments.shape(),
         jobs: arguments.jobs.unwrap_or(cores),
         findings: arguments.findings,
+        property: arguments.property,
     };
     let stop = interrupt()?;
     let mut journal = match &arguments.resume {

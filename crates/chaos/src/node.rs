@@ -169,7 +169,7 @@ impl Node {
             congestion: self.plan.congestion.parse().map_err(|_| format!("no rule {}", self.plan.congestion))?,
             keylog: true,
             memory: WedgeConfig::MEMORY,
-            renew_at: WedgeConfig::RENEW_AT,
+            renew_at: if self.plan.renew_at == 0 { WedgeConfig::RENEW_AT } else { self.plan.renew_at },
         })
     }
 

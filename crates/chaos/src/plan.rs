@@ -43,6 +43,9 @@ pub struct HostPlan {
     pub r1_lifetime_ms: u64,
     /// How much faster its clock is, in millionths.
     pub drift_ppm: i32,
+    /// A security association that has sent so many packets gets new keys; as configured by default where it is 0.
+    #[serde(default)]
+    pub renew_at: u32,
     /// Peers that are configured and not there.
     pub idle_peers: u32,
     /// It may lie: nothing is promised to it.
@@ -176,6 +179,8 @@ pub enum Fault {
     Plug { host: usize, interface: usize },
     /// A burst of datagrams.
     Burst { from: usize, to: usize, packets: u32, bytes: u16 },
+    /// Nothing but time passes, in milliseconds.
+    Wait { ms: u64 },
     /// Somebody else does something.
     Attack(Attack),
 }
@@ -223,4 +228,21 @@ pub enum Attack {
     Sequence { host: usize, victim: usize, number: u32 },
     /// A hostile peer: numbered packets of so many flows with a hole before them, kept waiting with a packet now and then.
     Hoard { host: usize, victim: usize, flows: u16, packets: u16, refresh_ms: u64, times: u32 },
+}
+
+impl Plan {
+    /// Whether nothing happens but attacks and bursts of datagrams.
+    pub fn is_attack_only(&self) -> bool {
+        let attack = |event: &Event| matches!(event.fault, Fault::Attack(_));
+        let allowed = |event: &Event| attack(event) || matches!(event.fault, Fault::Burst { .. });
+        let lossless = self.hosts.iter().flat_map(|host| &host.interfaces).all(|access| access.loss <= 0.0);
+        lossless && self.events.iter().any(attack) && self.events.iter().all(allowed)
+    }
+
+    /// The same without attacks.
+    #[must_use]
+    pub fn without_attacks(&self) -> Self {
+        let peaceful = |event: &&Event| !matches!(event.fault, Fault::Attack(_));
+        Self { events: self.events.iter().filter(peaceful).cloned().collect(), ..self.clone() }
+    }
 }

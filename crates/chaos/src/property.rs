@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 
 /// A property of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ pub enum Property {
     R3,
     /// Timers are few, and none is in the past.
     R4,
-    /// A packet costs the same whatever the number of idle peers.
+    /// Peers that are not there cost no timers.
     R5,
     /// A flood by strangers, or a hostile peer, costs others little.
     I1,
@@ -99,12 +100,23 @@ impl Property {
             Self::R2 => "public-key operations for strangers are few",
             Self::R3 => "at most three bytes leave for one of a stranger",
             Self::R4 => "timers are few and never in the past",
-            Self::R5 => "idle peers make a packet no dearer",
+            Self::R5 => "peers that are not there cost no timers",
             Self::I1 => "a flood costs other peers little",
             Self::I2 => "what happens to one peer changes nothing for another",
             Self::D1 => "the same plan gives the same packets",
             Self::P1 => "nothing panics",
         }
+    }
+}
+
+impl FromStr for Property {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|property| property.to_string() == text);
+        named.ok_or_else(|| {
+            format!("there is no property {text}; they are S1 to S7, L1 to L6, R1 to R5, I1, I2, D1, P1")
+        })
     }
 }
 

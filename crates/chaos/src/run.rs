@@ -2,10 +2,12 @@
 
 use crate::inspect::Inspector;
 use crate::plan::{Fault, Plan};
-use crate::property::{Finding, Property, Tally};
+use crate::property::{Finding, Judge, Property, Tally};
+use crate::traffic::Stream;
 use crate::world::World;
 use clock::{Duration, Instant};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Packets get through so long after calm: a silent peer is given up after 15 s, and a base exchange's retransmissions
@@ -40,8 +42,49 @@ pub struct Outcome {
     pub finding: Option<Finding>,
 }
 
-/// Runs a plan. A panic is a finding.
+thread_local! {
+    /// Where this thread panicked last.
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// From now on panics print nothing; a finding tells where they were.
+pub fn catch_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        PLACE.with(|known| known.replace(place));
+    }));
+}
+
+/// How a host did with another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Relation {
+    from: usize,
+    to: usize,
+    heard: usize,
+    ended: usize,
+}
+
+/// Runs a plan, and where nothing but attacks happens in it, once more without them, to see what they cost others. A
+/// panic is a finding.
 pub fn run(plan: &Plan) -> Outcome {
+    let (mut outcome, relations) = run_once(plan);
+    if outcome.finding.is_some() || !plan.is_attack_only() {
+        return outcome;
+    }
+    let (peace, undisturbed) = run_once(&plan.without_attacks());
+    let mut judge = Judge { tally: outcome.tally, finding: None };
+    for (with, without) in relations.iter().zip(&undisturbed).filter(|_| peace.finding.is_none()) {
+        let enough = with.heard * 10 + 30 >= without.heard * 9;
+        judge.check(plan.calm_ms, Property::I1, enough, || format!("{with:?} under attack, and {without:?} without"));
+        let untouched = with.ended <= without.ended;
+        judge
+            .check(plan.calm_ms, Property::I2, untouched, || format!("{with:?} under attack, and {without:?} without"));
+    }
+    (outcome.tally, outcome.finding) = (judge.tally, judge.finding);
+    outcome
+}
+
+fn run_once(plan: &Plan) -> (Outcome, Vec<Relation>) {
     let result = catch_unwind(AssertUnwindSafe(|| Run::new(plan).map(Run::whole)));
     let failed = |property, what| Outcome {
         hash: 0,
@@ -51,12 +94,18 @@ pub fn run(plan: &Plan) -> Outcome {
         finding: Some(Finding { property, at_ms: 0, what }),
     };
     match result {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(sentence)) => failed(Property::P1, format!("the plan makes no world: {sentence}")),
+        Ok(Ok(whole)) => whole,
+        Ok(Err(sentence)) => (failed(Property::P1, format!("the plan makes no world: {sentence}")), Vec::new()),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            failed(Property::P1, format!("panicked: {}", text.unwrap_or_default()))
+            (
+                failed(
+                    Property::P1,
+                    format!("panicked at {}: {}", PLACE.with(RefCell::take), text.unwrap_or_default()),
+                ),
+                Vec::new(),
+            )
         }
     }
 }
@@ -64,7 +113,7 @@ pub fn run(plan: &Plan) -> Outcome {
 /// Runs a plan twice, and compares.
 pub fn run_twice(plan: &Plan) -> Outcome {
     let mut first = run(plan);
-    let second = run(plan);
+    let (second, _) = run_once(plan);
     first.tally.count(Property::D1);
     if first.finding.is_none() && first.hash != second.hash {
         let what =
@@ -72,6 +121,18 @@ pub fn run_twice(plan: &Plan) -> Outcome {
         first.finding = Some(Finding { property: Property::D1, at_ms: first.virtual_ms, what });
     }
     first
+}
+
+impl World {
+    /// How the hosts to which something is promised did with each other until `end`.
+    fn relations(&self, end: Instant) -> Vec<Relation> {
+        let relation = |probe: &Stream| {
+            let (from, to) = (probe.plan.from, probe.plan.to);
+            let heard = probe.times.iter().filter(|(_, heard)| heard.is_some_and(|at| at <= end)).count();
+            Relation { from, to, heard, ended: self.ended.get(&(from, to)).copied().unwrap_or_default() }
+        };
+        self.probes().map(relation).collect()
+    }
 }
 
 struct Run {
@@ -90,9 +151,10 @@ impl Run {
         Ok(Self { world: World::new(plan)?, inspector: Inspector::default(), slice })
     }
 
-    fn whole(mut self) -> Outcome {
+    fn whole(mut self) -> (Outcome, Vec<Relation>) {
         let calm = Instant::ZERO + Duration::from_millis(self.world.plan.calm_ms);
         self.go(calm);
+        let relations = self.world.relations(calm);
         self.world.heal();
         self.world.calm_probes();
         self.recover(calm);
@@ -104,13 +166,14 @@ impl Run {
         }
         self.agree();
         self.world.judge.tally.count(Property::P1);
-        Outcome {
+        let outcome = Outcome {
             hash: self.world.tap.hash,
             packets: self.world.tap.packets,
             virtual_ms: self.world.at_ms(),
             tally: self.world.judge.tally,
             finding: self.world.judge.finding,
-        }
+        };
+        (outcome, relations)
     }
 
     /// Goes on until `end`, and looks at everything every slice.
@@ -181,6 +244,7 @@ impl Run {
         self.world.happen(fault);
         let (property, after, most) = match *fault {
             Fault::Restart { down_ms, .. } => (Property::L5, Duration::from_millis(down_ms), RESTARTED),
+            Fault::Wait { ms } => return self.go(self.world.now + Duration::from_millis(ms)),
             Fault::Suspend { ms, .. } => (Property::L1, Duration::from_millis(ms), THROUGH),
             Fault::Readdress { .. } | Fault::Rebind { .. } => (Property::L1, Duration::ZERO, MOVED),
             _ => (Property::L1, Duration::ZERO, THROUGH),

@@ -11,6 +11,10 @@ use wire::hip::{Packet as HipPacket, PacketKind};
 
 /// After an address has gone to somebody else, data may go there for so long.
 const FORMER: Duration = Duration::from_millis(2_500);
+/// In a good network a renewal takes no longer: retransmissions, and one after the other where there are more paths.
+const RENEWED: Duration = Duration::from_secs(10);
+/// Answers that are longer than three times what asked for them: so many bytes at once, and so many a second.
+const ANSWERS: (u64, u64) = (10_000, 5_000);
 
 /// A security association, by receiver and SPI.
 #[derive(Clone, Debug)]
@@ -22,6 +26,8 @@ pub(crate) struct Sa {
     /// The last sequence number that the sender used, and how many packets there are.
     pub(crate) highest: u32,
     pub(crate) packets: u64,
+    /// When it was to be renewed.
+    due: Option<Instant>,
     /// The how many-th it is.
     pub(crate) since: usize,
 }
@@ -46,6 +52,8 @@ pub(crate) struct Tap {
     pub(crate) packets: u64,
     pub(crate) sas: BTreeMap<(usize, u32), Sa>,
     keys: BTreeMap<Vec<u8>, (usize, u32)>,
+    /// Since when the network is good.
+    calm: Option<Instant>,
     /// By sender and SPI: the receiver.
     outbound: BTreeMap<(usize, u32), usize>,
     /// By host, peer and path: the SPI at which the host receives.
@@ -58,7 +66,7 @@ pub(crate) struct Tap {
     pub(crate) former: BTreeMap<(IpAddr, usize), Instant>,
     /// By address that is nobody's, and by host: bytes that pretend to come from there, bytes that went there, and those
     /// of them that were data.
-    strangers: BTreeMap<(IpAddr, usize), (u64, u64, u64)>,
+    pub(crate) strangers: BTreeMap<(IpAddr, usize), (u64, u64, u64)>,
 }
 
 /// Reads a line of Wireshark's `esp_sa`.
@@ -97,7 +105,7 @@ impl Tap {
         let Some(known) = self.sas.get_mut(&key) else {
             let told = [end == 0, end == 1];
             let since = self.sas.len();
-            self.sas.insert(key, Sa { sender, keys, told, highest: 0, packets: 0, since });
+            self.sas.insert(key, Sa { sender, keys, told, highest: 0, packets: 0, due: None, since });
             return;
         };
         let fresh = !std::mem::replace(&mut known.told[end], true);
@@ -115,6 +123,7 @@ impl Tap {
         host: usize,
         packet: &Packet,
         (peer, owner): (Option<usize>, Option<usize>),
+        renew_at: u32,
     ) {
         let at_ms = now.as_nanos() / 1_000_000;
         self.packets += 1;
@@ -131,13 +140,14 @@ impl Tap {
                 self.exchanged.insert((host, peer), now);
             }
         } else if let Some(esp) = packet.esp() {
-            self.sent_esp(judge, now, host, packet, esp, owner);
+            self.sent_esp(judge, now, host, packet, esp, (owner, renew_at));
         }
         if is_bystander(to) {
             let (in_bytes, out_bytes, _) = self.strangers.entry((to, host)).or_default();
             *out_bytes += u64::from(packet.size());
             let (came, went) = (*in_bytes, *out_bytes);
-            judge.check(at_ms, Property::R3, went <= 3 * came, || {
+            let besides = ANSWERS.0 + ANSWERS.1 * at_ms / 1_000;
+            judge.check(at_ms, Property::R3, went <= 3 * came + besides, || {
                 format!("host {host} has sent {went} bytes to {to}, from where {came} came")
             });
         }
@@ -150,7 +160,7 @@ impl Tap {
         host: usize,
         packet: &Packet,
         esp: &[u8],
-        owner: Option<usize>,
+        (owner, renew_at): (Option<usize>, u32),
     ) {
         let at_ms = now.as_nanos() / 1_000_000;
         let word = |at: usize| esp.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes);
@@ -162,6 +172,14 @@ impl Tap {
         judge.check(at_ms, Property::S2, number > before, || {
             format!("host {host} sent number {number} after {before} under SPI {spi:x}")
         });
+        if renew_at > 0 && number >= renew_at {
+            let due = *sa.due.get_or_insert(now);
+            judge.check(at_ms, Property::L3, self.calm.is_none_or(|calm| now - due.max(calm) <= RENEWED), || {
+                format!(
+                    "host {host} has sent {number} packets under SPI {spi:x}, which was to be renewed at {renew_at}"
+                )
+            });
+        }
         let to = packet.destination.ip();
         if owner == Some(peer) {
             return judge.check(at_ms, Property::S4, true, String::new);
@@ -177,6 +195,11 @@ impl Tap {
         judge.check(at_ms, Property::S4, !is_bystander(to) || data <= 3 * came, || {
             format!("host {host} sent {data} bytes of data for host {peer} to {to}, from where {came} bytes came")
         });
+    }
+
+    /// From now on, keys that are to be renewed are renewed soon.
+    pub(crate) fn judge_renewals(&mut self, now: Instant) {
+        self.calm = Some(now);
     }
 
     /// A packet that was not sent by who has its source address arrives at a host.

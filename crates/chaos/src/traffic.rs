@@ -27,7 +27,8 @@ pub(crate) struct Names {
 impl Names {
     /// What IPv4 programs call a host.
     pub(crate) fn lsi(host: usize) -> Lsi {
-        Lsi([1, 0, (host >> 8) as u8, host as u8 + 1])
+        let [_, a, b, c] = (host as u32).wrapping_add(1).to_be_bytes();
+        Lsi([1, a, b, c])
     }
 
     /// Whose address it is.

@@ -53,6 +53,8 @@ pub(crate) struct World {
     pub(crate) firewalls: BTreeMap<(usize, usize), Block>,
     /// Where peers are configured to be, by host.
     locators: Vec<Vec<SocketAddr>>,
+    /// The faults are over.
+    pub(crate) calm: bool,
     pub(crate) weather: (f64, f64, u64),
     pub(crate) rng: Rng,
     pub(crate) judge: Judge,
@@ -61,6 +63,10 @@ pub(crate) struct World {
     pub(crate) told: Vec<Told>,
     /// By host: when something was last done to it that may end associations.
     pub(crate) disturbed: Vec<Instant>,
+    /// By host and peer: associations that have ended.
+    pub(crate) ended: BTreeMap<(usize, usize), usize>,
+    /// By host: public-key operations for strangers, and since when they are counted.
+    pub(crate) charged: BTreeMap<usize, (u64, Instant)>,
     tasks: BTreeMap<(Instant, u64), Task>,
     next_task: u64,
     dirty: Vec<bool>,
@@ -106,6 +112,7 @@ impl World {
             addresses: BTreeMap::new(),
             firewalls: BTreeMap::new(),
             locators,
+            calm: false,
             weather: (0.0, 0.0, 0),
             rng,
             judge: Judge::default(),
@@ -113,6 +120,8 @@ impl World {
             attacker: Attacker::new(plan),
             told: Vec::new(),
             disturbed: vec![Instant::ZERO; count],
+            charged: BTreeMap::new(),
+            ended: BTreeMap::new(),
             tasks: BTreeMap::new(),
             next_task: 0,
             dirty: vec![true; count],
@@ -357,9 +366,10 @@ impl World {
         let mut packet = Packet { source, destination, protocol, ecn, bytes, author: Some(host) };
         let Self { tap, judge, addresses, names, now, .. } = self;
         let owner = addresses.get(&destination.ip()).map(|(owner, _)| *owner);
+        let renew_at = self.nodes[host].plan.renew_at;
         let receiver = |hip| wire::hip::Packet::parse(hip).ok().map(|hip| hip.receiver());
         let peer = packet.hip().and_then(receiver).and_then(|hit| names.hits.iter().position(|other| *other == hit));
-        tap.sent(judge, *now, host, &packet, (peer, owner));
+        tap.sent(judge, *now, host, &packet, (peer, owner), renew_at);
         if let Some(own) = self.nodes[host].interfaces.first().map(|first| first.address)
             && let Some(copies) = self.attacker.stolen(host, &packet, own)
         {
@@ -431,9 +441,13 @@ impl World {
         let route = hip::Route { local, remote: packet.source };
         let own = node.time.shows(now);
         let datagram = Datagram { route, protocol: packet.protocol, payload: &packet.bytes, ecn: packet.ecn };
-        if let Some(wedge) = &mut node.wedge {
-            wedge.handle_network(own, &mut node.rng, &[datagram]);
-            self.dirty[host] = true;
+        let Some(wedge) = &mut node.wedge else { return };
+        let before = wedge.costs();
+        wedge.handle_network(own, &mut node.rng, &[datagram]);
+        self.dirty[host] = true;
+        if packet.author.is_none() {
+            let cost = wedge.costs().since(&before);
+            self.charge(host, &cost);
         }
     }
 

@@ -1,16 +1,18 @@
 //! A small campaign: seeds of two hosts, of many, and of a long time.
 
-use chaos::{Property, Shape, draw, run_twice};
+use chaos::{Property, Shape, draw, run, run_twice};
 
 /// What is known not to hold yet, and is being repaired.
-const OPEN: [Property; 8] =
-    [Property::L1, Property::L2, Property::L4, Property::L5, Property::R1, Property::R3, Property::S4, Property::S5];
+const OPEN: [Property; 7] =
+    [Property::L1, Property::L2, Property::L3, Property::L4, Property::L5, Property::R3, Property::S4];
 
 #[expect(clippy::print_stderr, reason = "which seed failed, and how to see it again")]
 fn campaign(seeds: std::ops::Range<u64>, shape: Shape, options: &str) {
     let mut failed = Vec::new();
     for seed in seeds {
-        if let Some(finding) = run_twice(&draw(seed, shape)).finding {
+        let plan = draw(seed, shape);
+        let outcome = if seed % 16 == 0 { run_twice(&plan) } else { run(&plan) };
+        if let Some(finding) = outcome.finding {
             eprintln!("seed {seed}: {finding}\n  cargo chaos{options} --replay {seed} --shrink");
             failed.extend((!OPEN.contains(&finding.property)).then_some(seed));
         }

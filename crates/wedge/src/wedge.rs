@@ -215,6 +215,11 @@ impl Wedge {
         &self.counters
     }
 
+    /// The cryptographic operations of the association side since this host was made.
+    pub fn costs(&self) -> hip::Costs {
+        self.host.costs()
+    }
+
     /// A snapshot.
     pub fn status(&self, _now: Instant) -> Status {
         let states: BTreeMap<Hit, String> =
