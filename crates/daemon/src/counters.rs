@@ -4,30 +4,50 @@ use serde::Serialize;
 
 use crate::visitors::Tally;
 
-/// What happened at the edges to the kernel, to programs and to people.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counters {
-    /// Packets that the kernel did not take.
-    pub unsent: u64,
-    /// Packets of programs, or trains of them, that could not be read.
-    pub unread: u64,
-    /// Batches of packets to programs that the kernel did not take whole.
-    pub undelivered: u64,
-    /// Connections to the control socket that made room for others.
-    pub control_evicted: u64,
-    /// Connections to the control socket that took too long.
-    pub control_expired: u64,
-    /// Connections to the metrics that made room for others.
-    pub metrics_evicted: u64,
-    /// Connections to the metrics that took too long.
-    pub metrics_expired: u64,
-    /// Connections to the name responder that made room for others.
-    pub names_evicted: u64,
-    /// Connections to the name responder that took too long.
-    pub names_expired: u64,
-    /// Times that the kernel had no file descriptor or memory for a connection to any of them.
-    pub not_accepted: u64,
+hip::counters! {
+    /// What happened at the edges to the kernel, to programs and to people.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct Counters {
+        /// Packets that the kernel did not take.
+        pub unsent: u64,
+        /// Packets of programs, or trains of them, that could not be read.
+        pub unread: u64,
+        /// Batches of packets to programs that the kernel did not take whole.
+        pub undelivered: u64,
+        /// Connections to the control socket that made room for others.
+        pub control_evicted: u64,
+        /// Connections to the control socket that took too long.
+        pub control_expired: u64,
+        /// Connections to the metrics that made room for others.
+        pub metrics_evicted: u64,
+        /// Connections to the metrics that took too long.
+        pub metrics_expired: u64,
+        /// Connections to the name responder that made room for others.
+        pub names_evicted: u64,
+        /// Connections to the name responder that took too long.
+        pub names_expired: u64,
+        /// Times that the kernel had no file descriptor or memory for a connection to any of them.
+        pub not_accepted: u64,
+    }
 }
+
+/// One set of counters.
+#[derive(Clone, Copy, Debug)]
+pub struct Set {
+    /// Its key in the status.
+    pub key: &'static str,
+    /// What it is about.
+    pub title: &'static str,
+    /// Each counter's name and what it counts.
+    pub meanings: &'static [(&'static str, &'static str)],
+}
+
+/// All sets of counters.
+pub const SETS: [Set; 3] = [
+    Set { key: "counters", title: "packets", meanings: wedge::Counters::MEANINGS },
+    Set { key: "control", title: "HIP packets", meanings: hip::Counters::MEANINGS },
+    Set { key: "daemon", title: "the daemon", meanings: Counters::MEANINGS },
+];
 
 impl Counters {
     pub(crate) fn visitors(&mut self, control: Tally, metrics: Tally, names: Tally) {

@@ -24,6 +24,7 @@ mod runtime;
 pub mod sockets;
 mod start;
 pub mod time;
+mod told;
 mod uplinks;
 mod visitors;
 

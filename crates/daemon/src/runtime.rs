@@ -23,6 +23,7 @@ use crate::names::Responder;
 use crate::privileges::Confined;
 use crate::sockets::{PathSocket, Received};
 use crate::time::Clock;
+use crate::told::Told;
 use crate::uplinks::Uplinks;
 use crate::visitors::Tally;
 
@@ -63,6 +64,7 @@ struct Buffers {
     deliver: Vec<Vec<u8>>,
     /// The names of the peers with an association.
     associated: BTreeSet<String>,
+    told: Told,
 }
 
 /// Packets one after the other in one buffer.
@@ -256,7 +258,7 @@ impl Runtime {
     /// Takes out of the wedge what has come of it.
     fn flush(&mut self, buffers: &mut Buffers) -> io::Result<()> {
         while let Some(event) = self.wedge.poll_event() {
-            self.tell(event, &mut buffers.associated);
+            self.tell(event, buffers);
         }
         self.wedge.poll_transmit(self.clock.now(), &mut buffers.transmit);
         for packet in buffers.transmit.drain(..) {
@@ -311,7 +313,7 @@ impl Runtime {
         });
     }
 
-    fn tell(&mut self, event: WedgeEvent, associated: &mut BTreeSet<String>) {
+    fn tell(&mut self, event: WedgeEvent, buffers: &mut Buffers) {
         match &event {
             WedgeEvent::KeyLog(line) => {
                 // Never to the log: the line holds keys.
@@ -322,22 +324,41 @@ impl Runtime {
                 return;
             }
             WedgeEvent::Established { peer } => {
-                associated.insert(peer.clone());
+                buffers.associated.insert(peer.clone());
             }
             WedgeEvent::Closed { peer, .. } | WedgeEvent::Failed { peer, .. } => {
-                associated.remove(peer);
+                buffers.associated.remove(peer);
             }
             _ => {}
         }
+        let (kind, most) = kind(&event);
+        let Some(hidden) = buffers.told.may(self.clock.now(), &kind, most) else { return };
+        let hidden = if hidden > 0 { format!(" (and {hidden} times more since this was told)") } else { String::new() };
         match event {
             WedgeEvent::PathDead { .. }
             | WedgeEvent::PathDown { .. }
             | WedgeEvent::Failed { .. }
-            | WedgeEvent::Refused { .. } => {
-                tracing::warn!("{event}");
-            }
-            _ => tracing::info!("{event}"),
+            | WedgeEvent::Refused { .. } => tracing::warn!("{event}{hidden}"),
+            _ => tracing::info!("{event}{hidden}"),
         }
+    }
+}
+
+/// What kind of news it is for the log, and how many of it may be told in a minute. What strangers cause is told once,
+/// whoever they say they are; what a peer causes is news as long as it does not do it all the time.
+fn kind(event: &WedgeEvent) -> (String, u32) {
+    const CHANGES: u32 = 30;
+    match event {
+        WedgeEvent::Refused { what, .. } => (format!("refused {what:?}"), 1),
+        WedgeEvent::Notified { peer, message } => (format!("notified {peer} {message}"), 1),
+        WedgeEvent::Established { peer } => (format!("established {peer}"), CHANGES),
+        WedgeEvent::Closed { peer, .. } => (format!("closed {peer}"), CHANGES),
+        WedgeEvent::Failed { peer, .. } => (format!("failed {peer}"), CHANGES),
+        WedgeEvent::PathUp { peer, .. } => (format!("up {peer}"), CHANGES),
+        WedgeEvent::PathDown { peer, .. } => (format!("down {peer}"), CHANGES),
+        WedgeEvent::PathDead { peer, .. } => (format!("dead {peer}"), CHANGES),
+        WedgeEvent::PathAlive { peer, .. } => (format!("alive {peer}"), CHANGES),
+        other => (format!("{:?}", std::mem::discriminant(other)), CHANGES),
     }
 }
 

@@ -120,6 +120,7 @@ pub enum TimerKind {
     Expiry,
 }
 
+crate::counters! {
 /// What happened, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
@@ -169,4 +170,5 @@ pub struct Counters {
     pub established: u64,
     /// Base exchanges that failed.
     pub failed: u64,
+}
 }

@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod cipher;
+mod counters;
 pub mod dh;
 pub mod esp;
 pub mod feedback;

@@ -132,6 +132,7 @@ pub struct Measured {
     pub ce: u64,
 }
 
+hip::counters! {
 /// What happened to packets that were not simply carried, and how many were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
@@ -215,4 +216,5 @@ pub struct Counters {
     pub heartbeats_answered: u64,
     /// Heartbeats of the peer answered.
     pub heartbeats_in: u64,
+}
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use daemon::counters::{SETS, Set};
 use serde_json::Value;
 
 use super::Failure;
@@ -70,10 +71,7 @@ fn table(status: &Value) -> String {
         columns(&mut text, &rows);
         measured(&mut text, peer);
     }
-    let trouble = trouble(status);
-    if !trouble.is_empty() {
-        let _ = writeln!(text, "\nnot carried: {}", trouble.join(", "));
-    }
+    counted(&mut text, status);
     text
 }
 
@@ -148,47 +146,25 @@ fn path(path: &Value) -> Vec<String> {
     ]
 }
 
-/// Counters of packets that went nowhere, and what to call them.
-const TROUBLE: [(&str, &str); 17] = [
-    ("unreadable", "from programs that are no packets"),
-    ("no_peer", "to unknown HITs or LSIs"),
-    ("wrong_source", "from addresses that are not this host's"),
-    ("too_big", "too big"),
-    ("waiting_full", "too many before the association"),
-    ("no_association", "without an association"),
-    ("queue_full", "more than the paths carry"),
-    ("exhausted", "beyond the numbers of a security association"),
-    ("malformed", "malformed"),
-    ("unknown_spi", "with an unknown SPI"),
-    ("short_esp", "too short for ESP"),
-    ("replayed", "received before"),
-    ("bad_icv", "forged or damaged"),
-    ("bad_padding", "with wrong padding"),
-    ("bad_payload", "with content that is no packet"),
-    ("wrongly_marked", "marked against the rules"),
-    ("bad_feedback", "reports that make no sense"),
-];
-
-/// Counters of packets that went nowhere, where there are any.
-fn trouble(status: &Value) -> Vec<String> {
-    let counters = &status["counters"];
-    let mut told: Vec<String> = TROUBLE
-        .iter()
-        .filter_map(|(key, words)| {
-            counters[*key].as_u64().filter(|count| *count > 0).map(|count| format!("{count} {words}"))
-        })
-        .collect();
-    let daemon = &status["daemon"];
-    for (key, words) in [
-        ("unsent", "refused by the kernel"),
-        ("unread", "of programs that could not be read"),
-        ("undelivered", "batches that the kernel did not take for programs"),
-    ] {
-        if let Some(count) = daemon[key].as_u64().filter(|count| *count > 0) {
-            told.push(format!("{count} {words}"));
+/// Every counter that is not zero, with what it counts as far as this program knows it.
+fn counted(text: &mut String, status: &Value) {
+    for Set { key, title, meanings } in SETS {
+        let counters = status[key].as_object().into_iter().flatten();
+        let rows: Vec<_> = counters.filter(|(_, count)| count.as_u64().is_some_and(|count| count > 0)).collect();
+        let name = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (number, (counter, count)) in rows.into_iter().enumerate() {
+            if number == 0 {
+                let _ = writeln!(text, "\ncounted of {title}:");
+            }
+            let meaning = meanings.iter().find(|(known, _)| known == counter).map_or("", |(_, meaning)| *meaning);
+            // Writing to a String does not fail.
+            let _ = writeln!(
+                text,
+                "{}",
+                format!("{count:<12}  {counter:<name$}  {meaning}", count = count.to_string()).trim_end()
+            );
         }
     }
-    told
 }
 
 fn columns(text: &mut String, rows: &[Vec<String>]) {
@@ -229,7 +205,7 @@ mod tests {
     fn the_table_says_what_matters_and_nothing_about_what_is_not() {
         let status = serde_json::json!({
             "hit": "2001:22::a", "lsi": "1.0.0.1", "device": "sinnet0", "unsent": 0,
-            "counters": {"no_association": 3, "bad_icv": 0},
+            "counters": {"no_association": 3, "bad_icv": 0, "not_known_yet": 7},
             "peers": [
                 {"name": "b.hip", "hit": "2001:22::b", "lsi": "1.0.0.2", "state": "ESTABLISHED", "paths": [
                     {"id": 0, "name": "dsl", "local": "192.0.2.1", "remote": "192.0.2.2", "alive": true, "srtt_ms": 60.04,
@@ -253,16 +229,30 @@ b.hip  established
 c.hip  unassociated
   2001:22::c  LSI 1.0.0.3
 
-not carried: 3 without an association
+counted of packets:
+3             no_association  Dropped: the base exchange failed, or the association ended.
+7             not_known_yet
 ";
         assert_eq!(table(&status), expected);
     }
 
     #[test]
-    fn every_counter_that_is_told_exists() {
-        let counters = serde_json::to_value(wedge::Counters::default()).expect("JSON");
-        for (key, _) in TROUBLE {
-            assert!(counters[key].is_u64(), "{key}");
+    fn every_counter_is_told_with_what_it_counts() {
+        let set = |meanings: &[(&str, &str)]| -> Value {
+            meanings
+                .iter()
+                .map(|(name, _)| ((*name).to_owned(), Value::from(5)))
+                .collect::<serde_json::Map<_, _>>()
+                .into()
+        };
+        let sets = SETS.iter().map(|one| (one.key.to_owned(), set(one.meanings)));
+        let text = table(&Value::Object(sets.collect()));
+        // The names are those that are serialised, which `daemon` tests; here they come with their sentences.
+        for (name, meaning) in SETS.iter().flat_map(|one| one.meanings) {
+            assert!(!meaning.is_empty());
+            let told =
+                |line: &str| line.starts_with("5  ") && line.contains(&format!(" {name} ")) && line.ends_with(meaning);
+            assert!(text.lines().any(told), "{name} in\n{text}");
         }
     }
 }

@@ -171,10 +171,23 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
         );
     }
     assert!(samples.keys().any(|(_, labels)| labels.iter().any(|(_, value)| value.contains("\"quoted\\name\"\nin"))));
-    // Every counter has its event.
-    let counted = serde_json::to_value(state.counters).expect("JSON").as_object().map(serde_json::Map::len);
-    let told = samples.keys().filter(|(name, _)| name == "sinnet_data_events_total").count();
-    assert_eq!(Some(told), counted);
+    // Every counter has its event, with its value: what is serialised, and what the sets say there is.
+    let daemon = Counters { unsent: 4, ..Counters::default() };
+    let all = [
+        ("data", serde_json::to_value(state.counters), wedge::Counters::MEANINGS),
+        ("control", serde_json::to_value(state.control), hip::Counters::MEANINGS),
+        ("daemon", serde_json::to_value(daemon), Counters::MEANINGS),
+    ];
+    for (set, counters, meanings) in all {
+        let counters = counters.expect("JSON");
+        let counters = counters.as_object().expect("a set");
+        assert_eq!(counters.len(), meanings.len());
+        for (name, count) in counters {
+            let told = sample(&format!("sinnet_{set}_events_total"), &[("event", name)]);
+            assert_eq!(told, count.as_f64(), "{set} {name}");
+            assert!(meanings.iter().any(|(known, meaning)| known == name && meaning.len() > 10), "{name}");
+        }
+    }
 }
 
 /// One exchange with a server in this process; what comes back.
