@@ -199,3 +199,19 @@ proptest! {
         }
     }
 }
+
+/// Behind MAC and signature nothing protects an R1_COUNTER: whoever adds one could make all later R1s look old.
+#[test]
+fn an_r1_counter_behind_the_signature_is_refused() {
+    let hits = ["2001:20::1", "2001:20::2"].map(|hit| hit.parse().unwrap());
+    let signature = Parameter::HipSignature2(wire::hip::Signature { algorithm: 7, bytes: vec![1; 96] });
+    let mut bytes = Builder::new(PacketKind::R1, hits[0], hits[1]).push(&signature).finish().unwrap();
+    assert!(Packet::parse(&bytes).is_ok());
+    assert!(wire::hip::append(&mut bytes, &Parameter::R1Counter(u64::MAX)));
+    assert_eq!(Packet::parse(&bytes).err(), Some(wire::hip::PacketError::OutOfOrder(129)));
+    // Where hosts out there put it, before the signature, it is taken.
+    let mut bytes =
+        Builder::new(PacketKind::R1, hits[0], hits[1]).push(&Parameter::HitSuiteList(vec![0x10])).finish().unwrap();
+    assert!(wire::hip::append(&mut bytes, &Parameter::R1Counter(7)));
+    assert_eq!(Packet::parse(&bytes).unwrap().r1_counter(), Some(&7));
+}

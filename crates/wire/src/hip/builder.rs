@@ -102,6 +102,19 @@ pub fn set_puzzle(packet: &mut [u8], opaque: u16, i: &[u8]) {
     }
 }
 
+/// Appends a parameter to a packet that was signed before; its type has to be greater than that of the signature. The
+/// checksum becomes zero. False, and nothing is done, where it does not fit.
+pub fn append(packet: &mut Vec<u8>, parameter: &Parameter) -> bool {
+    let len = packet.len();
+    parameter.emit(packet);
+    if packet.len() > MAX_LEN {
+        packet.truncate(len);
+        return false;
+    }
+    *packet = cover(std::mem::take(packet));
+    true
+}
+
 /// The length field set to what there is, the checksum to zero: the form in which packets are covered.
 pub(super) fn cover(mut bytes: Vec<u8>) -> Vec<u8> {
     let units = (bytes.len() / 8).saturating_sub(1);

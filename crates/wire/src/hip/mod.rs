@@ -5,7 +5,7 @@ mod builder;
 mod packet;
 mod parameter;
 
-pub use builder::{Builder, TooLong, set_checksum, set_puzzle, set_receiver};
+pub use builder::{Builder, TooLong, append, set_checksum, set_puzzle, set_receiver};
 pub use packet::{Packet, PacketError, PacketKind};
 pub use parameter::{
     DiffieHellman, EspInfo, HostId, Locator, Notification, Parameter, ParameterError, Puzzle, Signature, Solution, kind,

@@ -240,9 +240,10 @@ fn parameters(bytes: &[u8]) -> Result<Vec<(usize, Parameter)>, PacketError> {
         let whole = padded_len(len);
         let contents = rest.get(..whole).and_then(|_| rest.get(4..4 + len)).ok_or(PacketError::Truncated)?;
         // RFC 7401 §5.2.1: increasing types, except that transport formats are in the order of preference. Hosts out
-        // there put R1_COUNTER at the wrong place; nothing is won by refusing it.
+        // there put R1_COUNTER at the wrong place; nothing is won by refusing it where MAC and signature cover it.
         let transport = |n: u16| (2048..=4095).contains(&n);
-        if number < last && !(transport(number) && transport(last)) && number != kind::R1_COUNTER {
+        let misplaced = number == kind::R1_COUNTER && last < kind::HIP_MAC;
+        if number < last && !(transport(number) && transport(last)) && !misplaced {
             return Err(PacketError::OutOfOrder(number));
         }
         if !repeatable(number) && found.iter().any(|(_, other): &(usize, Parameter)| other.kind() == number) {
