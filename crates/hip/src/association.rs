@@ -10,9 +10,13 @@ use wire::hip::{HostId, Locator};
 use wire::{Hit, Spi};
 use zeroize::Zeroizing;
 
+use crate::asking::Asked;
 use crate::config::{HostConfig, Peer};
 use crate::event::TimerKind;
+use crate::exchange::Chosen;
+use crate::identity::PublicIdentity;
 use crate::keymat::EspKeyPair;
+use crate::puzzle::Solver;
 use crate::rate::Rate;
 use crate::route::Route;
 use crate::session::Session;
@@ -77,6 +81,8 @@ pub(crate) struct PeerRecord {
 pub(crate) enum Phase {
     Unassociated,
     I1Sent(I1Sent),
+    /// Still I1-SENT for the RFC.
+    Solving(Box<Solving>),
     I2Sent(Box<I2Sent>),
     /// R2-SENT and ESTABLISHED.
     Up(Box<Association>),
@@ -89,7 +95,7 @@ impl Phase {
     pub(crate) fn state(&self) -> State {
         match self {
             Self::Unassociated => State::Unassociated,
-            Self::I1Sent(_) => State::I1Sent,
+            Self::I1Sent(_) | Self::Solving(_) => State::I1Sent,
             Self::I2Sent(_) => State::I2Sent,
             Self::Up(up) if !up.confirmed => State::R2Sent,
             Self::Up(_) => State::Established,
@@ -103,10 +109,40 @@ impl Phase {
         match self {
             Self::Unassociated | Self::Failed => None,
             Self::I1Sent(sent) => Some((sent.retry.at, TimerKind::Retransmission)),
+            Self::Solving(work) => Some((work.at, TimerKind::Puzzle)),
             Self::I2Sent(sent) => Some((sent.retry.at, TimerKind::Retransmission)),
             Self::Up(up) => up.deadline(),
             Self::Closing(closing) => Some((closing.retry.at, TimerKind::Retransmission)),
             Self::Closed(closed) => Some((closed.until, TimerKind::Expiry)),
+        }
+    }
+
+    /// What was asked in the exchange that is under way, if we have begun it.
+    pub(crate) fn asked(&mut self) -> Option<&mut Asked> {
+        match self {
+            Self::I1Sent(sent) => Some(&mut sent.asked),
+            Self::Solving(work) => Some(&mut work.asked),
+            Self::I2Sent(sent) => Some(&mut sent.asked),
+            _ => None,
+        }
+    }
+
+    /// Where the R1 came from that is being answered.
+    pub(crate) fn route(&self) -> Option<Route> {
+        match self {
+            Self::Solving(work) => Some(work.route),
+            Self::I2Sent(sent) => Some(sent.route),
+            _ => None,
+        }
+    }
+
+    /// How many packets went out for it.
+    pub(crate) fn tries(&self) -> u32 {
+        match self {
+            Self::I1Sent(sent) => sent.retry.tries,
+            Self::Solving(work) => work.tries_before,
+            Self::I2Sent(sent) => sent.tries_before.saturating_add(sent.retry.tries),
+            _ => 0,
         }
     }
 }
@@ -115,6 +151,25 @@ impl Phase {
 pub(crate) struct I1Sent {
     pub(crate) routes: Vec<Route>,
     pub(crate) retry: Retry,
+    pub(crate) asked: Asked,
+}
+
+/// A signed R1 has come, and its puzzle is being solved.
+pub(crate) struct Solving {
+    pub(crate) route: Route,
+    pub(crate) r1: Vec<u8>,
+    pub(crate) identity: PublicIdentity,
+    pub(crate) choice: Chosen,
+    /// The R1's generation.
+    pub(crate) counter: u64,
+    pub(crate) solver: Solver,
+    /// Hashes to try at most.
+    pub(crate) left: u64,
+    /// When it goes on.
+    pub(crate) at: Instant,
+    pub(crate) asked: Asked,
+    /// How many packets went out for this exchange before.
+    pub(crate) tries_before: u32,
 }
 
 /// An I2 is out.
@@ -126,6 +181,9 @@ pub(crate) struct I2Sent {
     pub(crate) host_id: HostId,
     pub(crate) esp_index: u16,
     pub(crate) spi_in: Spi,
+    /// The R1's generation.
+    pub(crate) counter: u64,
+    pub(crate) asked: Asked,
     /// Both hosts want feedback.
     pub(crate) feedback: bool,
     /// Where the R1 says that the Responder is, too.
@@ -168,7 +226,15 @@ pub(crate) struct Association {
     pub(crate) offers: Vec<Offer>,
     pub(crate) candidates: Vec<Candidate>,
     /// As Responder: the I2 that began this, and the R2 that answers it again.
-    pub(crate) r2: Option<(Vec<u8>, Vec<u8>)>,
+    pub(crate) r2: Option<Answered>,
+}
+
+/// An I2 that was taken; who sends it again from there gets the R2 again.
+pub(crate) struct Answered {
+    pub(crate) route: Route,
+    /// The I2's HIP_MAC, which tells it from all others without a hash.
+    pub(crate) mac: Vec<u8>,
+    pub(crate) r2: Vec<u8>,
 }
 
 /// A pair of ESP security associations.

@@ -2,9 +2,10 @@
 //! that are much longer than what asked for them.
 //!
 //! Each class of packets has token buckets of its own, so that one kind cannot starve another: one bucket for all sources
-//! together, and one for each source prefix (IPv4 /24, IPv6 /56), so that one network cannot starve the others. Where a class
-//! needs the sender to receive at its address, the prefixes of configured peers are not subject to the common bucket:
-//! strangers elsewhere cannot empty it for them, however many prefixes they have.
+//! together, and one for each source prefix (IPv4 /24, IPv6 /56), so that one network cannot starve the others. The networks
+//! where configured peers are do not take from the common bucket in a base exchange: strangers elsewhere cannot empty it for
+//! them, however many addresses they have or invent. So what a host does for strangers is bounded by the common bucket and
+//! one bucket for each network of a peer.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -43,6 +44,8 @@ pub struct Limit {
 /// The limits of all classes. With P-384 the defaults are a few per cent of a core, all classes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// I1s: each costs a MAC and an answer.
+    pub i1: Limit,
     /// I2s that solve a puzzle: each costs an agreement, a verification and a signature, about 2 ms with P-384.
     pub i2: Limit,
     /// I2s with a solution that was used before by an I2 that failed.
@@ -60,6 +63,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            i1: Limit { total: Rate::new(2_000, 2_000), prefix: Rate::new(100, 100) },
             i2: Limit { total: Rate::new(10, 20), prefix: Rate::new(4, 8) },
             i2_again: Limit { total: Rate::new(2, 4), prefix: Rate::new(1, 2) },
             r1: Limit { total: Rate::new(20, 40), prefix: Rate::new(4, 8) },
@@ -72,8 +76,8 @@ impl Default for Limits {
 
 /// A class of packets or answers with limits of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(dead_code, reason = "the classes come into use one after the other")]
 pub(crate) enum Class {
+    I1,
     I2,
     I2Again,
     R1,
@@ -85,6 +89,7 @@ pub(crate) enum Class {
 impl Class {
     fn limit(self, limits: &Limits) -> Limit {
         match self {
+            Self::I1 => limits.i1,
             Self::I2 => limits.i2,
             Self::I2Again => limits.i2_again,
             Self::R1 => limits.r1,
@@ -94,9 +99,9 @@ impl Class {
         }
     }
 
-    /// Nobody gets here without having received something at the source address.
-    fn proves_source(self) -> bool {
-        matches!(self, Self::I2 | Self::R1)
+    /// Where a peer is expected, only its network's bucket counts.
+    fn has_reserve(self) -> bool {
+        matches!(self, Self::I1 | Self::I2 | Self::R1 | Self::Reply)
     }
 }
 
@@ -117,7 +122,7 @@ impl Budget {
     pub(crate) fn take(&mut self, now: Instant, limits: &Limits, class: Class, source: IpAddr, known: bool) -> bool {
         let limit = class.limit(limits);
         let state = self.classes.entry(class).or_default();
-        let free = known && class.proves_source();
+        let free = known && class.has_reserve();
         // The common bucket comes first: a flood from invented sources does not even fill the table.
         if !free && !state.total.has(now, limit.total) {
             return false;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use clock::Duration;
 use wire::Hit;
 
-use crate::budget::Limits;
+use crate::budget::{Limits, Prefix};
 use crate::cipher::HipCipher;
 use crate::dh::Group;
 use crate::esp::EspSuite;
@@ -26,6 +26,11 @@ pub struct HostConfig {
     pub ciphers: Vec<HipCipher>,
     /// K of the puzzles that Initiators have to solve: 2^K hashes on average, 0 to [`HostConfig::MAX_DIFFICULTY`].
     pub puzzle_difficulty: u8,
+    /// The hardest puzzle, K in bits, that this host solves for others, and sets itself where many I2s come to nothing; at
+    /// most [`HostConfig::MAX_DIFFICULTY`]. 2^16 hashes are about 0.2 s of a core.
+    pub max_difficulty: u8,
+    /// The length to which I1s are padded, bytes, so that an R1 is at most three times as long. 0: no padding.
+    pub i1_length: u16,
     /// The first R1 generation. It has to grow from one start of the host to the next (RFC 7401 §5.2.3); seconds since
     /// 1970 do.
     pub first_generation: u64,
@@ -48,7 +53,7 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// The hardest puzzle that we set, or solve for others.
+    /// The greatest difficulty that can be configured, bits.
     pub const MAX_DIFFICULTY: u8 = 22;
 }
 
@@ -61,6 +66,8 @@ impl Default for HostConfig {
             groups: vec![Group::P384, Group::P256],
             ciphers: vec![HipCipher::Aes256Cbc, HipCipher::Aes128Cbc],
             puzzle_difficulty: 10,
+            max_difficulty: 16,
+            i1_length: 512,
             first_generation: 1,
             r1_lifetime: Duration::from_secs(120),
             retransmission: Duration::from_millis(1_000),
@@ -83,4 +90,13 @@ pub struct Peer {
     pub locators: Vec<SocketAddr>,
     /// The pairs of locators to use, instead of those that would be chosen.
     pub routes: Vec<Route>,
+}
+
+impl Peer {
+    /// Whether the peer has a configured locator in the network of this address.
+    pub(crate) fn is_expected_at(&self, address: IpAddr) -> bool {
+        let routes = self.routes.iter().map(|route| route.remote);
+        let network = Prefix::of(address);
+        self.locators.iter().copied().chain(routes).any(|locator| Prefix::of(locator.ip()) == network)
+    }
 }

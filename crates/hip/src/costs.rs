@@ -55,7 +55,6 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    #[allow(dead_code, reason = "puzzles are counted next")]
     pub(crate) fn hashes(&self, count: u64) {
         self.hashes.fetch_add(count, Ordering::Relaxed);
     }

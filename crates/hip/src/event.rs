@@ -114,6 +114,8 @@ pub enum Event {
 pub enum TimerKind {
     /// A packet has not been answered.
     Retransmission,
+    /// The puzzle of an R1 is being solved.
+    Puzzle,
     /// A path is to be tried again.
     PathRetry,
     /// A state has lasted long enough.
@@ -162,6 +164,8 @@ pub struct Counters {
     pub hints_in: u64,
     /// No algorithm that both hosts have.
     pub no_common_algorithm: u64,
+    /// R1s from where no I1 went.
+    pub wrong_route: u64,
     /// Packets that would have cost more than is left to strangers ([`crate::budget`]).
     pub over_budget: u64,
     /// Of the packets handed out, NOTIFYs that say why something was refused.

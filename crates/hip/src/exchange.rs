@@ -1,53 +1,62 @@
-//! The base exchange: I1, R1, I2, R2 (RFC 7401 §4.1, §6.6 to §6.10, RFC 7402 §5).
+//! The base exchange: I1, R1, I2, R2 (RFC 7401 §4.1, §6.6 to §6.10, RFC 7402 §5). Here is the Initiator's half, and the
+//! beginning of an association; `responder` has the other.
 
-use clock::Instant;
+use clock::{Duration, Instant};
 use rand_core::CryptoRng;
 use wire::hip::{Builder, DiffieHellman, EspInfo, HostId, Packet, PacketKind, Parameter, Solution, kind};
 use wire::{Hit, Spi};
 
-use crate::association::{Association, Candidate, I1Sent, I2Sent, Phase, Retry};
+use crate::association::{Association, Candidate, I1Sent, I2Sent, PeerRecord, Phase, Retry, Solving};
+use crate::budget::Class;
 use crate::cipher::HipCipher;
 use crate::config::HostConfig;
 use crate::dh::{EphemeralSecret, Group};
 use crate::esp::{EspKeys, EspSuite, InboundSa, OutboundSa};
 use crate::event::Event;
 use crate::feedback;
-use crate::host::{Host, Refusal, i1, routes};
+use crate::host::{Host, Refusal, routes};
 use crate::identity::PublicIdentity;
 use crate::keymat::{EspKeyPair, Keymat};
 use crate::notice::Notice;
-use crate::puzzle;
+use crate::puzzle::Solver;
 use crate::route::Route;
 use crate::session::{Session, host_id, sign, verify};
 
 /// How often one I2 is sent before a fresh R1 is asked for.
 const I2_TRIES: u32 = 6;
+/// Hashes in one go at a puzzle: about 1 ms.
+const SLICE: u64 = 256;
+/// Between two goes, so that everything else has its turn.
+const PAUSE: Duration = Duration::from_millis(1);
 
 impl Host {
-    /// RFC 7401 §6.7: an R1 for whoever asks, and no state.
-    pub(crate) fn on_i1(
+    /// RFC 7401 §6.8: whether this is an R1 to answer now, to keep, or none of ours.
+    pub(crate) fn on_r1(
         &mut self,
         now: Instant,
         rng: &mut dyn CryptoRng,
         route: Route,
         packet: &Packet<'_>,
     ) -> Result<(), Refusal> {
-        let peer = packet.sender();
-        let record = self.peers.get(&peer).ok_or(Refusal::Unexpected)?;
-        // RFC 7401 §4.4.3, table 3: of two I1s that cross, the host with the smaller HIT drops the other's and waits for
-        // the R1 to its own.
-        if matches!(record.phase, Phase::I1Sent(_)) && self.identity.hit() < peer {
-            return Err(Refusal::Unexpected);
+        let record = self.peers.get_mut(&packet.sender()).ok_or(Refusal::Unexpected)?;
+        let waiting = matches!(record.phase, Phase::I1Sent(_));
+        let asked = record.phase.asked().ok_or(Refusal::Unexpected)?;
+        if !asked.on(route) {
+            return Err(Refusal::Elsewhere);
         }
-        let groups = packet.dh_group_list().ok_or(Refusal::Malformed)?;
-        self.r1s.refresh(now, &self.identity, &self.config, rng);
-        let r1 = self.r1s.r1(peer, record.epoch, route, groups).ok_or(Refusal::Group)?;
-        self.out.send(route, r1);
-        Ok(())
+        let echoed = asked.is_echoed(packet);
+        // A second I2 with other keys could overtake the first, and the two hosts would end up with different ones. So the
+        // other R1s wait until the first I2 was not answered; but one that shows our cookie shows that the first, which did
+        // not, was not the peer's or is as good.
+        if !waiting && (asked.echoed || !echoed) {
+            asked.keep(route, packet, echoed);
+            return Err(Refusal::Replayed);
+        }
+        self.consider(now, rng, route, packet)
     }
 
-    /// RFC 7401 §6.8: checks the R1, solves its puzzle, and sends the I2.
-    pub(crate) fn on_r1(
+    /// Checks an R1, and begins to solve its puzzle.
+    fn consider(
         &mut self,
         now: Instant,
         rng: &mut dyn CryptoRng,
@@ -56,26 +65,23 @@ impl Host {
     ) -> Result<(), Refusal> {
         let (hit, peer) = (self.identity.hit(), packet.sender());
         let record = self.peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
+        let asked = record.phase.asked().ok_or(Refusal::Unexpected)?;
+        let echoed = asked.is_echoed(packet);
         let puzzle = packet.puzzle().ok_or(Refusal::Malformed)?;
-        let tries_before = match &record.phase {
-            Phase::I1Sent(sent) => sent.retry.tries,
-            // A second I2 with other keys could overtake the first, and the two hosts would end up with different ones.
-            // The I2 that is out is tried for long before a new R1 is asked for.
-            Phase::I2Sent(_) => return Err(Refusal::Replayed),
-            _ => return Err(Refusal::Unexpected),
-        };
-        let counter = packet.r1_counter().copied().unwrap_or(record.r1_counter);
-        if counter < record.r1_counter {
-            return Err(Refusal::Replayed);
-        }
         let peer_host_id = packet.host_id().ok_or(Refusal::Malformed)?;
-        let identity = identity_of(peer_host_id, peer)?;
         let signature = packet.hip_signature_2().ok_or(Refusal::Malformed)?;
+        let public = packet.diffie_hellman().ok_or(Refusal::Malformed)?;
+        let class = if echoed { Class::R1 } else { Class::R1Bare };
+        self.out.affords(now, &self.config, class, route, true)?;
         self.out.meter.verification();
+        let identity = identity_of(peer_host_id, peer)?;
         verify(&identity, &packet.covered_by_signature_2().ok_or(Refusal::Malformed)?, signature)?;
         // From here on the R1 is the Responder's own, except for what its signature leaves out.
 
-        let public = packet.diffie_hellman().ok_or(Refusal::Malformed)?;
+        let counter = packet.r1_counter().copied().unwrap_or(record.r1_counter);
+        if counter < record.r1_counter && !asked.believes_lower() {
+            return Err(Refusal::WentBack);
+        }
         let choice = match choose(&self.config, packet, public, puzzle.difficulty) {
             Choice::Use(choice) => choice,
             Choice::Downgraded => return Err(Refusal::Downgraded),
@@ -84,13 +90,92 @@ impl Host {
                 return Err(refusal);
             }
         };
-        let rhash = identity.rhash();
-        if puzzle.i.len() != rhash.len() {
+        if puzzle.i.len() != identity.rhash().len() {
             return Err(Refusal::Malformed);
         }
+        asked.answer(&puzzle.i, echoed);
+        let (asked, tries_before) = (asked.clone(), record.phase.tries());
+        self.out.end(record, "");
+        record.r1_counter = record.r1_counter.max(counter);
+        let solver = Solver::new(identity.rhash(), &puzzle.i, hit, peer, puzzle.difficulty, rng);
         // 2^K tries on average; e^-16 of all puzzles take more than 16 times that.
-        let tries = 16 << puzzle.difficulty;
-        let j = puzzle::solve(rhash, &puzzle.i, hit, peer, puzzle.difficulty, tries, rng).ok_or(Refusal::Puzzle)?;
+        let left = 16 << puzzle.difficulty;
+        let r1 = packet.bytes().to_vec();
+        let work = Solving { route, r1, identity, choice, counter, solver, left, at: now, asked, tries_before };
+        record.phase = Phase::Solving(Box::new(work));
+        self.solve(now, rng, peer)
+    }
+
+    /// One go at one of the puzzles whose turn it is. The others wait, so that this takes no longer for many.
+    pub(crate) fn solve_puzzles(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        let mut next = None;
+        for (&peer, record) in &mut self.peers {
+            if let Phase::Solving(work) = &mut record.phase
+                && work.at <= now
+            {
+                work.at = now + PAUSE;
+                next = next.or(Some((peer, work.route)));
+            }
+        }
+        if let Some((peer, route)) = next
+            && let Err(refusal) = self.solve(now, rng, peer)
+        {
+            self.out.refuse(now, refusal, route, Some(peer));
+        }
+    }
+
+    fn solve(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) -> Result<(), Refusal> {
+        let record = self.peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
+        let Phase::Solving(work) = &mut record.phase else { return Err(Refusal::Unexpected) };
+        let tries = SLICE.min(work.left);
+        let before = work.solver.tried();
+        let found = work.solver.solve(tries);
+        self.out.meter.hashes(work.solver.tried() - before);
+        work.left -= tries;
+        work.at = now + PAUSE;
+        if found.is_none() && work.left > 0 {
+            return Ok(());
+        }
+        let Phase::Solving(work) = std::mem::replace(&mut record.phase, Phase::Unassociated) else {
+            return Err(Refusal::Unexpected);
+        };
+        let (asked, tries) = (work.asked.clone(), work.tries_before);
+        let sent = found.ok_or(Refusal::Puzzle).and_then(|j| self.i2(now, rng, peer, *work, j));
+        let record = self.peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
+        match sent {
+            Ok(mut sent) => {
+                sent.asked.answered = true;
+                self.out.send(sent.route, sent.packet.clone());
+                record.phase = Phase::I2Sent(Box::new(sent));
+                Ok(())
+            }
+            Err(refusal) => {
+                // Another I1 asks for another R1.
+                let retry = Retry { tries, ..Retry::new(now, &self.config) };
+                let routes = routes(&self.config, &record.peer, &[]);
+                record.phase = Phase::I1Sent(I1Sent { routes, retry, asked });
+                Err(refusal)
+            }
+        }
+    }
+
+    /// The I2 with solution `j`, and what has to be remembered of it (RFC 7401 §5.3.3).
+    fn i2(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        peer: Hit,
+        work: Solving,
+        j: Vec<u8>,
+    ) -> Result<I2Sent, Refusal> {
+        let hit = self.identity.hit();
+        let Solving { route, r1, identity, choice, counter, asked, tries_before, .. } = work;
+        let packet = Packet::parse(&r1).map_err(|_| Refusal::Malformed)?;
+        let puzzle = packet.puzzle().ok_or(Refusal::Malformed)?;
+        let public = packet.diffie_hellman().ok_or(Refusal::Malformed)?;
+        let peer_host_id = packet.host_id().ok_or(Refusal::Malformed)?.clone();
+        let rhash = identity.rhash();
+        // Once for the key pair, once for the secret.
         self.out.meter.agreement();
         self.out.meter.agreement();
         let secret = EphemeralSecret::generate(choice.group, rng);
@@ -102,7 +187,7 @@ impl Host {
         let session =
             Session { rhash, keys, keymat, keymat_next: esp_index, suite: choice.suite, peer: identity, meter };
 
-        let feedback = self.config.feedback && feedback::is_offered(packet);
+        let feedback = self.config.feedback && feedback::is_offered(&packet);
         let spi_in = self.out.new_spi(rng);
         let solution = Solution { difficulty: puzzle.difficulty, opaque: puzzle.opaque, i: puzzle.i.clone(), j };
         let own = DiffieHellman { group: choice.group.number(), public: secret.public_value() };
@@ -135,98 +220,21 @@ impl Host {
             self.out.spis.remove(&spi_in);
             return Err(Refusal::Malformed);
         };
-        record.r1_counter = counter;
         let locators = packet.locator_set().into_iter().flatten().map(|locator| unmapped(locator.address)).collect();
-        self.out.send(route, i2.clone());
-        record.phase = Phase::I2Sent(Box::new(I2Sent {
+        Ok(I2Sent {
             route,
             packet: i2,
             session,
-            host_id: peer_host_id.clone(),
+            host_id: peer_host_id,
             esp_index,
             spi_in,
             locators,
             feedback,
+            counter,
+            asked,
             retry: Retry::new(now, &self.config),
             tries_before,
-        }));
-        Ok(())
-    }
-
-    /// RFC 7401 §6.9: the cheap checks first, then the keys, then the proof of identity; an association and an R2.
-    pub(crate) fn on_i2(
-        &mut self,
-        now: Instant,
-        rng: &mut dyn CryptoRng,
-        route: Route,
-        packet: &Packet<'_>,
-    ) -> Result<(), Refusal> {
-        let (hit, peer) = (self.identity.hit(), packet.sender());
-        self.r1s.refresh(now, &self.identity, &self.config, rng);
-        let record = self.peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
-        let rhash = self.identity.public().rhash();
-        let digest = rhash.digest(&[&packet.covered_by_signature().ok_or(Refusal::Malformed)?]);
-        if let Phase::Up(up) = &record.phase
-            && let Some((i2, r2)) = &up.r2
-            && *i2 == digest
-        {
-            self.out.send_again(route, r2);
-            return Err(Refusal::Replayed);
-        }
-        let solution = packet.solution().ok_or(Refusal::Malformed)?;
-        if !self.r1s.solved(now, peer, record.epoch, route, solution) {
-            return Err(Refusal::Puzzle);
-        }
-        // RFC 7401 §4.4.3, table 4: of two I2s that cross, that to the host with the greater HIT counts.
-        if matches!(record.phase, Phase::I2Sent(_)) && hit < peer {
-            return Err(Refusal::Unexpected);
-        }
-
-        let public = packet.diffie_hellman().ok_or(Refusal::Malformed)?;
-        let secret = self.r1s.secret(now, solution.opaque, public.group).ok_or(Refusal::Group)?;
-        let cipher = only(packet.hip_cipher(), &self.config.ciphers, HipCipher::from_number, Refusal::Cipher)?;
-        let suite = only(packet.esp_transform(), &self.config.esp_suites, EspSuite::from_number, Refusal::Suite)?;
-        if !packet.transport_format_list().is_none_or(|list| list.contains(&kind::ESP_TRANSFORM)) {
-            return Err(Refusal::Suite);
-        }
-        self.out.meter.agreement();
-        let shared = secret.agree(&public.public).map_err(|_| Refusal::DiffieHellman)?;
-        let keymat = Keymat::new(rhash, &shared, &solution.i, &solution.j, &hit, &peer);
-        let keys = keymat.hip_keys(cipher, &hit, &peer).map_err(|_| Refusal::Malformed)?;
-        let peer_host_id = match (packet.host_id(), packet.encrypted()) {
-            (Some(host_id), _) => host_id.clone(),
-            (None, Some(encrypted)) => decrypted(cipher, &keys.theirs.encryption, encrypted)?,
-            (None, None) => return Err(Refusal::Malformed),
-        };
-        let identity = identity_of(&peer_host_id, peer)?;
-        let first_index = keymat.first_esp_index(cipher);
-        let meter = self.out.meter.clone();
-        let mut session = Session { rhash, keys, keymat, keymat_next: first_index, suite, peer: identity, meter };
-        session.check(packet)?;
-
-        let esp = packet.esp_info().filter(|esp| esp.old_spi.0 == 0 && esp.new_spi.0 > 255);
-        let esp = esp.ok_or(Refusal::Syntax)?;
-        let keys = session.draw_esp(esp.keymat_index, hit).ok_or(Refusal::Syntax)?;
-        let spi_in = self.out.new_spi(rng);
-        let builder = Builder::new(PacketKind::R2, hit, peer).push(&Parameter::EspInfo(EspInfo {
-            keymat_index: esp.keymat_index,
-            old_spi: Spi(0),
-            new_spi: spi_in,
-        }));
-        let Ok(r2) = session.seal_r2(builder, &self.identity, rng) else {
-            self.out.spis.remove(&spi_in);
-            return Err(Refusal::Malformed);
-        };
-
-        self.out.end(record, "the peer has begun anew");
-        self.out.send(route, r2.clone());
-        let mut up = Association::new(session, false);
-        up.r2 = Some((digest, r2));
-        // The I2 solves a puzzle that was sent to this very route: the peer receives there.
-        let feedback = self.config.feedback && feedback::is_offered(packet);
-        let news = News { peer, feedback, route };
-        self.begin(news, up, keys, esp.new_spi, spi_in);
-        Ok(())
+        })
     }
 
     /// RFC 7401 §6.10.
@@ -243,6 +251,8 @@ impl Host {
             return Err(Refusal::Unexpected);
         };
         let mut sent = *sent;
+        // Only now may a counter that went back replace the higher one: an R1 can be replayed, an R2 cannot.
+        record.r1_counter = sent.counter;
         let keys = sent.session.draw_esp(sent.esp_index, hit).ok_or(Refusal::Malformed)?;
         let mut up = Association::new(sent.session, true);
         up.candidates = routes(&self.config, &record.peer, &sent.locators)
@@ -258,50 +268,68 @@ impl Host {
         Ok(())
     }
 
-    /// Sends I1 or I2 again, or gives up.
-    pub(crate) fn retry_exchange(&mut self, now: Instant, peer: Hit) {
+    /// Sends I1 or I2 again, answers another R1, or gives up.
+    pub(crate) fn retry_exchange(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
         let hit = self.identity.hit();
         let Some(record) = self.peers.get_mut(&peer) else { return };
         match &mut record.phase {
             Phase::I1Sent(sent) if sent.retry.at <= now => {
                 if sent.retry.tries >= self.config.max_tries {
-                    let reason = match record.notice {
-                        Some(notice) => format!("{peer} {}; our identity is {hit}", Notice(notice)),
-                        None => format!("{peer} does not answer; is it up, and are its locators right?"),
-                    };
+                    let reason = no_answer(record, hit, peer);
                     return self.out.fail(record, reason);
                 }
                 let route = sent.routes.get(sent.retry.tries as usize % sent.routes.len().max(1)).copied();
                 sent.retry.again(now, &self.config);
                 if let Some(route) = route {
-                    self.out.send_again(route, &i1(&self.config, hit, peer));
+                    self.out.send_again(route, &sent.asked.i1(&self.config, hit, peer, route));
                 }
             }
             Phase::I2Sent(sent) if sent.retry.at <= now => {
-                if sent.tries_before + sent.retry.tries >= self.config.max_tries {
+                let tries = sent.tries_before + sent.retry.tries;
+                if tries >= self.config.max_tries {
                     let reason = format!("{peer} does not accept our identity {hit}; does it have us among its peers?");
                     return self.out.fail(record, reason);
                 }
-                if sent.retry.tries < I2_TRIES {
+                if let Some((route, r1)) = sent.asked.next() {
+                    return self.answer_another(now, rng, peer, route, &r1);
+                }
+                // Where several R1s came, one more I1 tells sooner which is the peer's than the I2 again.
+                let most = if sent.asked.contested { 1 } else { I2_TRIES };
+                if sent.retry.tries < most {
                     sent.retry.again(now, &self.config);
                     return self.out.send_again(sent.route, &sent.packet);
                 }
                 // The puzzle may have grown too old at the Responder: a fresh R1 is needed.
-                let tries = sent.tries_before + sent.retry.tries;
-                let (spi_in, first) = (sent.spi_in, sent.route);
+                let first = sent.route;
+                let mut asked = sent.asked.clone();
+                asked.contested = false;
                 let mut routes = routes(&self.config, &record.peer, &[]);
                 routes.sort_by_key(|route| *route != first);
-                self.out.spis.remove(&spi_in);
-                self.out.send_again(first, &i1(&self.config, hit, peer));
+                self.out.end(record, "");
+                self.out.send_again(first, &asked.i1(&self.config, hit, peer, first));
                 let retry = Retry { tries, ..Retry::new(now, &self.config) };
-                record.phase = Phase::I1Sent(I1Sent { routes, retry });
+                record.phase = Phase::I1Sent(I1Sent { routes, retry, asked });
             }
             _ => {}
         }
     }
 
+    /// The I2 was not answered, but another R1 has come, too.
+    fn answer_another(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit, route: Route, r1: &[u8]) {
+        let Ok(packet) = Packet::parse(r1) else { return };
+        if let Err(refusal) = self.consider(now, rng, route, &packet) {
+            self.out.refuse(now, refusal, route, Some(peer));
+            // The I2 that is out still counts; its next try, or the next R1, is soon.
+            if let Some(Phase::I2Sent(sent)) = self.peers.get_mut(&peer).map(|record| &mut record.phase)
+                && sent.retry.at <= now
+            {
+                sent.retry.at = now + PAUSE;
+            }
+        }
+    }
+
     /// The association is there: its first path, and the news.
-    fn begin(&mut self, news: News, mut up: Association, keys: EspKeyPair, spi_out: Spi, spi_in: Spi) {
+    pub(crate) fn begin(&mut self, news: News, mut up: Association, keys: EspKeyPair, spi_out: Spi, spi_in: Spi) {
         let News { peer, feedback, route } = news;
         let path = up.add_path(route, spi_in, spi_out, true);
         let (outbound, inbound) = security_associations(up.session.suite, keys.outbound, spi_out, keys.inbound, spi_in);
@@ -316,10 +344,23 @@ impl Host {
 }
 
 /// A new association.
-struct News {
-    peer: Hit,
-    feedback: bool,
-    route: Route,
+pub(crate) struct News {
+    pub(crate) peer: Hit,
+    pub(crate) feedback: bool,
+    pub(crate) route: Route,
+}
+
+/// Why an exchange in which no R1 was taken has failed.
+fn no_answer(record: &mut PeerRecord, hit: Hit, peer: Hit) -> String {
+    let went_back = record.phase.asked().is_some_and(|asked| asked.lower > 0);
+    match record.notice {
+        _ if went_back => format!(
+            "{peer} answers with an R1 counter lower than before; its clock may have been set back, or somebody replays its \
+             answers"
+        ),
+        Some(notice) => format!("{peer} {}; our identity is {hit}", Notice(notice)),
+        None => format!("{peer} does not answer; is it up, and are its locators right?"),
+    }
 }
 
 /// The pair of a path.
@@ -334,7 +375,8 @@ pub(crate) fn security_associations(
 }
 
 /// What is used with a Responder.
-struct Chosen {
+#[derive(Clone, Copy)]
+pub(crate) struct Chosen {
     group: Group,
     cipher: HipCipher,
     suite: EspSuite,
@@ -367,7 +409,7 @@ fn choose(config: &HostConfig, r1: &Packet<'_>, public: &DiffieHellman, difficul
     let Some(&suite) = suite.filter(|_| formats.is_empty() || formats.contains(&kind::ESP_TRANSFORM)) else {
         return Choice::Impossible(Refusal::Suite, "has no ESP suite that we have".into());
     };
-    if difficulty > HostConfig::MAX_DIFFICULTY {
+    if difficulty > config.max_difficulty {
         let why = format!("sets a puzzle of difficulty {difficulty}, which would take too long");
         return Choice::Impossible(Refusal::TooHard, why);
     }
@@ -378,32 +420,6 @@ fn choose(config: &HostConfig, r1: &Packet<'_>, public: &DiffieHellman, difficul
 pub(crate) fn identity_of(host_id: &HostId, hit: Hit) -> Result<PublicIdentity, Refusal> {
     let identity = PublicIdentity::from_wire(host_id.algorithm, &host_id.identity).map_err(|_| Refusal::Signature)?;
     if identity.hit() == hit { Ok(identity) } else { Err(Refusal::Signature) }
-}
-
-/// The one number that the Initiator has chosen, which has to be among ours.
-fn only<T: Copy + PartialEq>(
-    chosen: Option<&Vec<u16>>,
-    ours: &[T],
-    from_number: impl Fn(u16) -> Option<T>,
-    refusal: Refusal,
-) -> Result<T, Refusal> {
-    match chosen.map(Vec::as_slice) {
-        Some(&[number]) => from_number(number).filter(|one| ours.contains(one)).ok_or(refusal),
-        _ => Err(Refusal::Malformed),
-    }
-}
-
-/// The HOST_ID inside ENCRYPTED (RFC 7401 §5.2.18).
-fn decrypted(cipher: HipCipher, key: &[u8], encrypted: &[u8]) -> Result<HostId, Refusal> {
-    let plain = cipher.decrypt(key, encrypted).map_err(|_| Refusal::Mac)?;
-    let head = plain.first_chunk::<4>().ok_or(Refusal::Mac)?;
-    let number = u16::from_be_bytes([head[0], head[1]]);
-    let len = usize::from(u16::from_be_bytes([head[2], head[3]]));
-    let contents = plain.get(4..4 + len).ok_or(Refusal::Mac)?;
-    match Parameter::parse(number, contents) {
-        Ok(Parameter::HostId(host_id)) => Ok(host_id),
-        _ => Err(Refusal::Mac),
-    }
 }
 
 /// An address of LOCATOR_SET as sockets know it.

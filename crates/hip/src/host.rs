@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use clock::Instant;
 use rand_core::CryptoRng;
-use wire::hip::{Builder, Packet, PacketKind, Parameter, set_checksum};
+use wire::hip::{Packet, PacketKind, set_checksum};
 use wire::{Hit, Spi};
 
+use crate::asking::Asked;
 use crate::association::{AssociationView, I1Sent, PeerRecord, Phase, Retry};
 use crate::budget::{Budget, Class};
 use crate::config::{HostConfig, Peer};
@@ -89,11 +90,13 @@ impl Host {
                 return Err(HostError::Empty(name));
             }
         }
-        if config.puzzle_difficulty > HostConfig::MAX_DIFFICULTY {
-            return Err(HostError::Difficulty(config.puzzle_difficulty));
+        let hardest = config.puzzle_difficulty.max(config.max_difficulty);
+        if hardest > HostConfig::MAX_DIFFICULTY {
+            return Err(HostError::Difficulty(hardest));
         }
-        let r1s = R1Pool::new(&identity, &config, rng).map_err(|_| HostError::IdentityTooLong)?;
-        Ok(Self { identity, config, r1s, peers: BTreeMap::new(), out: Output::default() })
+        let out = Output::default();
+        let r1s = R1Pool::new(&identity, &config, out.meter.clone(), rng).map_err(|_| HostError::IdentityTooLong)?;
+        Ok(Self { identity, config, r1s, peers: BTreeMap::new(), out })
     }
 
     /// This host's HIT.
@@ -116,18 +119,19 @@ impl Host {
     ///
     /// # Errors
     /// [`ConnectError`]: the peer is not known, or cannot be reached from here.
-    pub fn connect(&mut self, now: Instant, _rng: &mut dyn CryptoRng, peer: Hit) -> Result<(), ConnectError> {
+    pub fn connect(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) -> Result<(), ConnectError> {
         let hit = self.hit();
         let record = self.peers.get_mut(&peer).ok_or(ConnectError::UnknownPeer(peer))?;
         match record.phase {
-            Phase::I1Sent(_) | Phase::I2Sent(_) | Phase::Up(_) => return Ok(()),
+            Phase::I1Sent(_) | Phase::Solving(_) | Phase::I2Sent(_) | Phase::Up(_) => return Ok(()),
             Phase::Unassociated | Phase::Closing(_) | Phase::Closed(_) | Phase::Failed => {}
         }
         let routes = routes(&self.config, &record.peer, &[]);
         let first = *routes.first().ok_or(ConnectError::NoRoute(peer))?;
-        self.out.send(first, i1(&self.config, hit, peer));
+        let mut asked = Asked::new(rng);
+        self.out.send(first, asked.i1(&self.config, hit, peer, first));
         record.notice = None;
-        record.phase = Phase::I1Sent(I1Sent { routes, retry: Retry::new(now, &self.config) });
+        record.phase = Phase::I1Sent(I1Sent { routes, retry: Retry::new(now, &self.config), asked });
         Ok(())
     }
 
@@ -206,9 +210,10 @@ impl Host {
 
     /// Does what is due: sends again, tries the next route, forgets.
     pub fn handle_timeout(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        self.solve_puzzles(now, rng);
         let peers: Vec<Hit> = self.peers.keys().copied().collect();
         for peer in peers {
-            self.retry_exchange(now, peer);
+            self.retry_exchange(now, rng, peer);
             self.retry_updates(now, peer);
             self.retry_close(now, peer);
             self.open_paths(now, rng, peer);
@@ -233,6 +238,12 @@ impl Host {
     /// What was counted.
     pub fn counters(&self) -> &Counters {
         &self.out.counters
+    }
+
+    /// The present generation of this host's R1s. Who stores it and gives a greater one as [`HostConfig::first_generation`] after
+    /// a restart is not taken for somebody who replays, whatever the clock says.
+    pub fn r1_generation(&self) -> u64 {
+        self.r1s.generation_number()
     }
 
     /// The cryptographic operations done since this host was made.
@@ -288,6 +299,10 @@ pub(crate) enum Refusal {
     Share,
     /// A path more than there may be.
     TooMany,
+    /// An R1 from where no I1 went.
+    Elsewhere,
+    /// An R1 of an older generation than one before.
+    WentBack,
 }
 
 impl From<Forged> for Refusal {
@@ -329,7 +344,8 @@ impl Output {
             Refusal::Mac => &mut counters.bad_mac,
             Refusal::Signature => &mut counters.bad_signature,
             Refusal::DiffieHellman => &mut counters.bad_diffie_hellman,
-            Refusal::Replayed => &mut counters.replayed,
+            Refusal::Replayed | Refusal::WentBack => &mut counters.replayed,
+            Refusal::Elsewhere => &mut counters.wrong_route,
             Refusal::OverBudget => &mut counters.over_budget,
             Refusal::Share => &mut counters.over_share,
             Refusal::TooMany => &mut counters.too_many,
@@ -383,13 +399,6 @@ impl Output {
         self.counters.failed += 1;
         self.events.push_back(Event::Failed { peer: record.peer.hit, reason });
     }
-}
-
-/// An I1 (RFC 7401 §5.3.1).
-pub(crate) fn i1(config: &HostConfig, hit: Hit, peer: Hit) -> Vec<u8> {
-    let groups = config.groups.iter().map(|group| group.number()).collect();
-    // A list of groups never is longer than a packet.
-    Builder::new(PacketKind::I1, hit, peer).push(&Parameter::DhGroupList(groups)).finish().unwrap_or_default()
 }
 
 /// The pairs of locators between this host and a peer, the best first: each of ours with one of the peer's before any

@@ -69,6 +69,14 @@ impl Host {
         self.r1s.outdate();
         for (&peer, record) in &mut self.peers {
             let gone = |route: &Route| route.local.ip() == address;
+            if record.phase.route().is_some_and(|route| gone(&route)) {
+                // The puzzle belongs to the route; another one needs a fresh R1, and asks for it at once.
+                let retry = Retry { at: now, tries: record.phase.tries(), ..Retry::new(now, &self.config) };
+                let asked = record.phase.asked().cloned().unwrap_or_default();
+                self.out.end(record, "");
+                record.phase = Phase::I1Sent(I1Sent { routes: routes(&self.config, &record.peer, &[]), retry, asked });
+                continue;
+            }
             match &mut record.phase {
                 Phase::Up(up) => {
                     if let Some(opening) = up.opening.take_if(|opening| gone(&opening.route)) {
@@ -82,13 +90,6 @@ impl Host {
                     lost.into_iter().for_each(|path| remove(&mut self.out, up, peer, path));
                 }
                 Phase::I1Sent(sent) => sent.routes = routes(&self.config, &record.peer, &[]),
-                Phase::I2Sent(sent) if gone(&sent.route) => {
-                    // The puzzle belongs to the route; another one needs a fresh R1, and asks for it at once.
-                    let tries = sent.tries_before + sent.retry.tries;
-                    self.out.spis.remove(&sent.spi_in);
-                    let retry = Retry { at: now, tries, ..Retry::new(now, &self.config) };
-                    record.phase = Phase::I1Sent(I1Sent { routes: routes(&self.config, &record.peer, &[]), retry });
-                }
                 _ => {}
             }
         }

@@ -109,6 +109,9 @@ impl Host {
         if !self.out.notices.take(now) {
             return;
         }
+        if self.out.affords(now, &self.config, Class::Reply, route, false).is_err() {
+            return;
+        }
         let builder = Builder::new(PacketKind::Notify, self.hit(), peer)
             .push(&Parameter::HostId(host_id(self.identity.public())))
             .push(&Parameter::Notification(Notification { message, data }));
@@ -127,7 +130,7 @@ impl Host {
         let record = self.peers.get_mut(&sender).ok_or(Refusal::Unexpected)?;
         let covered = packet.covered_by_signature().ok_or(Refusal::Malformed)?;
         let signature = packet.hip_signature().ok_or(Refusal::Signature)?;
-        if !matches!(record.phase, Phase::I1Sent(_) | Phase::I2Sent(_) | Phase::Up(_)) {
+        if !matches!(record.phase, Phase::I1Sent(_) | Phase::Solving(_) | Phase::I2Sent(_) | Phase::Up(_)) {
             return Err(Refusal::Unexpected);
         }
         self.out.affords(now, &self.config, Class::Notify, route, false)?;
@@ -136,7 +139,7 @@ impl Host {
             Phase::I2Sent(sent) => verify(&sent.session.peer, &covered, signature)?,
             Phase::Up(up) => verify(&up.session.peer, &covered, signature)?,
             // The answer to an I1, of a host that has not told its identity yet.
-            Phase::I1Sent(_) => {
+            Phase::I1Sent(_) | Phase::Solving(_) => {
                 let told = packet.host_id().ok_or(Refusal::Unexpected)?;
                 verify(&identity_of(told, sender)?, &covered, signature)?;
             }

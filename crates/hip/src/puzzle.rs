@@ -17,6 +17,7 @@ pub struct Solver {
     hit_r: Hit,
     difficulty: u8,
     j: Vec<u8>,
+    tried: u64,
 }
 
 impl Solver {
@@ -24,13 +25,14 @@ impl Solver {
     pub fn new(rhash: Rhash, i: &[u8], hit_i: Hit, hit_r: Hit, difficulty: u8, rng: &mut dyn CryptoRng) -> Self {
         let mut j = vec![0; rhash.len()];
         rng.fill_bytes(&mut j);
-        Self { rhash, i: i.to_vec(), hit_i, hit_r, difficulty, j }
+        Self { rhash, i: i.to_vec(), hit_i, hit_r, difficulty, j, tried: 0 }
     }
 
     /// Tries up to `tries` values (a solution takes 2^K on average) and returns J once it is found. None: not yet,
     /// call again.
     pub fn solve(&mut self, tries: u64) -> Option<Vec<u8>> {
         for _ in 0..tries {
+            self.tried = self.tried.wrapping_add(1);
             if verify(self.rhash, &self.i, &self.hit_i, &self.hit_r, &self.j, self.difficulty) {
                 return Some(self.j.clone());
             }
@@ -43,6 +45,11 @@ impl Solver {
             }
         }
         None
+    }
+
+    /// How many values were tried so far, a hash each.
+    pub fn tried(&self) -> u64 {
+        self.tried
     }
 }
 

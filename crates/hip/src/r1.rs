@@ -1,5 +1,8 @@
 //! The Responder's R1s: signed in advance, handed out without keeping state (RFC 7401 §4.1.1, §4.1.3, §6.7.1).
 
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
 use clock::{Duration, Instant};
 use rand_core::CryptoRng;
 use wire::Hit;
@@ -10,7 +13,9 @@ use wire::hip::{
 use zeroize::Zeroizing;
 
 use crate::config::HostConfig;
+use crate::costs::Meter;
 use crate::dh::{EphemeralSecret, Group};
+use crate::difficulty::Difficulty;
 use crate::identity::HostIdentity;
 use crate::puzzle;
 use crate::rhash::Rhash;
@@ -24,10 +29,25 @@ pub(crate) struct R1Pool {
     outdated: bool,
     previous: Option<Generation>,
     lifetime: Duration,
-    difficulty: u8,
+    difficulty: Difficulty,
+    /// Solutions that have cost us an agreement: generation, Initiator, #I and #J.
+    used: BTreeSet<Used>,
+    /// The same in the order of their arrival.
+    used_order: VecDeque<Used>,
     rhash: Rhash,
     hit: Hit,
+    meter: Arc<Meter>,
 }
+
+type Used = (u64, Hit, Vec<u8>);
+
+/// #I and #J.
+fn i_and_j(solution: &Solution) -> Vec<u8> {
+    [&solution.i[..], &solution.j].concat()
+}
+
+/// So many used solutions are remembered. The budget lets in about 10 a second, and a generation is good for 240 s.
+const USED: usize = 4096;
 
 struct Generation {
     number: u64,
@@ -41,19 +61,30 @@ struct Generation {
 struct Offer {
     group: Group,
     secret: EphemeralSecret,
-    r1: Vec<u8>,
+    /// By difficulty: HIP_SIGNATURE_2 covers K (RFC 7401 §5.2.15), so each has its own signature.
+    r1s: Vec<(u8, Vec<u8>)>,
 }
 
 impl R1Pool {
-    pub(crate) fn new(identity: &HostIdentity, config: &HostConfig, rng: &mut dyn CryptoRng) -> Result<Self, TooLong> {
+    pub(crate) fn new(
+        identity: &HostIdentity,
+        config: &HostConfig,
+        meter: Arc<Meter>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<Self, TooLong> {
+        let bits = config.puzzle_difficulty;
+        let made_at = Instant::ZERO;
         Ok(Self {
-            current: Generation::new(identity, config, config.first_generation, Instant::ZERO, rng)?,
+            current: Generation::new(identity, config, config.first_generation, bits, made_at, &meter, rng)?,
             outdated: false,
             previous: None,
             lifetime: config.r1_lifetime,
-            difficulty: config.puzzle_difficulty,
+            difficulty: Difficulty::new(bits, config.max_difficulty),
+            used: BTreeSet::new(),
+            used_order: VecDeque::new(),
             rhash: identity.public().rhash(),
             hit: identity.hit(),
+            meter,
         })
     }
 
@@ -62,7 +93,17 @@ impl R1Pool {
         self.outdated = true;
     }
 
-    /// Begins a new generation where the present one is old.
+    /// The number of the present generation, which R1_COUNTER tells (RFC 7401 §5.2.3).
+    pub(crate) fn generation_number(&self) -> u64 {
+        self.current.number
+    }
+
+    /// An I2 has solved its puzzle, and came to nothing.
+    pub(crate) fn strain(&mut self, now: Instant) {
+        self.difficulty.strain(now);
+    }
+
+    /// Begins a new generation where the present one is old, and signs R1s of another difficulty where the load wants one.
     pub(crate) fn refresh(
         &mut self,
         now: Instant,
@@ -70,13 +111,19 @@ impl R1Pool {
         config: &HostConfig,
         rng: &mut dyn CryptoRng,
     ) {
+        self.difficulty.follow(now);
+        let bits = self.difficulty.bits();
         if !self.outdated && now.saturating_since(self.current.made_at) < self.lifetime {
-            return;
+            return self.current.sign(identity, config, bits, &self.meter, rng);
         }
         self.outdated = false;
         // The first generation was not too long for a packet, so this one is not.
-        if let Ok(next) = Generation::new(identity, config, self.current.number + 1, now, rng) {
-            self.previous = Some(std::mem::replace(&mut self.current, next));
+        let number = self.current.number.saturating_add(1);
+        if let Ok(next) = Generation::new(identity, config, number, bits, now, &self.meter, rng) {
+            let previous = std::mem::replace(&mut self.current, next);
+            self.used_order.retain(|(generation, ..)| *generation >= previous.number);
+            self.used.retain(|(generation, ..)| *generation >= previous.number);
+            self.previous = Some(previous);
         }
     }
 
@@ -84,18 +131,42 @@ impl R1Pool {
     pub(crate) fn r1(&self, initiator: Hit, epoch: u64, route: Route, groups: &[u8]) -> Option<Vec<u8>> {
         let offers = &self.current.offers;
         let offer = offers.iter().find(|offer| groups.contains(&offer.group.number())).or(offers.first())?;
-        let mut r1 = offer.r1.clone();
+        let bits = self.difficulty.bits();
+        let mut r1 = offer.r1s.iter().find(|(k, _)| *k == bits).map(|(_, r1)| r1.clone())?;
         set_receiver(&mut r1, initiator);
-        set_puzzle(&mut r1, self.current.number as u16, &self.puzzle(&self.current, initiator, epoch, route));
+        set_puzzle(&mut r1, self.current.number as u16, &self.puzzle(&self.current, bits, initiator, epoch, route));
         Some(r1)
     }
 
     /// Checks the solution that an Initiator sends back. At most one hash and one MAC.
     pub(crate) fn solved(&self, now: Instant, initiator: Hit, epoch: u64, route: Route, solution: &Solution) -> bool {
         let Some(generation) = self.generation(now, solution.opaque) else { return false };
-        solution.difficulty == self.difficulty
-            && solution.i == self.puzzle(generation, initiator, epoch, route)
-            && puzzle::verify(self.rhash, &solution.i, &initiator, &self.hit, &solution.j, self.difficulty)
+        let bits = solution.difficulty;
+        if !self.difficulty.accepts(now, bits) || solution.i != self.puzzle(generation, bits, initiator, epoch, route) {
+            return false;
+        }
+        self.meter.hashes(1);
+        puzzle::verify(self.rhash, &solution.i, &initiator, &self.hit, &solution.j, bits)
+    }
+
+    /// Whether a solution was used before (RFC 7401 §6.9, step 4).
+    pub(crate) fn is_used(&self, now: Instant, initiator: Hit, solution: &Solution) -> bool {
+        self.generation(now, solution.opaque)
+            .is_some_and(|generation| self.used.contains(&(generation.number, initiator, i_and_j(solution))))
+    }
+
+    /// From now on the solution counts as used. No longer is one remembered than its generation is accepted.
+    pub(crate) fn use_up(&mut self, now: Instant, initiator: Hit, solution: &Solution) {
+        let Some(generation) = self.generation(now, solution.opaque) else { return };
+        let used = (generation.number, initiator, i_and_j(solution));
+        if self.used.insert(used.clone()) {
+            self.used_order.push_back(used);
+        }
+        if self.used_order.len() > USED
+            && let Some(oldest) = self.used_order.pop_front()
+        {
+            self.used.remove(&oldest);
+        }
     }
 
     /// Our secret for `group` in the generation that `opaque` of the solution names.
@@ -110,10 +181,12 @@ impl R1Pool {
         })
     }
 
-    /// #I of the puzzle of this Initiator at this place (RFC 7401 Appendix A), after so many associations with it.
-    fn puzzle(&self, generation: &Generation, initiator: Hit, epoch: u64, route: Route) -> Vec<u8> {
+    /// #I of the puzzle of this Initiator at this place (RFC 7401 Appendix A), after so many associations with it. Another
+    /// difficulty has another #I: nobody can say that a puzzle was easier than it was.
+    fn puzzle(&self, generation: &Generation, bits: u8, initiator: Hit, epoch: u64, route: Route) -> Vec<u8> {
         let place = format!("{}|{}", route.local, route.remote);
-        self.rhash.hmac(&generation.secret[..], &[&initiator.0, &epoch.to_be_bytes(), place.as_bytes()])
+        self.meter.mac();
+        self.rhash.hmac(&generation.secret[..], &[&[bits], &initiator.0, &epoch.to_be_bytes(), place.as_bytes()])
     }
 }
 
@@ -122,7 +195,9 @@ impl Generation {
         identity: &HostIdentity,
         config: &HostConfig,
         number: u64,
+        bits: u8,
         now: Instant,
+        meter: &Meter,
         rng: &mut dyn CryptoRng,
     ) -> Result<Self, TooLong> {
         let mut secret = Zeroizing::new([0; 32]);
@@ -130,10 +205,23 @@ impl Generation {
         let mut offers = Vec::new();
         for &group in &config.groups {
             let secret = EphemeralSecret::generate(group, rng);
-            let r1 = r1(identity, config, number, &secret, rng)?;
-            offers.push(Offer { group, secret, r1 });
+            meter.agreement();
+            meter.signature();
+            let r1 = r1(identity, config, number, bits, &secret, rng)?;
+            offers.push(Offer { group, secret, r1s: vec![(bits, r1)] });
         }
         Ok(Self { number, made_at: now, secret, offers })
+    }
+
+    /// Makes sure that there are R1s of this difficulty: at most one signature for each group and difficulty.
+    fn sign(&mut self, identity: &HostIdentity, config: &HostConfig, bits: u8, meter: &Meter, rng: &mut dyn CryptoRng) {
+        for offer in self.offers.iter_mut().filter(|offer| offer.r1s.iter().all(|(k, _)| *k != bits)) {
+            meter.signature();
+            // As long as the first one, which was not too long.
+            if let Ok(r1) = r1(identity, config, self.number, bits, &offer.secret, rng) {
+                offer.r1s.push((bits, r1));
+            }
+        }
     }
 }
 
@@ -142,16 +230,13 @@ fn r1(
     identity: &HostIdentity,
     config: &HostConfig,
     number: u64,
+    bits: u8,
     secret: &EphemeralSecret,
     rng: &mut dyn CryptoRng,
 ) -> Result<Vec<u8>, TooLong> {
     let rhash = identity.public().rhash();
-    let puzzle = Puzzle {
-        difficulty: config.puzzle_difficulty,
-        lifetime: puzzle_lifetime(config.r1_lifetime),
-        opaque: 0,
-        i: vec![0; rhash.len()],
-    };
+    let puzzle =
+        Puzzle { difficulty: bits, lifetime: puzzle_lifetime(config.r1_lifetime), opaque: 0, i: vec![0; rhash.len()] };
     let public = DiffieHellman { group: secret.group().number(), public: secret.public_value() };
     let builder = Builder::new(PacketKind::R1, identity.hit(), Hit::NULL)
         .push(&Parameter::R1Counter(number))

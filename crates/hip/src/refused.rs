@@ -30,6 +30,10 @@ pub enum Refused {
     DiffieHellman,
     /// No algorithm that both hosts have, or not the one that both would have chosen.
     Algorithm,
+    /// An R1 from where no I1 went.
+    Elsewhere,
+    /// R1s of an older generation than one before.
+    WentBack,
     /// More than strangers may cost ([`crate::budget`]).
     OverBudget,
     /// More than a peer may cost, or have at once.
@@ -46,6 +50,8 @@ impl fmt::Display for Refused {
             Self::Signature => "the signature is wrong, or the identity is another",
             Self::DiffieHellman => "the Diffie-Hellman value is none",
             Self::Algorithm => "no algorithm is common, or somebody has changed the offer",
+            Self::Elsewhere => "they answer an I1 from where none went",
+            Self::WentBack => "the R1 counter is lower than before: its clock was set back, or they are replayed",
             Self::OverBudget => "more come than strangers may cost; only some are looked at",
             Self::OverShare => "the peer asks for more than its share",
         })
@@ -66,6 +72,8 @@ impl Refused {
             Refusal::Group | Refusal::Cipher | Refusal::Suite | Refusal::Downgraded | Refusal::TooHard => {
                 Self::Algorithm
             }
+            Refusal::Elsewhere => Self::Elsewhere,
+            Refusal::WentBack => Self::WentBack,
             Refusal::OverBudget => Self::OverBudget,
             Refusal::Share | Refusal::TooMany => Self::OverShare,
         })

@@ -52,10 +52,7 @@ impl Session {
 
     /// Checks HIP_MAC alone: whether a packet has come before is to be found out before the signature costs anything.
     pub(crate) fn check_mac(&self, packet: &Packet<'_>) -> Result<(), Forged> {
-        let mac = packet.hip_mac().ok_or(Forged::Mac)?;
-        let covered = packet.covered_by_mac().ok_or(Forged::Mac)?;
-        self.meter.mac();
-        if self.rhash.hmac_verify(&self.keys.theirs.integrity, &[&covered], mac) { Ok(()) } else { Err(Forged::Mac) }
+        check_mac(self.rhash, &self.keys, packet, &self.meter)
     }
 
     /// Checks HIP_MAC_2 and HIP_SIGNATURE of an R2 (RFC 7401 §6.4.2).
@@ -103,6 +100,14 @@ impl Session {
         let mac = self.rhash.hmac(&self.keys.ours.integrity, &[&covered]);
         sign(builder.push(&Parameter::HipMac2(mac)), identity, rng).finish()
     }
+}
+
+/// Checks HIP_MAC.
+pub(crate) fn check_mac(rhash: Rhash, keys: &HipKeys, packet: &Packet<'_>, meter: &Meter) -> Result<(), Forged> {
+    let mac = packet.hip_mac().ok_or(Forged::Mac)?;
+    let covered = packet.covered_by_mac().ok_or(Forged::Mac)?;
+    meter.mac();
+    if rhash.hmac_verify(&keys.theirs.integrity, &[&covered], mac) { Ok(()) } else { Err(Forged::Mac) }
 }
 
 /// Appends HIP_SIGNATURE over what there is.

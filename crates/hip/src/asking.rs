@@ -1,0 +1,140 @@
+//! What an Initiator asks with: the I1, padded and with a cookie, and what it remembers of having asked.
+//!
+//! An R1 is many times as long as an I1 of RFC 7401, and goes to whoever the I1 says it is from. So Sinnet pads its I1s until
+//! the answer is at most three times as long. The padding is a parameter of those for experiments (RFC 7401 §5.2.1: 32768 to
+//! 49151) with an even number: hosts that do not know it skip it.
+//!
+//! Its first 16 bytes are random. A Sinnet Responder sends them back behind the signature of the R1, in an
+//! ECHO_RESPONSE_UNSIGNED (RFC 7401 §5.2.23), which no host gets that did not ask. Who does not see our I1 cannot make such
+//! an R1, not even with the signature of one that it has fetched for itself. R1s without it are still taken, from hosts other
+//! than Sinnet; one with it takes their place.
+
+use std::collections::VecDeque;
+
+use rand_core::CryptoRng;
+use wire::Hit;
+use wire::hip::{Builder, HEADER_LEN, Packet, PacketKind, Parameter, append};
+
+use crate::config::HostConfig;
+use crate::route::Route;
+
+/// SINNET_PADDING.
+const PARAMETER: u16 = 0x9e60;
+/// Bytes of the cookie.
+const COOKIE: usize = 16;
+/// So many other R1s are kept while one is being answered.
+const OTHERS: usize = 4;
+/// So many R1s with a counter that went back, each the answer to another I1, are needed to believe it.
+const LOWER: u32 = 3;
+
+/// The I1s of one exchange, and what came back.
+#[derive(Clone, Default)]
+pub(crate) struct Asked {
+    cookie: [u8; COOKIE],
+    /// The routes on which an I1 went out; an R1 is taken on no other.
+    routes: Vec<Route>,
+    /// I1s that went out.
+    sent: u32,
+    /// #I of the R1 that is being answered.
+    puzzle: Vec<u8>,
+    /// That R1 has our cookie.
+    pub(crate) echoed: bool,
+    /// R1s that came beside it, those with our cookie first. Only their form is known to be right.
+    others: VecDeque<(Route, Vec<u8>)>,
+    /// An I2 went out.
+    pub(crate) answered: bool,
+    /// There was more than one R1, so somebody may be lying.
+    pub(crate) contested: bool,
+    /// Signed R1s whose counter was lower than one before.
+    pub(crate) lower: u32,
+    /// `sent` when the last of them came.
+    lower_at: u32,
+}
+
+impl Asked {
+    pub(crate) fn new(rng: &mut dyn CryptoRng) -> Self {
+        let mut asked = Self::default();
+        rng.fill_bytes(&mut asked.cookie);
+        asked
+    }
+
+    /// An I1 to send on `route` (RFC 7401 §5.3.1).
+    pub(crate) fn i1(&mut self, config: &HostConfig, hit: Hit, peer: Hit, route: Route) -> Vec<u8> {
+        self.sent = self.sent.saturating_add(1);
+        if !self.routes.contains(&route) {
+            self.routes.push(route);
+        }
+        let groups = config.groups.iter().map(|group| group.number()).collect();
+        let builder = Builder::new(PacketKind::I1, hit, peer).push(&Parameter::DhGroupList(groups));
+        // Header of the packet, of this parameter, and a DH_GROUP_LIST of at most four groups take 52 bytes.
+        let room = usize::from(config.i1_length).saturating_sub(HEADER_LEN + 12);
+        let padding = (room >= COOKIE).then(|| {
+            let mut contents = self.cookie.to_vec();
+            contents.resize(room, 0);
+            Parameter::Unknown { kind: PARAMETER, contents }
+        });
+        // A list of groups never is longer than a packet.
+        builder.push_some(padding.as_ref()).finish().unwrap_or_default()
+    }
+
+    /// Whether an I1 went out on this route.
+    pub(crate) fn on(&self, route: Route) -> bool {
+        self.routes.contains(&route)
+    }
+
+    /// Whether an R1 has our cookie.
+    pub(crate) fn is_echoed(&self, r1: &Packet<'_>) -> bool {
+        r1.parameters()
+            .any(|parameter| matches!(parameter, Parameter::EchoResponseUnsigned(echo) if *echo == self.cookie))
+    }
+
+    /// This R1 is the one that is answered.
+    pub(crate) fn answer(&mut self, puzzle: &[u8], echoed: bool) {
+        (self.puzzle, self.echoed) = (puzzle.to_vec(), echoed);
+    }
+
+    /// Keeps an R1 that came beside the one that is being answered, should that be the wrong one.
+    pub(crate) fn keep(&mut self, route: Route, r1: &Packet<'_>, echoed: bool) {
+        let same = |bytes: &[u8]| Packet::parse(bytes).is_ok_and(|other| other.puzzle() == r1.puzzle());
+        if r1.puzzle().is_none_or(|puzzle| puzzle.i == self.puzzle) || self.others.iter().any(|(_, r1)| same(r1)) {
+            return;
+        }
+        self.contested = true;
+        if echoed {
+            self.others.push_front((route, r1.bytes().to_vec()));
+            self.others.truncate(OTHERS);
+        } else if self.others.len() < OTHERS {
+            self.others.push_back((route, r1.bytes().to_vec()));
+        }
+    }
+
+    /// The next R1 to answer.
+    pub(crate) fn next(&mut self) -> Option<(Route, Vec<u8>)> {
+        self.others.pop_front()
+    }
+
+    /// A signed R1 has a lower counter than one before. True once that is to be believed: three I1s, which takes seconds,
+    /// were answered so, and no R1 with the higher counter came. Whoever replays old R1s wins nothing but that we answer one
+    /// where we would have waited: its puzzle is not the Responder's any more, R2 needs a fresh signature, and the higher
+    /// counter is forgotten only when an R2 has come.
+    pub(crate) fn believes_lower(&mut self) -> bool {
+        if self.lower_at != self.sent {
+            self.lower_at = self.sent;
+            self.lower = self.lower.saturating_add(1);
+        }
+        self.lower >= LOWER
+    }
+}
+
+/// The R1 as an answer to this I1: with the cookie, if there is one.
+pub(crate) fn echo(mut r1: Vec<u8>, i1: &Packet<'_>) -> Vec<u8> {
+    let cookie = i1.parameters().find_map(|parameter| match parameter {
+        Parameter::Unknown { kind: PARAMETER, contents } => contents.get(..COOKIE),
+        _ => None,
+    });
+    if let Some(cookie) = cookie {
+        // An R1 without room for it is still an R1.
+        _ = append(&mut r1, &Parameter::EchoResponseUnsigned(cookie.to_vec()));
+    }
+    r1
+}
