@@ -2,10 +2,10 @@
 //! that are much longer than what asked for them.
 //!
 //! Each class of packets has token buckets of its own, so that one kind cannot starve another: one bucket for all sources
-//! together, and one for each source prefix (IPv4 /24, IPv6 /56), so that one network cannot starve the others. The networks
-//! where configured peers are do not take from the common bucket in a base exchange: strangers elsewhere cannot empty it for
-//! them, however many addresses they have or invent. So what a host does for strangers is bounded by the common bucket and
-//! one bucket for each network of a peer.
+//! together, and one for each source prefix (IPv4 /24, IPv6 /56), so that one network cannot starve the others. In a base
+//! exchange the configured locators of peers have buckets to themselves instead: strangers elsewhere cannot empty those,
+//! however many addresses they have, nor can a neighbour in the same network that does not receive at such an address. So
+//! what a host does for strangers is bounded by the common bucket and one bucket for each configured locator.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -99,7 +99,7 @@ impl Class {
         }
     }
 
-    /// Where a peer is expected, only its network's bucket counts.
+    /// Where a peer is expected, only its own bucket counts.
     fn has_reserve(self) -> bool {
         matches!(self, Self::I1 | Self::I2 | Self::R1 | Self::Reply)
     }
@@ -127,7 +127,7 @@ impl Budget {
         if !free && !state.total.has(now, limit.total) {
             return false;
         }
-        let prefix = Prefix::of(source);
+        let prefix = if free { Prefix::Host(source.to_canonical()) } else { Prefix::of(source) };
         let mut bucket = state.prefixes.get(&prefix).copied().unwrap_or_default();
         if !bucket.has(now, limit.prefix) {
             return false;
@@ -157,9 +157,11 @@ impl State {
     }
 }
 
-/// A network: the smallest that a single stranger commonly has for itself.
+/// A peer's own address, or a network: the smallest that a single stranger commonly has for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Prefix {
+enum Prefix {
+    /// A configured locator.
+    Host(IpAddr),
     /// The upper 24 bits.
     V4(u32),
     /// The upper 56 bits.
@@ -167,7 +169,7 @@ pub(crate) enum Prefix {
 }
 
 impl Prefix {
-    pub(crate) fn of(address: IpAddr) -> Self {
+    fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address.to_bits() >> 8),
             IpAddr::V6(address) => Self::V6((Ipv6Addr::to_bits(address) >> 72) as u64),

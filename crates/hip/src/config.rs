@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use clock::Duration;
 use wire::Hit;
 
-use crate::budget::{Limits, Prefix};
+use crate::budget::Limits;
 use crate::cipher::HipCipher;
 use crate::dh::Group;
 use crate::esp::EspSuite;
@@ -93,10 +93,10 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Whether the peer has a configured locator in the network of this address.
+    /// Whether this address is one of the peer's configured locators.
     pub(crate) fn is_expected_at(&self, address: IpAddr) -> bool {
         let routes = self.routes.iter().map(|route| route.remote);
-        let network = Prefix::of(address);
-        self.locators.iter().copied().chain(routes).any(|locator| Prefix::of(locator.ip()) == network)
+        let address = address.to_canonical();
+        self.locators.iter().copied().chain(routes).any(|locator| locator.ip().to_canonical() == address)
     }
 }

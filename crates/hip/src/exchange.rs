@@ -159,6 +159,32 @@ impl Host {
         }
     }
 
+    /// The keys that follow from an R1 and solution `j`, and our Diffie-Hellman value for the I2.
+    fn agree(
+        &self,
+        rng: &mut dyn CryptoRng,
+        peer: Hit,
+        r1: &Packet<'_>,
+        identity: PublicIdentity,
+        choice: Chosen,
+        j: &[u8],
+    ) -> Result<(Session, DiffieHellman), Refusal> {
+        let (hit, rhash) = (self.identity.hit(), identity.rhash());
+        let puzzle = r1.puzzle().ok_or(Refusal::Malformed)?;
+        let public = r1.diffie_hellman().ok_or(Refusal::Malformed)?;
+        // Once for the key pair, once for the secret.
+        self.out.meter.agreement();
+        self.out.meter.agreement();
+        let secret = EphemeralSecret::generate(choice.group, rng);
+        let shared = secret.agree(&public.public).map_err(|_| Refusal::DiffieHellman)?;
+        let keymat = Keymat::new(rhash, &shared, &puzzle.i, j, &hit, &peer);
+        let keys = keymat.hip_keys(choice.cipher, &hit, &peer).map_err(|_| Refusal::Malformed)?;
+        let keymat_next = keymat.first_esp_index(choice.cipher);
+        let meter = self.out.meter.clone();
+        let session = Session { rhash, keys, keymat, keymat_next, suite: choice.suite, peer: identity, meter };
+        Ok((session, DiffieHellman { group: choice.group.number(), public: secret.public_value() }))
+    }
+
     /// The I2 with solution `j`, and what has to be remembered of it (RFC 7401 §5.3.3).
     fn i2(
         &mut self,
@@ -172,25 +198,12 @@ impl Host {
         let Solving { route, r1, identity, choice, counter, asked, tries_before, .. } = work;
         let packet = Packet::parse(&r1).map_err(|_| Refusal::Malformed)?;
         let puzzle = packet.puzzle().ok_or(Refusal::Malformed)?;
-        let public = packet.diffie_hellman().ok_or(Refusal::Malformed)?;
         let peer_host_id = packet.host_id().ok_or(Refusal::Malformed)?.clone();
-        let rhash = identity.rhash();
-        // Once for the key pair, once for the secret.
-        self.out.meter.agreement();
-        self.out.meter.agreement();
-        let secret = EphemeralSecret::generate(choice.group, rng);
-        let shared = secret.agree(&public.public).map_err(|_| Refusal::DiffieHellman)?;
-        let keymat = Keymat::new(rhash, &shared, &puzzle.i, &j, &hit, &peer);
-        let keys = keymat.hip_keys(choice.cipher, &hit, &peer).map_err(|_| Refusal::Malformed)?;
-        let esp_index = keymat.first_esp_index(choice.cipher);
-        let meter = self.out.meter.clone();
-        let session =
-            Session { rhash, keys, keymat, keymat_next: esp_index, suite: choice.suite, peer: identity, meter };
-
+        let (session, own) = self.agree(rng, peer, &packet, identity, choice, &j)?;
+        let (rhash, esp_index) = (session.rhash, session.keymat_next);
         let feedback = self.config.feedback && feedback::is_offered(&packet);
         let spi_in = self.out.new_spi(rng);
         let solution = Solution { difficulty: puzzle.difficulty, opaque: puzzle.opaque, i: puzzle.i.clone(), j };
-        let own = DiffieHellman { group: choice.group.number(), public: secret.public_value() };
         let mut builder = Builder::new(PacketKind::I2, hit, peer)
             .push(&Parameter::EspInfo(EspInfo { keymat_index: esp_index, old_spi: Spi(0), new_spi: spi_in }))
             .push_some(packet.r1_counter().map(|&counter| Parameter::R1Counter(counter)).as_ref())

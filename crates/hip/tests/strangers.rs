@@ -172,6 +172,18 @@ fn many_solutions_make_puzzles_harder_and_leave_room_for_the_peer() {
     assert_eq!((cost.agreements, pair.sides[1].host.counters().bad_puzzle - before), (0, 40));
 }
 
+/// A neighbour in the peer's own network, with solutions as fast as the budget takes them.
+#[test]
+fn a_neighbour_with_solved_puzzles_keeps_nobody_out() {
+    let mut pair = pair(Limits::default());
+    let i2s: Vec<_> = (0..40).map(|number| solved_i2(&mut pair, "10.1.0.9", number)).collect();
+    let cost = flood(&mut pair, 40, |number| i2s[number as usize].clone());
+    assert!((6..=9).contains(&cost.agreements), "{cost:?}");
+    pair.connect(0);
+    pair.run(Duration::from_millis(200));
+    pair.check_paths(1);
+}
+
 /// An exchange during which somebody sends 50,000 packets a second to either host. How long it took, and what it cost them.
 fn exchange_under(mut forge: impl FnMut(&mut Pair, u32, usize) -> Option<(Route, Vec<u8>)>) -> (Duration, Pair) {
     let mut pair = pair(Limits::default());
