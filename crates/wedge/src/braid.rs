@@ -5,6 +5,7 @@
 //! long, so that the TCP inside, which would halve its window for all paths together, does not hear of what the
 //! path's own window has answered already. What tells the TCP inside that it sends too much is the holding buffer.
 
+use crate::Transmit;
 use crate::config::UNKNOWN_RATE;
 use crate::ecn::Ecn;
 use crate::flows::FlowKey;
@@ -21,7 +22,6 @@ use crate::snoop::{Delivered, Snoop};
 use crate::status::{Counters, HoldingStatus, Measured};
 use crate::wedge::TimerKind;
 use crate::windows::{Slot, Windows};
-use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
 use congestion::Rule;
 use hip::feedback::NEXT_HEADER;
@@ -72,8 +72,6 @@ const UNORDERED: Duration = Duration::from_millis(5);
 const REPORT_SLACK: Duration = Duration::from_millis(35);
 /// A TCP may keep an acknowledgment for so long: half of what RFC 9293 §3.8.6.3 allows, and what common ones do at most.
 const DELAYED_ACK: Duration = Duration::from_millis(250);
-/// With so many packets under way, be they acknowledgments, silence needs no second question.
-const UNDER_LOAD: usize = 4;
 /// A path that was idle for so long begins anew.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -83,6 +81,8 @@ pub(crate) struct Braid {
     pub holding: Holding,
     /// What a path has lost, in the order in which it left the holding buffer.
     repairs: VecDeque<Waiting>,
+    /// Their bytes.
+    repair_bytes: usize,
     /// Packets that left the holding buffer.
     taken: u64,
     numbers: Numbers,
@@ -138,6 +138,7 @@ impl Braid {
             windows: Windows::new(rule),
             holding: Holding::default(),
             repairs: VecDeque::new(),
+            repair_bytes: 0,
             taken: 0,
             numbers: Numbers::default(),
             snoop: None,
@@ -147,6 +148,12 @@ impl Braid {
             dropped: 0,
             binding: Binding::default(),
         }
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        let packets = self.holding.packets() + self.repairs.len();
+        self.holding.bytes() + self.repair_bytes + packets * size_of::<Waiting>() + self.numbers.memory()
     }
 
     /// A snapshot.
@@ -165,6 +172,7 @@ impl Braid {
     /// The next packet to be sent: what was lost before what waits. What has waited gets its number.
     fn next(&mut self, now: Instant, limits: &Limits) -> Option<Waiting> {
         if let Some(packet) = self.repairs.pop_front() {
+            self.repair_bytes -= packet.wire;
             return Some(packet);
         }
         let (flow, mut packet) = self.holding.pop(now, limits)?;
@@ -186,6 +194,7 @@ impl Braid {
 
     /// Takes all that waits, in no order.
     pub(crate) fn drain(&mut self) -> Vec<Waiting> {
+        self.repair_bytes = 0;
         let mut all: Vec<Waiting> = std::mem::take(&mut self.repairs).into();
         for mut packet in self.holding.drain() {
             packet.order = self.taken;
@@ -198,6 +207,7 @@ impl Braid {
     /// Queues a packet to be sent again, the older the sooner: the peer's programs wait for it.
     fn again(&mut self, packet: Waiting) {
         let at = self.repairs.partition_point(|other| other.order <= packet.order);
+        self.repair_bytes += packet.wire;
         self.repairs.insert(at, packet);
     }
 
@@ -363,7 +373,7 @@ impl PeerState {
         counters: &mut Counters,
         out: &mut Vec<Transmit>,
     ) {
-        let limits = self.limits(now);
+        let (limits, kept) = (self.limits(now), self.kept_bytes());
         let Some(braid) = &mut self.braid else { return };
         braid.wake_at = None;
         braid.binding.note(now, braid.waits());
@@ -373,7 +383,8 @@ impl PeerState {
             }
         }
         let any_alive = self.paths.iter().any(Path::is_usable);
-        while braid.waits() {
+        let mut room = self.share.under_way().saturating_sub(kept);
+        while braid.waits() && room > 0 {
             self.views.clear();
             for path in &mut self.paths {
                 let usable = if any_alive { path.is_usable() } else { path.verified };
@@ -446,6 +457,7 @@ impl PeerState {
                 None => None,
             };
             let is_followed = place.is_some() || braid.snoop.is_none();
+            room = room.saturating_sub(packet.payload.len());
             if path.send_held(now, packet, is_followed, rng, out).is_err() {
                 counters.exhausted += 1;
             } else if let (Some(snoop), Some(place)) = (&mut braid.snoop, place) {
@@ -508,137 +520,6 @@ impl PeerState {
         wake.into_iter().chain(paths.map(|at| (at, TimerKind::Feedback))).min()
     }
 
-    /// Losses by age, and paths that are silent.
-    pub(crate) fn watch(&mut self, now: Instant, counters: &mut Counters, events: &mut VecDeque<WedgeEvent>) {
-        let Some(braid) = &mut self.braid else { return };
-        let mut dead = Vec::new();
-        for index in 0..self.paths.len() {
-            let others = self.paths.iter().enumerate().filter(|(other, path)| *other != index && path.answers());
-            // Whatever came from the peer could have brought what it knows of this path.
-            let heard = |control: &Control| control.sent.progress_at().max(control.received.heard_at());
-            let others: Vec<Instant> = others.filter_map(|(_, path)| Some(heard(path.control.as_ref()?))).collect();
-            let Some(path) = self.paths.get_mut(index) else { continue };
-            let Some(control) = &mut path.control else { continue };
-            let news = control.sent.handle_timeout(now);
-            if news.lost > 0 {
-                let (next, srtt) = (control.sent.next_of_window(), control.sent.rtt().srtt());
-                braid.windows.report(now, control.slot, &news, next, srtt, None);
-                repair(braid, news.repair, counters);
-            }
-            let Some(since) = control.sent.silent_since() else {
-                // Nobody waits for an answer any more. TCP inside may still acknowledge what it has kept.
-                if braid.snoop.is_none() {
-                    control.asked = None;
-                }
-                continue;
-            };
-            if control.life_deadline(&path.heartbeat) > now {
-                continue;
-            }
-            let answered = others.iter().any(|at| *at > since);
-            let loaded = control.sent.has_under_way(UNDER_LOAD) && control.sent.rtt().srtt().is_some();
-            if control.asked.is_none() && !(answered && loaded) {
-                control.asked = Some(now);
-                path.heartbeat.hurry(now);
-                continue;
-            }
-            // TCP acknowledges when it likes, or never: only a heartbeat without an answer shows that a path is dead.
-            let overheard = braid.snoop.is_some();
-            let answers = overheard && control.asked.is_some_and(|asked| path.heartbeat.answered_at() >= asked);
-            if !others.is_empty() && path.heartbeat.is_alive() && !answers {
-                dead.push(index);
-                continue;
-            }
-            if !path.heartbeat.is_alive() && !overheard {
-                control.asked = None;
-                counters.given_up += control.sent.give_up(now).len() as u64;
-                continue;
-            }
-            // RFC 6298 §5.4 to §5.6, for the only path there is.
-            let (flight, next) = (control.sent.in_flight(), control.sent.next_of_window());
-            counters.timeouts += 1;
-            braid.windows.timeout(now, control.slot, flight, next);
-            control.asked = None;
-            let stranded = control.sent.give_up(now);
-            repair(braid, stranded, counters);
-        }
-        for index in dead {
-            let Some(path) = self.paths.get_mut(index) else { continue };
-            path.heartbeat.kill(now);
-            events.push_back(WedgeEvent::PathDead {
-                peer: self.config.name.clone(),
-                path: path.id,
-                name: path.name.clone(),
-                route: path.route,
-            });
-            self.bury(now, index, counters);
-        }
-    }
-
-    /// An old path's losses by age.
-    pub(crate) fn lose_retired(&mut self, now: Instant, path: &mut Path, counters: &mut Counters) {
-        if let (Some(control), Some(braid)) = (&mut path.control, &mut self.braid) {
-            let news = control.sent.handle_timeout(now);
-            repair(braid, news.repair, counters);
-        }
-    }
-
-    /// Nothing more will be heard of what an old path has sent.
-    pub(crate) fn rescue_retired(&mut self, now: Instant, path: &mut Path, counters: &mut Counters) {
-        if let (Some(control), Some(braid)) = (&mut path.control, &mut self.braid) {
-            rescue(braid, control.sent.give_up(now), counters);
-        }
-    }
-
-    /// A path has died: what it had under way goes on the others.
-    pub(crate) fn bury(&mut self, now: Instant, index: usize, counters: &mut Counters) {
-        if let (Some(path), Some(braid)) = (self.paths.get_mut(index), &mut self.braid)
-            && let Some(control) = &mut path.control
-        {
-            control.asked = None;
-            braid.windows.set_open(control.slot, false);
-            let stranded = control.sent.give_up(now);
-            rescue(braid, stranded, counters);
-        }
-        self.refresh();
-    }
-
-    /// A path is where it was not known to be: what was sent to where it was before is lost, and no sign of anything.
-    pub(crate) fn forgive(&mut self, now: Instant, id: scheduler::PathId, counters: &mut Counters) {
-        if let (Some(path), Some(braid)) = (self.paths.iter_mut().find(|path| path.id == id), &mut self.braid)
-            && let Some(control) = &mut path.control
-        {
-            control.asked = None;
-            control.sent.slept(now);
-            rescue(braid, control.sent.give_up(now), counters);
-            braid.windows.set_open_again(control.slot);
-        }
-    }
-
-    /// A path is alive again.
-    pub(crate) fn raise(&mut self, now: Instant, id: scheduler::PathId, counters: &mut Counters) {
-        if let (Some(path), Some(braid)) = (self.paths.iter_mut().find(|path| path.id == id), &mut self.braid)
-            && let Some(control) = &mut path.control
-        {
-            // What was tried meanwhile is no sign of its silence.
-            control.asked = None;
-            control.sent.slept(now);
-            // Nor of what it does to packets now.
-            rescue(braid, control.sent.give_up(now), counters);
-            braid.windows.set_open(control.slot, true);
-        }
-    }
-
-    /// A heartbeat was answered.
-    pub(crate) fn beaten(&mut self, now: Instant, id: scheduler::PathId) {
-        if let (Some(path), Some(braid)) = (self.paths.iter().find(|path| path.id == id), &mut self.braid)
-            && let (Some(control), rtt) = (&path.control, path.heartbeat.rtt())
-            && let (Some(latest), Some(least)) = (rtt.latest(), rtt.min())
-        {
-            braid.windows.queueing(now, control.slot, latest.saturating_sub(least));
-        }
-    }
-
     /// What is known of a path.
     pub(crate) fn measured(&self, path: &Path) -> Option<Measured> {
         let (braid, control) = (self.braid.as_ref()?, path.control.as_ref()?);
@@ -675,9 +556,10 @@ impl PeerState {
             if braid.snoop.is_some() { 0.0 } else { (-(now - since).as_secs_f64() / LEAVING.as_secs_f64()).exp() };
         let room = enough.max(room * kept);
         braid.room = (room, now);
+        let most = (2 * room as usize).min(self.share.send_buffer());
         Limits {
-            bytes: room as usize,
-            most: 2 * room as usize,
+            bytes: (room as usize).min(most / 2),
+            most,
             // Of slow paths the least that the buffer holds would stay longer than CoDel's target. But by ear it is the TCP
             // inside that repairs, and paths are not to run dry while its own window falls.
             told: (TOLD * if braid.snoop.is_some() { enough } else { wanted }) as usize,
@@ -690,7 +572,7 @@ impl PeerState {
 impl Control {
     /// Reports follow each other by less than [`REPORT_SLACK`] while packets arrive. So a path is silent when nothing was
     /// acknowledged for longer, although the oldest packet under way is a round trip older than that.
-    fn life_deadline(&self, heartbeat: &Heartbeat) -> Instant {
+    pub(crate) fn life_deadline(&self, heartbeat: &Heartbeat) -> Instant {
         let patience = self.patience(heartbeat);
         if let Some(asked) = self.asked {
             let answered = self.is_overheard && heartbeat.answered_at() >= asked;
@@ -737,7 +619,7 @@ fn nearest(braid: &mut Braid, paths: &[Path]) -> Option<scheduler::PathId> {
 }
 
 /// Queues what was under way on a path that died.
-fn rescue(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
+pub(crate) fn rescue(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
     for mut packet in packets {
         packet.rescues += 1;
         if packet.rescues <= RESCUES {
@@ -750,7 +632,7 @@ fn rescue(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
 }
 
 /// Queues what may be sent again; the rest is left to the programs.
-fn repair(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
+pub(crate) fn repair(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
     if braid.snoop.is_some() {
         // The TCP inside has seen the same acknowledgments, and does it itself.
         return;

@@ -96,6 +96,14 @@ impl Connections {
         (narrow < segment.window()).then_some(narrow)
     }
 
+    /// Bytes of one, and of its place in the table.
+    pub(crate) const SIZE: usize = 2 * (size_of::<FlowKey>() + size_of::<Connection>());
+
+    /// How many are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
     fn entry(&mut self, flow: FlowKey) -> &mut Connection {
         if !self.known.contains_key(&flow) {
             self.begun += 1;

@@ -16,6 +16,9 @@ use wire::{icmp, tcp};
 
 /// Most flows remembered per peer.
 const CAPACITY: usize = 4096;
+/// What a flow takes besides its packets, and a packet that waits besides its bytes, in bytes: places in tables.
+const FLOW: usize = 512;
+const HELD: usize = 192;
 /// A flow without packets for so long is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(600);
 /// The same when there are too many.
@@ -86,6 +89,10 @@ pub(crate) struct Flows {
     /// When the resequencer of a flow wants to be called.
     deadlines: BTreeSet<(Instant, FlowKey)>,
     swept_at: Instant,
+    /// Bytes that all of it takes.
+    bytes: usize,
+    /// What may be taken: beyond it no new flow is remembered.
+    most: usize,
     /// Of flows that are forgotten.
     past: ResequencerStatistics,
 }
@@ -134,6 +141,8 @@ impl Flows {
             flows: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             swept_at: Instant::ZERO,
+            bytes: 0,
+            most: usize::MAX,
             past: ResequencerStatistics::default(),
         }
     }
@@ -143,12 +152,42 @@ impl Flows {
         self.flows.len()
     }
 
+    /// Bytes that they take: packets that wait, those that may be offered again, and the table.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Makes room until no more than so many bytes are taken: what would be given up soonest is given up first, and so
+    /// delivered out of order. How many holes it took.
+    pub(crate) fn relieve(&mut self, most: usize, out: &mut Vec<(Family, Vec<u8>)>) -> u64 {
+        self.most = most;
+        let mut holes = 0;
+        while self.bytes > most
+            && let Some((deadline, key)) = self.deadlines.first().copied()
+        {
+            let Some((family, resequencer)) =
+                self.flows.get_mut(&key).and_then(|flow| flow.resequencer.as_mut().map(|r| (flow.family, r)))
+            else {
+                self.deadlines.remove(&(deadline, key));
+                continue;
+            };
+            let (mut ready, before) = (Vec::new(), resequencer.bytes());
+            holes += u64::from(resequencer.relieve(&mut ready));
+            let (after, now) = (resequencer.poll_timeout(), resequencer.bytes());
+            self.bytes = self.bytes.saturating_sub(before - now);
+            out.extend(ready.into_iter().map(|packet| (family, packet)));
+            self.rearm(key, Some(deadline), after);
+        }
+        holes
+    }
+
     /// A packet of the local program: it settles the family.
     pub(crate) fn outbound(&mut self, now: Instant, key: FlowKey, family: Family) {
         if let Some(flow) = self.entry(now, key, family) {
             flow.family = family;
             flow.settled = true;
-            flow.offered = None;
+            let offered = flow.offered.take().map_or(0, |packet| packet.len());
+            self.bytes = self.bytes.saturating_sub(offered);
         }
     }
 
@@ -159,6 +198,7 @@ impl Flows {
             Some(flow) if !flow.settled => match flow.offered.take() {
                 Some(packet) => {
                     flow.family = Family::Four;
+                    self.bytes = self.bytes.saturating_sub(packet.len());
                     Refusal::OfferAgain(packet)
                 }
                 None => Refusal::Pass,
@@ -183,12 +223,15 @@ impl Flows {
         reordering: Reordering<'_>,
         out: &mut Vec<(Family, Vec<u8>)>,
     ) {
+        let room = self.most.saturating_sub(self.bytes);
         let Some(flow) = self.entry(now, key, Family::Six) else {
             out.push((Family::Six, packet));
             return;
         };
-        if !flow.settled && flow.family == Family::Six {
-            flow.offered.get_or_insert_with(|| packet.clone());
+        let mut taken = 0;
+        if !flow.settled && flow.family == Family::Six && flow.offered.is_none() && packet.len() <= room {
+            flow.offered = Some(packet.clone());
+            taken = packet.len();
         }
         let family = flow.family;
         let position = match reordering.order {
@@ -198,16 +241,18 @@ impl Flows {
         };
         let Some(position) = position else {
             out.push((family, packet));
+            self.bytes += taken;
             return;
         };
         let resequencer =
             flow.resequencer.get_or_insert_with(|| Resequencer::bounded(reordering.capacity, LONGEST_REPAIR));
         resequencer.set_repair(reordering.repair);
         let before = resequencer.poll_timeout();
-        let bytes = packet.len();
+        let (bytes, held) = (packet.len() + HELD, resequencer.bytes());
         let mut ready = Vec::new();
         resequencer.offer(now, position, packet, bytes, reordering.hold, reordering.alive, &mut ready);
-        let after = resequencer.poll_timeout();
+        let (after, holds) = (resequencer.poll_timeout(), resequencer.bytes());
+        self.bytes = (self.bytes + taken + holds).saturating_sub(held);
         out.extend(ready.into_iter().map(|packet| (family, packet)));
         self.rearm(key, before, after);
     }
@@ -221,9 +266,10 @@ impl Flows {
                 self.deadlines.remove(&(deadline, key));
                 continue;
             };
-            let mut ready = Vec::new();
+            let (mut ready, held) = (Vec::new(), resequencer.bytes());
             resequencer.handle_timeout(now, &mut ready);
-            let after = resequencer.poll_timeout();
+            let (after, holds) = (resequencer.poll_timeout(), resequencer.bytes());
+            self.bytes = self.bytes.saturating_sub(held - holds);
             out.extend(ready.into_iter().map(|packet| (family, packet)));
             self.rearm(key, Some(deadline), after);
         }
@@ -270,9 +316,10 @@ impl Flows {
                     self.forget(now, FORGET_AFTER_WHEN_FULL);
                 }
             }
-            if self.flows.len() >= CAPACITY {
+            if self.flows.len() >= CAPACITY || self.bytes.saturating_add(FLOW) > self.most {
                 return None;
             }
+            self.bytes += FLOW;
             let flow = Flow { family, settled: false, seen: now, offered: None, resequencer: None };
             self.flows.insert(key, flow);
         }
@@ -282,12 +329,17 @@ impl Flows {
     }
 
     fn forget(&mut self, now: Instant, after: Duration) {
-        let past = &mut self.past;
+        let (past, bytes) = (&mut self.past, &mut self.bytes);
         self.flows.retain(|_, flow| {
             // What waits in a resequencer has a deadline much shorter than this: nothing is lost.
             let keep = now - flow.seen < after;
             if let (false, Some(resequencer)) = (keep, &flow.resequencer) {
                 add(past, resequencer.statistics());
+            }
+            if !keep {
+                let held = flow.resequencer.as_ref().map_or(0, Resequencer::bytes);
+                let offered = flow.offered.as_ref().map_or(0, Vec::len);
+                *bytes = bytes.saturating_sub(FLOW + held + offered);
             }
             keep
         });

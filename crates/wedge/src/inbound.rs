@@ -194,7 +194,7 @@ impl Wedge {
             peer.overhear(now, key, &segment, &mut self.counters);
         }
         let mut ready = Vec::new();
-        peer.inbound(now, key, (id, number), packet, &mut ready);
+        self.counters.given_up_for_memory += peer.inbound(now, key, (id, number), packet, &mut ready);
         for (family, packet) in ready {
             self.deliver(now, index, family, packet);
         }

@@ -6,6 +6,25 @@
 //! which releases it at its configured rate and seals it with its own security association. In: the SPI names
 //! association and path; the header is put back; packets of a TCP connection are put in order; the packet is delivered
 //! in the family that the local program speaks.
+//!
+//! # What a peer can make us hold
+//!
+//! Whatever a peer does, [`Wedge::held_bytes`] stays below [`WedgeConfig::memory`] (256 MiB), but for 256 KiB that each peer
+//! with an association may always have. One peer may have a fourth of it (64 MiB), and never more than is free: half for its
+//! flows, a fourth for what waits for its paths, a fourth for what was sent and may have to be sent again.
+//!
+//! | what | most | beyond |
+//! |---|---|---|
+//! | packets that wait for others before them | 8 MiB a flow, the peer's half, 400 ms | delivered out of order, the one whose time ends first first |
+//! | flows | 4,096 a peer, the peer's half | not remembered: delivered as they come |
+//! | first packets of flows that may be offered again as IPv4 | one a flow, the peer's half | not offered again |
+//! | the send buffer | 3 times the windows, the peer's fourth | dropped at the head of the longest queue |
+//! | packets sent and not acknowledged | the windows, the peer's fourth | nothing more is sent |
+//! | records of packets sent | 65,536 a path | the oldest are forgotten |
+//! | packets that wait for an association | 256, and 2,048 kept from the one before | dropped, the newest first |
+//! | connections | 16,384 a peer | those idle longest are forgotten |
+//! | segments followed by ear | 32,768 a peer | not counted |
+//! | paths that others have taken over from | 32 a peer, 2 s | the oldest end |
 
 mod backup;
 mod braid;
@@ -20,7 +39,9 @@ mod heartbeat;
 mod holding;
 mod inbound;
 mod jump;
+mod life;
 mod locators;
+mod memory;
 mod numbers;
 mod outbound;
 mod pacing;

@@ -41,6 +41,14 @@ pub(crate) struct Number {
 }
 
 impl Numbers {
+    /// Bytes of one, and of its place in the table.
+    pub(crate) const SIZE: usize = 2 * (size_of::<FlowKey>() + size_of::<u32>());
+
+    /// How many flows are numbered.
+    pub(crate) fn len(&self) -> usize {
+        self.next.len()
+    }
+
     /// The header of the flow's next packet.
     pub(crate) fn header(&mut self, flow: FlowKey, next_header: u8, ecn: Ecn) -> [u8; HEADER] {
         if self.next.len() >= FLOWS && !self.next.contains_key(&flow) {

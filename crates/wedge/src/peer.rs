@@ -6,6 +6,7 @@ use crate::connections::Connections;
 use crate::ecn::Ecn;
 use crate::flows::{Family, FlowKey, Flows, Order, Reordering};
 use crate::heartbeat::Change;
+use crate::memory::Share;
 use crate::numbers::Number;
 use crate::pacing::Waiting;
 use crate::path::Path;
@@ -61,6 +62,9 @@ pub(crate) struct PeerState {
     pub certain_until: Instant,
     /// What of an ended association is kept, while it is sorted.
     pub later: VecDeque<(u8, Vec<u8>)>,
+    /// Bytes that it was found to hold last, and what it may hold.
+    pub held: usize,
+    pub share: Share,
     /// When it is due, as noted in the index of all peers.
     pub due: Option<(Instant, TimerKind)>,
     pub flows: Flows,
@@ -94,6 +98,8 @@ impl PeerState {
             doubt: None,
             certain_until: Instant::ZERO,
             later: VecDeque::new(),
+            held: 0,
+            share: Share::default(),
             due: None,
             flows: Flows::new(),
             connections: Connections::default(),
@@ -124,7 +130,8 @@ impl PeerState {
         self.paths.iter_mut().find(|path| path.id == id)
     }
 
-    /// A packet of a flow arrived on a path; appends to `out` what is to be delivered now.
+    /// A packet of a flow arrived on a path; appends to `out` what is to be delivered now. How many holes were given up for
+    /// want of memory.
     pub(crate) fn inbound(
         &mut self,
         now: Instant,
@@ -132,7 +139,7 @@ impl PeerState {
         (path, number): (PathId, Option<Number>),
         packet: Vec<u8>,
         out: &mut Vec<(Family, Vec<u8>)>,
-    ) {
+    ) -> u64 {
         let order = match (number, &self.braid) {
             (Some(number), _) => Order::Numbered(number),
             (None, Some(braid)) if braid.snoop.is_none() => Order::AsTheyCome,
@@ -141,6 +148,7 @@ impl PeerState {
         let reordering =
             Reordering { order, hold: self.hold, repair: self.repair, alive: &self.alive, capacity: HELD_BYTES };
         self.flows.inbound(now, key, path, packet, reordering, out);
+        self.flows.relieve(self.share.flows(), out)
     }
 
     /// Keeps a packet until there is a path; false if there are too many.
@@ -169,6 +177,11 @@ impl PeerState {
         let doubt = self.doubt_deadline().map(|at| (at, TimerKind::Heartbeat));
         let retired = self.retirement_deadline().map(|at| (at, TimerKind::Feedback));
         beats.chain(pacing).chain(flows).chain(doubt).chain(retired).chain(self.poll_timeout()).min()
+    }
+
+    /// What waits for a path.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &(u8, Vec<u8>)> {
+        self.waiting.iter()
     }
 
     /// Takes what waits for a path.
@@ -387,6 +400,7 @@ impl PeerState {
             flows: self.flows.len(),
             held_packets,
             held_bytes,
+            memory: self.held_bytes(),
             resequenced: statistics.held,
             proven_losses: statistics.proven_losses,
             expired_holes: statistics.expired,

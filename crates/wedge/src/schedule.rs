@@ -12,7 +12,9 @@ const REST: Duration = Duration::from_millis(1);
 impl Wedge {
     /// Something about a peer is new: it is looked after when the batch has been taken.
     pub(crate) fn touch(&mut self, index: usize) {
-        self.touched.insert(index);
+        if self.touched.insert(index) {
+            self.allow_memory(index);
+        }
     }
 
     /// Notes when a peer is due next; later than `after`, if that is given.
@@ -22,6 +24,8 @@ impl Wedge {
             self.by_spi.remove(&spi);
         }
         let mut due = peer.next_deadline();
+        self.count_memory(index);
+        let Some(peer) = self.peers.get_mut(index) else { return };
         if let (Some((at, _)), Some(after)) = (&mut due, after)
             && *at <= after
         {
@@ -84,6 +88,7 @@ impl Wedge {
 
     fn look_after(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
         self.counters.peer_turns += 1;
+        self.allow_memory(index);
         self.watch(now, index);
         if let Some(peer) = self.peers.get_mut(index) {
             peer.let_retired_go(now, &mut self.counters);

@@ -244,6 +244,17 @@ impl SentLog {
         self.packets.push_back(Sent { at: now, wire, content, fate, delivered, first_at: self.first_at });
     }
 
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        let numbers = self.lost.len().saturating_add(self.skipped.len()).saturating_mul(size_of::<u64>());
+        self.packets.len().saturating_mul(size_of::<Sent>()).saturating_add(numbers).saturating_add(self.kept)
+    }
+
+    /// Bytes of payload that are kept to be sent again.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept
+    }
+
     /// Bytes under way.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
@@ -601,6 +612,115 @@ impl Content {
         match self {
             Self::Data(waiting) => waiting.payload.len(),
             Self::Report | Self::Fleeting => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn record(ranges: &[(u32, u32)], packets: u32) -> Record {
+        Record {
+            highest: ranges.first().map_or(0, |range| range.1),
+            packets,
+            ranges: ranges.to_vec(),
+            ..Record::default()
+        }
+    }
+
+    /// RFC 9000 §21.4: the number alone, in the middle of a range, and as the highest.
+    #[test]
+    fn who_acknowledges_a_skipped_number_is_found_out_and_nothing_is_taken() {
+        let mut log = SentLog::new(at(0));
+        for number in 1..=9 {
+            match number {
+                4 | 9 => log.skipped(at(0), number),
+                _ => log.sent(at(0), number, 100, Content::Fleeting),
+            }
+        }
+        for ranges in [&[(4, 4)][..], &[(1, 8)], &[(5, 9)], &[(9, 9)], &[(6, 8), (3, 4)]] {
+            assert_eq!(log.report(at(40), &record(ranges, 1), true).unwrap_err(), BadRecord::Invented);
+        }
+        assert_eq!((log.in_flight(), log.counts().delivered), (700, 0));
+        let news = log.report(at(40), &record(&[(5, 8), (1, 3)], 7), true).unwrap();
+        assert_eq!((news.acked, news.lost, log.in_flight()), (700, 0, 0));
+    }
+
+    /// RFC 5681 §3.2: a loss is one when three packets from behind it have arrived, however many numbers between them carried
+    /// none.
+    #[test]
+    fn a_skipped_number_is_no_packet_from_behind_a_gap() {
+        for skipped in [false, true] {
+            let mut log = SentLog::new(at(0));
+            let mut number = 0;
+            let mut send = |log: &mut SentLog, skip: bool| {
+                number += 1;
+                if skip {
+                    log.skipped(at(0), number);
+                } else {
+                    log.sent(at(0), number, 100, Content::Fleeting);
+                }
+            };
+            send(&mut log, false);
+            for _ in 0..3 {
+                send(&mut log, skipped);
+                send(&mut log, false);
+            }
+            let up_to =
+                |numbers: &[u32]| record(&numbers.iter().map(|n| (*n, *n)).collect::<Vec<_>>(), numbers.len() as u32);
+            let (two, three) = if skipped { (vec![5, 3], vec![7, 5, 3]) } else { (vec![3, 2], vec![4, 3, 2]) };
+            assert_eq!(log.report(at(30), &up_to(&two), true).unwrap().lost, 0, "{skipped}");
+            assert_eq!(log.report(at(31), &up_to(&three), true).unwrap().lost, 1, "{skipped}");
+        }
+    }
+
+    proptest! {
+        /// Near the last number of a security association and anywhere else, whatever is sent, skipped and reported: bytes under
+        /// way are those that were sent and not acknowledged or lost, and memory is of what there is.
+        #[test]
+        fn books_are_kept_to_the_last_number(
+            below in 0u32..60,
+            steps in prop::collection::vec((0u8..4, 0u32..60, 0u32..60, 0u64..40), 1..120),
+        ) {
+            let mut log = SentLog::new(at(0));
+            let mut number = u32::MAX - below;
+            let (mut sent, mut settled, mut now) = (0u64, 0u64, 0);
+            for (what, a, b, pause) in steps {
+                now += pause;
+                match what {
+                    0 | 1 if number < u32::MAX => {
+                        number += 1;
+                        let packet = Waiting::new(6, vec![0; 100], 100, crate::Ecn::NotEct);
+                        log.sent(at(now), number, 100, Content::Data(packet));
+                        sent += 100;
+                    }
+                    2 if number < u32::MAX && a < 10 => {
+                        number += 1;
+                        log.skipped(at(now), number);
+                    }
+                    3 => {
+                        let last = number - a.min(60);
+                        let ranges = [(last - b, last), (last.saturating_sub(b + 4), last - b - 2)];
+                        if let Ok(news) = log.report(at(now), &record(&ranges, 1), true) {
+                            settled += news.acked + 100 * u64::from(news.lost);
+                            prop_assert_eq!(news.repair.len() as u32, news.lost);
+                        }
+                    }
+                    _ => {
+                        let news = log.handle_timeout(at(now));
+                        settled += 100 * u64::from(news.lost);
+                        prop_assert!(log.poll_timeout().is_none_or(|due| due > at(now)));
+                    }
+                }
+                prop_assert_eq!(log.in_flight() as u64, sent - settled);
+                prop_assert_eq!(log.kept() as u64, sent - settled);
+            }
         }
     }
 }

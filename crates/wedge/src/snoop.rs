@@ -138,6 +138,9 @@ impl Snoop {
         by_path(arrived)
     }
 
+    /// Bytes of one, and of its place in the table.
+    pub(crate) const SIZE: usize = 2 * (size_of::<u64>() + size_of::<Sent>());
+
     /// Segments remembered.
     pub(crate) fn segments(&self) -> usize {
         self.segments

@@ -40,8 +40,10 @@ pub struct PeerStatus {
     pub flows: usize,
     /// Packets of the peer that wait for others before them now.
     pub held_packets: usize,
-    /// Their bytes.
+    /// Their bytes, what it takes to keep them included.
     pub held_bytes: usize,
+    /// All bytes that are held for the peer.
+    pub memory: usize,
     /// Packets that had to wait for others before them.
     pub resequenced: u64,
     /// Holes given up as lost because every path had delivered something younger.
@@ -210,6 +212,8 @@ pub struct Counters {
     pub peer_turns: u64,
     /// Deadlines that had passed already when all was done, and were put off by a millisecond.
     pub stuck_timers: u64,
+    /// Holes in the order of packets given up because their peer held as much as it may.
+    pub given_up_for_memory: u64,
     /// Heartbeats sent.
     pub heartbeats_out: u64,
     /// Heartbeats answered by the peer.

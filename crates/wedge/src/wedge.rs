@@ -69,6 +69,8 @@ pub struct Wedge {
     pub(crate) transmit: Vec<Transmit>,
     pub(crate) deliver: Vec<Vec<u8>>,
     pub(crate) events: VecDeque<WedgeEvent>,
+    /// Bytes that are held for all peers, as counted last.
+    pub(crate) held: usize,
     /// Peers by when they are due.
     pub(crate) due: BTreeSet<(Instant, usize)>,
     /// Peers that something was about since they were looked after.
@@ -104,6 +106,7 @@ impl Wedge {
             transmit: Vec::new(),
             deliver: Vec::new(),
             events: VecDeque::new(),
+            held: 0,
             due: BTreeSet::new(),
             touched: BTreeSet::new(),
             control_due: None,

@@ -4,6 +4,7 @@ mod common;
 
 use clock::Instant;
 use common::{LSIS, Mailbox, Program, Spec, World, ms, tcp_v6, udp_v4, udp_v6, v4};
+use std::collections::BTreeMap;
 use wedge::{Protocol, WedgeEvent};
 use wire::ip::{IpPacket, protocol};
 use wire::{icmp, tcp};
@@ -374,4 +375,45 @@ fn all_is_closed_and_opened_again() {
     let [a, b] = &mut boxes;
     world.run(at(8_000), &mut [a, b]);
     assert_eq!(boxes[0].received.len(), 1, "{:?}", world.events);
+}
+
+/// RFC 8046 §5.6: before the peer has answered on a route for the second time, no more than three times as much goes there as
+/// came from it, whatever waits.
+#[test]
+fn little_goes_where_the_peer_has_answered_once() {
+    for port in [10500, 0] {
+        let mut world = World::configured(&two_paths(), port, |config| {
+            config.paths.iter_mut().for_each(|path| path.rate = None);
+        });
+        world.record = Some(Vec::new());
+        let mut boxes = [Mailbox::default(), Mailbox::default()];
+        let (a, b) = (world.hit(0), world.hit(1));
+        boxes[0].to_send.extend((0..200u16).map(|n| udp_v6(a, b, (1, n), &[0; 1_200])));
+        let [left, right] = &mut boxes;
+        world.run(at(3_000), &mut [left, right]);
+        assert!(boxes[1].received.len() >= 90, "{}", boxes[1].received.len());
+        let is_hip = |transmit: &wedge::Transmit| match transmit.protocol {
+            Protocol::Udp => transmit.bytes.starts_with(&[0; 4]),
+            other => other == Protocol::Hip,
+        };
+        let headers = if port == 0 { 20 } else { 28 };
+        let (mut heard, mut answers, mut said) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut limited = 0;
+        for (side, transmit) in world.record.take().unwrap() {
+            let bytes = transmit.bytes.len() + headers;
+            if side == 1 {
+                *heard.entry(transmit.route.remote).or_insert(0) += bytes;
+                *answers.entry(transmit.route.remote).or_insert(0) += u32::from(!is_hip(&transmit));
+            } else if !is_hip(&transmit) {
+                let (local, said) = (transmit.route.local, said.entry(transmit.route.local).or_insert(0));
+                *said += bytes;
+                if answers.get(&local).is_none_or(|answers| *answers == 0) {
+                    limited += 1;
+                    let heard = heard.get(&local).copied().unwrap_or(0);
+                    assert!(*said <= 3 * heard, "{said} went where {heard} came from");
+                }
+            }
+        }
+        assert!(limited > 0);
+    }
 }

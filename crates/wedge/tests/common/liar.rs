@@ -74,6 +74,15 @@ impl Liar {
             .or_insert_with(|| (InboundSa::new(suite, spi, keys.clone()), OutboundSa::new(suite, spi, keys)));
     }
 
+    /// Seals as the host with the SPI of a datagram of its, under numbers that it has not used yet.
+    pub fn seal(&mut self, like: &Transmit, next_header: u8, payload: &[u8]) -> Transmit {
+        let spi = Spi(u32::from_be_bytes(*like.bytes.first_chunk().unwrap()));
+        let (_, outbound) = self.sas.get_mut(&spi).unwrap();
+        let mut bytes = Vec::new();
+        outbound.seal(next_header, payload, &mut self.rng, &mut bytes).unwrap();
+        Transmit { bytes, ..like.clone() }
+    }
+
     /// What becomes of a datagram of the host.
     pub fn pass(&mut self, from: usize, transmit: &mut Transmit) {
         let Some(head) = transmit.bytes.first_chunk::<4>().filter(|_| transmit.protocol != Protocol::Hip) else {

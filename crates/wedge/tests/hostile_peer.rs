@@ -1,0 +1,147 @@
+//! What a peer with all keys can make a host hold. The oracle is the bound that the crate's page gives.
+
+mod common;
+
+use clock::Instant;
+use common::liar::Liar;
+use common::{Mailbox, Spec, World, ms, udp_v6};
+use hip::Route;
+use hip::feedback::NEXT_HEADER;
+use wedge::{Datagram, Transmit};
+
+const MEMORY: usize = 8 << 20;
+const LEAST_SHARE: usize = 256 << 10;
+
+fn at(milliseconds: u64) -> Instant {
+    Instant::ZERO + ms(milliseconds)
+}
+
+/// Host a, and a peer that says what it likes.
+struct Hostile {
+    world: World,
+    like: Transmit,
+    /// The last that it has heard of a.
+    heard: Transmit,
+    sent: usize,
+}
+
+impl Hostile {
+    fn new() -> Self {
+        let mut world = World::configured(&[Spec::new(100_000_000, ms(10))], 10500, |config| {
+            config.paths.iter_mut().for_each(|path| path.rate = None);
+            (config.keylog, config.memory) = (true, MEMORY);
+        });
+        world.liar = Some(Liar::new(1));
+        let mut boxes = [Mailbox::default(), Mailbox::default()];
+        boxes[0].to_send.push(udp_v6(world.hit(0), world.hit(1), (9, 9), b"hello"));
+        let [a, b] = &mut boxes;
+        world.run(at(2_000), &mut [a, b]);
+        world.record = Some(Vec::new());
+        boxes[1].to_send.push(udp_v6(world.hit(1), world.hit(0), (9, 9), b"hello"));
+        let [a, b] = &mut boxes;
+        world.run(at(2_100), &mut [a, b]);
+        let is_esp = |transmit: &Transmit| !transmit.bytes.starts_with(&[0; 4]);
+        let record = world.record.take().unwrap();
+        let last =
+            |of: usize| record.iter().rfind(|(side, transmit)| *side == of && is_esp(transmit)).unwrap().1.clone();
+        Self { like: last(1), heard: last(0), world, sent: 0 }
+    }
+
+    /// A numbered packet of a flow.
+    fn say(&mut self, now: Instant, flow: u16, number: u16, is_early: bool, length: usize) {
+        let mut payload = vec![if is_early { 3 } else { 2 }, 17];
+        payload.extend(number.to_be_bytes());
+        let (a, b) = (self.world.hit(0).address(), self.world.hit(1).address());
+        let mut datagram = Vec::new();
+        wire::udp::emit((b.into(), flow), (a.into(), 8_000), &vec![1; length], &mut datagram).unwrap();
+        payload.extend(datagram);
+        self.sent += payload.len();
+        self.send(now, &payload);
+    }
+
+    /// A report: all came until the last, and the round trip took so long.
+    fn report(&mut self, now: Instant, rtt_us: u32) {
+        let word = |at: usize| u32::from_be_bytes(*self.heard.bytes[at..].first_chunk().unwrap());
+        let mut report = vec![1, 1, 0, 0];
+        [word(0), word(4), 0, 0, 1, 0, 0, rtt_us].iter().for_each(|word| report.extend(word.to_be_bytes()));
+        report.extend([1, 0, 0, 1]);
+        self.send(now, &report);
+    }
+
+    fn send(&mut self, now: Instant, payload: &[u8]) {
+        let sealed = self.world.liar.as_mut().unwrap().seal(&self.like, NEXT_HEADER, payload);
+        let route = Route { local: self.like.route.remote, remote: self.like.route.local };
+        let datagram = Datagram { route, protocol: sealed.protocol, payload: &sealed.bytes, ecn: sealed.ecn };
+        let World { hosts, rngs, .. } = &mut self.world;
+        hosts[0].handle_network(now, &mut rngs[0], &[datagram]);
+    }
+
+    /// Bytes held, after what is due was done and the rest taken away.
+    fn held(&mut self, now: Instant) -> usize {
+        let World { hosts, rngs, .. } = &mut self.world;
+        if hosts[0].poll_timeout().is_some_and(|(due, _)| due <= now) {
+            hosts[0].handle_timeout(now, &mut rngs[0]);
+        }
+        hosts[0].poll_deliver(&mut Vec::new());
+        hosts[0].poll_transmit(now, &mut Vec::new());
+        hosts[0].held_bytes()
+    }
+}
+
+/// Many flows, each with a hole and as much behind it as there is room for.
+#[test]
+fn what_waits_for_holes_is_bounded_in_bytes() {
+    let mut hostile = Hostile::new();
+    let now = hostile.world.now;
+    let mut most = 0;
+    for flow in 0..100 {
+        hostile.say(now, 1_000 + flow, 0, true, 10);
+        for number in 0..200 {
+            hostile.say(now, 1_000 + flow, 1_001 + number, false, 1_200);
+            most = most.max(hostile.world.hosts[0].held_bytes());
+        }
+        hostile.held(now);
+    }
+    assert!(hostile.sent > 2 * MEMORY, "{}", hostile.sent);
+    // A fourth for one peer.
+    assert!(most <= MEMORY / 4 + LEAST_SHARE, "{most}");
+    assert!(hostile.world.hosts[0].counters().given_up_for_memory > 0);
+}
+
+/// Thousands of flows with a packet each that may be offered again.
+#[test]
+fn flows_are_bounded_in_bytes() {
+    let mut hostile = Hostile::new();
+    let now = hostile.world.now;
+    for flow in 0..20_000 {
+        hostile.say(now, flow, 0, true, 1_200);
+        let held = hostile.world.hosts[0].held_bytes();
+        assert!(held <= MEMORY / 4 + LEAST_SHARE, "{flow} {held}");
+    }
+    assert!(hostile.sent > 2 * MEMORY);
+}
+
+/// It says that its round trips take ten seconds, and one hole is filled now and then: all the rest goes in its time.
+#[test]
+fn nothing_is_held_for_longer_than_it_may() {
+    let mut hostile = Hostile::new();
+    let start = hostile.world.now;
+    hostile.report(start, 10_000_000);
+    for flow in 0..20 {
+        hostile.say(start, 1_000 + flow, 0, true, 10);
+        (0..30).for_each(|number| hostile.say(start, 1_000 + flow, 1_001 + 2 * number, false, 1_000));
+    }
+    let full = hostile.held(start);
+    assert!(full > 600_000, "{full}");
+    for step in 1..=60 {
+        let now = start + ms(10 * step);
+        if step % 5 == 0 {
+            (0..20).for_each(|flow| hostile.say(now, 1_000 + flow, (step / 5) as u16, false, 10));
+        }
+        let status = hostile.world.hosts[0].status(now).peers.remove(0);
+        if step > 41 {
+            assert!(status.held_bytes < 100_000, "{step} {}", status.held_bytes);
+        }
+        hostile.held(now);
+    }
+}
