@@ -19,7 +19,7 @@ const HEADER_DIFFERENCE: u32 = (V6_HEADER - V4_HEADER) as u32;
 ///
 /// # Errors
 /// [`Malformed`] when `packet` is not a whole IPv4 packet; [`Malformed::Fragment`] for fragments;
-/// [`Malformed::Unsupported`] for ICMP without a counterpart. Nothing is written then.
+/// [`Malformed::Unsupported`] for ICMP without a counterpart and for protocols of one family only. Nothing is written then.
 pub fn translate_4_to_6(
     packet: &[u8],
     source: Ipv6Addr,
@@ -30,6 +30,9 @@ pub fn translate_4_to_6(
         let packet = V4::parse(packet)?;
         if packet.fragment().is_some() {
             return Err(Malformed::Fragment);
+        }
+        if only_in_v6(packet.protocol()) {
+            return Err(Malformed::Unsupported);
         }
         let old = addresses_v4(&packet);
         let new = Sum::ZERO.bytes(&source.octets()).bytes(&destination.octets());
@@ -71,6 +74,9 @@ pub fn translate_6_to_4(
         if packet.fragment().is_some() {
             return Err(Malformed::Fragment);
         }
+        if packet.protocol() == protocol::ICMP {
+            return Err(Malformed::Unsupported);
+        }
         let old = addresses_v6(&packet);
         let new = Sum::ZERO.bytes(&source.octets()).bytes(&destination.octets());
         let at = out.len();
@@ -90,6 +96,11 @@ pub fn translate_6_to_4(
         }
         Ok(())
     })
+}
+
+/// Numbers that in IPv6 are extension headers or its ICMP: an IPv4 payload of that number would be read as what it is not.
+fn only_in_v6(number: u8) -> bool {
+    matches!(number, protocol::HOP_BY_HOP | protocol::FRAGMENT | protocol::DESTINATION_OPTIONS | protocol::ICMPV6)
 }
 
 /// The bytes of a UDP datagram that has no checksum; `None` for everything else.
@@ -384,6 +395,16 @@ mod tests {
         if six { (A6.into(), B6.into()) } else { (A4.into(), B4.into()) }
     }
 
+    #[test]
+    fn a_number_that_only_the_other_family_reads_is_not_translated() {
+        for number in [0, 44, 58, 60] {
+            let refused = translate_4_to_6(&v4(number, 0, 64, &[6; 16]), A6, B6, &mut Vec::new());
+            assert_eq!(refused, Err(Malformed::Unsupported), "{number}");
+        }
+        let refused = translate_6_to_4(&v6(protocol::ICMP, 0, 64, &[8; 16]), A4, B4, &mut Vec::new());
+        assert_eq!(refused, Err(Malformed::Unsupported));
+    }
+
     proptest! {
         #[test]
         fn tcp_there_and_back(seq: u32, tc: u8, hops: u8, data in proptest::collection::vec(any::<u8>(), 0..99)) {
@@ -420,6 +441,27 @@ mod tests {
                 }
             });
             both_ways(&four, &six);
+        }
+
+        #[test]
+        fn a_translation_is_a_packet_of_the_same_protocol(
+            number: u8,
+            six: bool,
+            body in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let mut out = Vec::new();
+            let done = if six {
+                translate_6_to_4(&v6(number, 0, 64, &body), A4, B4, &mut out)
+            } else {
+                translate_4_to_6(&v4(number, 0, 64, &body), A6, B6, &mut out)
+            };
+            if done.is_ok() && ![protocol::ICMP, protocol::ICMPV6].contains(&number) {
+                // In IPv6 extension headers are stepped over, in IPv4 there are none.
+                let old = V6::parse(&v6(number, 0, 64, &body)).map_or(number, |packet| packet.protocol());
+                let packet = IpPacket::parse(&out).expect("a packet");
+                prop_assert_eq!(packet.protocol(), if six { old } else { number });
+                prop_assert_eq!(packet.src().is_ipv6(), !six);
+            }
         }
 
         #[test]
