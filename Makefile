@@ -35,7 +35,8 @@ deny: $(TOOLS)/bin/cargo-deny
 	PATH="$(TOOLS)/bin:$$PATH" $(CARGO) deny --all-features check licenses bans sources
 	@PATH="$(TOOLS)/bin:$$PATH" tools/advisories
 
-## Each fuzz target for FUZZ_SECONDS, from the committed corpus.
+## The fuzz targets whose code differs from main for FUZZ_SECONDS, or all for less; at most 4 minutes on two processors.
+## tools/fuzz --hours N is for nights.
 fuzz: $(TOOLS)/bin/cargo-fuzz
 	PATH="$(TOOLS)/bin:$$PATH" tools/fuzz $(FUZZ_SECONDS)
 
