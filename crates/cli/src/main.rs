@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Failure, compare, demo, down, fairness, keygen, lab, papers, sim, status, up};
+use commands::{Failure, clean, compare, demo, down, fairness, keygen, lab, papers, sim, status, up};
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
 #[derive(Debug, Parser)]
@@ -23,6 +23,7 @@ enum Command {
     Up(up::Arguments),
     Status(status::Arguments),
     Down(down::Arguments),
+    Clean(clean::Arguments),
     Lab(lab::Arguments),
     Demo(demo::Arguments),
     Compare(compare::Arguments),
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Up(arguments) => up::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Down(arguments) => down::run(&arguments),
+        Command::Clean(arguments) => clean::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

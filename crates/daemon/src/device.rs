@@ -4,7 +4,7 @@
 //! the kernel up to 64 KiB long with one system call and are cut into packets here, and the other way round.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
@@ -14,9 +14,7 @@ use wire::{Hit, Lsi};
 use crate::netlink;
 
 /// HITs are ORCHIDv2: 2001:20::/28 (RFC 7343 §2).
-const HIT_PREFIX: u8 = 28;
-/// LSIs are 1.0.0.0/8 (RFC 5338 §3.2 leaves the choice to the host).
-const LSI_PREFIX: u8 = 8;
+pub(crate) const HIT_PREFIX: u8 = 28;
 /// The longest packet that the kernel hands over, before it is cut into segments.
 const LONGEST: usize = VIRTIO_NET_HDR_LEN + 65_535;
 
@@ -29,6 +27,8 @@ pub struct DeviceConfig {
     pub hit: Hit,
     /// The host's own IPv4 stand-in.
     pub lsi: Lsi,
+    /// Those of the peers.
+    pub peers: Vec<Lsi>,
     /// The largest IPv6 packet, in bytes.
     pub mtu: u16,
     /// The largest IPv4 packet, in bytes; less than `mtu`, because the IPv6 header it becomes is longer.
@@ -64,11 +64,9 @@ impl Device {
     /// Without `CAP_NET_ADMIN`, without `/dev/net/tun`, where the name is taken, or where IPv6 is off.
     pub fn open(config: &DeviceConfig) -> io::Result<Self> {
         let hit = Ipv6Addr::from(config.hit.0);
-        let lsi = Ipv4Addr::from(config.lsi.0);
         let tun = DeviceBuilder::new()
             .name(&config.name)
-            // The prefixes make the routes to all HITs and LSIs, and these addresses the source towards them.
-            .ipv4(lsi, LSI_PREFIX, None)
+            // The prefix makes a route to all HITs, and this address the source towards them.
             .ipv6(hit, HIT_PREFIX)
             .mtu(config.mtu)
             .offload(true)
@@ -79,11 +77,16 @@ impl Device {
         netlink::set_no_link_local_address(index)?;
         // A program chooses its segment size, and so how many segments 64 KiB are; longer trains the kernel cuts itself.
         netlink::set_longest_train(index, IDEAL_BATCH_SIZE)?;
+        keep_addresses(&config.name);
         tun.enabled(true)?;
-        let lsis = IpAddr::V4(Ipv4Addr::new(config.lsi.0[0], 0, 0, 0));
-        let hits = IpAddr::V6(Ipv6Addr::from_bits(hit.to_bits() & u128::MAX << (128 - HIT_PREFIX)));
-        netlink::set_route(index, lsis, LSI_PREFIX, Some(config.lsi_mtu), FIRST_WINDOW)?;
-        netlink::set_route(index, hits, HIT_PREFIX, None, FIRST_WINDOW)?;
+        // Only to LSIs in use, because the range may have other addresses that somebody needs.
+        let lsi = config.lsi.address();
+        netlink::add_address(index, lsi, None)?;
+        for peer in config.peers.iter().map(Lsi::address) {
+            netlink::add_address(index, lsi, Some(peer))?;
+            netlink::add_route(index, peer.into(), 32, Some(config.lsi_mtu), FIRST_WINDOW)?;
+        }
+        netlink::add_route(index, hit_prefix(config.hit), HIT_PREFIX, None, FIRST_WINDOW)?;
         Ok(Self {
             tun,
             train: vec![0; LONGEST],
@@ -160,6 +163,20 @@ impl Device {
             }
         }
         Ok(())
+    }
+}
+
+/// The network address of all HITs.
+pub(crate) fn hit_prefix(hit: Hit) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from_bits(hit.address().to_bits() & u128::MAX << (128 - HIT_PREFIX)))
+}
+
+/// Where the device is set down and up, IPv6 shall keep its address as IPv4 does, and with it the kernel's route: there are no
+/// privileges left then to put them back. Where /proc/sys cannot be written the daemon ends in that case.
+fn keep_addresses(name: &str) {
+    let path = format!("/proc/sys/net/ipv6/conf/{name}/keep_addr_on_down");
+    if let Err(error) = std::fs::write(&path, "1") {
+        tracing::debug!(%error, path, "addresses will not outlive a device that is down");
     }
 }
 

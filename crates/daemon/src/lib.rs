@@ -27,5 +27,7 @@ pub mod time;
 mod told;
 mod uplinks;
 mod visitors;
+mod watch;
 
+pub use network::clean;
 pub use start::{UpError, UpOptions, check, up};

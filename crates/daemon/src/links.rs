@@ -185,6 +185,7 @@ mod tests {
                 index,
                 name: name.to_owned(),
                 mtu,
+                up: true,
                 loopback: name == "lo",
                 running: name != "idle0",
                 global: addresses.iter().filter(global).copied().collect(),
@@ -197,8 +198,8 @@ mod tests {
             interface(3, "wwan0", 1420, &["169.254.1.1", "203.0.113.10"]),
             interface(4, "down0", 1500, &[]),
             interface(5, "idle0", 1500, &["192.0.2.77"]),
-            interface(6, "sinnet0", 1400, &["1.0.0.1", "2001:22::1"]),
-            interface(7, "sinnet7", 1400, &["1.0.0.7", "2001:22::7"]),
+            interface(6, "sinnet0", 1400, &["198.18.0.1", "2001:22::1"]),
+            interface(7, "sinnet7", 1400, &["198.18.0.7", "2001:22::7"]),
             interface(8, "docker0", 1500, &["172.17.0.1"]),
         ]
     }

@@ -3,16 +3,17 @@
 //! [`Monitor`] says when it is worth asking again.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
+    RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -26,6 +27,8 @@ pub struct Interface {
     pub name: String,
     /// The largest IP packet it carries, in bytes.
     pub mtu: u32,
+    /// It is up.
+    pub up: bool,
     /// It leads to this host only.
     pub loopback: bool,
     /// It has a carrier, as far as the kernel knows.
@@ -51,6 +54,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             index: link.header.index,
             name: String::new(),
             mtu: u32::MAX,
+            up: flags.contains(LinkFlags::Up),
             loopback: flags.contains(LinkFlags::Loopback),
             running: flags.contains(LinkFlags::Running),
             addresses: Vec::new(),
@@ -109,10 +113,22 @@ impl Monitor {
     /// What the kernel says.
     pub fn open() -> io::Result<Self> {
         // rtnetlink(7): links, and the addresses of both families.
-        const GROUPS: [u32; 3] = [1, 5, 9];
+        Self::of(&[1, 5, 9])
+    }
+
+    /// Begins to listen to changes of routes, too.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn with_routes() -> io::Result<Self> {
+        // rtnetlink(7): as above, and the routes of both families.
+        Self::of(&[1, 5, 9, 7, 11])
+    }
+
+    fn of(groups: &[u32]) -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
-        for group in GROUPS {
+        for group in groups.iter().copied() {
             socket.add_membership(group)?;
         }
         socket.set_non_blocking(true)?;
@@ -166,40 +182,154 @@ pub fn set_longest_train(index: u32, segments: usize) -> io::Result<()> {
     Netlink::open()?.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK, |_| {})
 }
 
-/// Replaces the route to `destination`/`prefix` over interface `index`, made with its address, by one with the congestion window
-/// in packets with which a TCP begins; and with a path MTU that is not the interface's, if there is one, locked, so that TCP's
-/// MSS follows from it and no ICMP message lowers it.
+/// Gives interface `index` the IPv4 address `local`, with the host `peer` at the other end if there is one. The kernel makes the
+/// route to that host, with metric [`KERNEL_METRIC`], and makes it again when the interface has been down.
 ///
 /// # Errors
 /// What the kernel says.
-pub fn set_route(index: u32, destination: IpAddr, prefix: u8, mtu: Option<u16>, first_window: u32) -> io::Result<()> {
+pub fn add_address(index: u32, local: Ipv4Addr, peer: Option<Ipv4Addr>) -> io::Result<()> {
+    let mut message = AddressMessage::default();
+    message.header.family = AddressFamily::Inet;
+    message.header.prefix_len = 32;
+    message.header.index = index;
+    message.header.scope = AddressScope::Universe;
+    message.attributes = vec![
+        AddressAttribute::Local(local.into()),
+        AddressAttribute::Address(peer.unwrap_or(local).into()),
+        AddressAttribute::RoutePriority(KERNEL_METRIC),
+    ];
+    Netlink::open()?.request(RouteNetlinkMessage::NewAddress(message), NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, |_| {})
+}
+
+/// IP6_RT_PRIO_ADDRCONF, what the kernel gives to routes that it makes for addresses; ours of IPv4 have the same.
+const KERNEL_METRIC: u32 = 256;
+/// Better than the kernel's own.
+const METRIC: u32 = 100;
+/// Worse than any that leads somewhere.
+const LAST_METRIC: u32 = 4_000_000;
+/// Who made a route: HIP, by its protocol number. The kernel gives these numbers no meaning (rtnetlink(7)).
+const PROTOCOL: RouteProtocol = RouteProtocol::Other(139);
+
+/// Makes a route to `destination`/`prefix` over interface `index` that is better than the kernel's own, with the congestion
+/// window in packets with which a TCP begins; and with a path MTU that is not the interface's, if there is one, locked, so that
+/// TCP's MSS follows from it and no ICMP message lowers it. It never replaces another's.
+///
+/// # Errors
+/// What the kernel says.
+pub fn add_route(index: u32, destination: IpAddr, prefix: u8, mtu: Option<u16>, first_window: u32) -> io::Result<()> {
     const RTAX_MTU: u32 = 2;
-    // IP6_RT_PRIO_ADDRCONF, what the kernel gives it.
-    const METRIC: u32 = 256;
-    let mut route = RouteMessage::default();
-    route.header.destination_prefix_length = prefix;
-    route.header.table = RouteHeader::RT_TABLE_MAIN;
-    route.header.protocol = RouteProtocol::Static;
+    let mut route = route(destination, prefix, METRIC);
     route.header.kind = RouteType::Unicast;
+    if destination.is_ipv4() {
+        route.header.scope = RouteScope::Link;
+    }
     let mut metrics = vec![RouteMetric::InitCwnd(first_window)];
     if let Some(mtu) = mtu {
         metrics.extend([RouteMetric::Lock(1 << RTAX_MTU), RouteMetric::Mtu(mtu.into())]);
     }
-    route.attributes = vec![RouteAttribute::Oif(index), RouteAttribute::Metrics(metrics)];
+    route.attributes.extend([RouteAttribute::Oif(index), RouteAttribute::Metrics(metrics)]);
+    Netlink::open()?.request(RouteNetlinkMessage::NewRoute(route), NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, |_| {})
+}
+
+/// Makes `destination`/`prefix` unreachable wherever no other route leads there, for as long as this network namespace lives.
+///
+/// # Errors
+/// What the kernel says.
+pub fn make_unreachable(destination: IpAddr, prefix: u8) -> io::Result<()> {
+    let mut route = route(destination, prefix, LAST_METRIC);
+    route.header.kind = RouteType::Unreachable;
+    Netlink::open()?.request(RouteNetlinkMessage::NewRoute(route), NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, |_| {})
+}
+
+/// Takes back what [`make_unreachable`] did, all of it; how many routes that were.
+///
+/// # Errors
+/// What the kernel says.
+pub fn remove_unreachable() -> io::Result<usize> {
+    let mut netlink = Netlink::open()?;
+    let mut ours = Vec::new();
+    for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+        let mut all = RouteMessage::default();
+        all.header.address_family = family;
+        netlink.request(RouteNetlinkMessage::GetRoute(all), NLM_F_DUMP, |answer| {
+            if let RouteNetlinkMessage::NewRoute(route) = answer
+                && (route.header.protocol, route.header.kind) == (PROTOCOL, RouteType::Unreachable)
+            {
+                ours.push(route);
+            }
+        })?;
+    }
+    let count = ours.len();
+    for route in ours {
+        netlink.request(RouteNetlinkMessage::DelRoute(route), NLM_F_ACK, |_| {})?;
+    }
+    Ok(count)
+}
+
+/// The route that a packet to an address takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The length of the prefix that decides; 0 is the default route.
+    pub prefix: u8,
+    /// Over which interface.
+    pub interface: Option<u32>,
+    /// The address is this host's own.
+    pub local: bool,
+}
+
+/// Where a packet to `destination` would go; nothing where it is unreachable.
+///
+/// # Errors
+/// What the kernel says otherwise.
+pub fn route_to(destination: IpAddr) -> io::Result<Option<Way>> {
+    const ESRCH: i32 = 3;
+    let mut question = route(destination, if destination.is_ipv4() { 32 } else { 128 }, 0);
+    question.header.flags = RouteFlags::FibMatch;
+    question.attributes.retain(|attribute| matches!(attribute, RouteAttribute::Destination(_)));
+    let mut found = None;
+    let result = Netlink::open()?.request(RouteNetlinkMessage::GetRoute(question), NLM_F_ACK, |answer| {
+        if let RouteNetlinkMessage::NewRoute(route) = answer {
+            let interface = route
+                .attributes
+                .iter()
+                .find_map(|a| if let RouteAttribute::Oif(index) = a { Some(*index) } else { None });
+            let leads = matches!(route.header.kind, RouteType::Unicast | RouteType::Local);
+            let way = Way {
+                prefix: route.header.destination_prefix_length,
+                interface,
+                local: route.header.kind == RouteType::Local,
+            };
+            found = leads.then_some(way);
+        }
+    });
+    match result {
+        Ok(()) => Ok(found),
+        Err(error) if matches!(error.kind(), io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
+            Ok(None)
+        }
+        Err(error) if error.raw_os_error() == Some(ESRCH) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A route of the main table that is ours.
+fn route(destination: IpAddr, prefix: u8, metric: u32) -> RouteMessage {
+    let mut route = RouteMessage::default();
+    route.header.destination_prefix_length = prefix;
+    route.header.table = RouteHeader::RT_TABLE_MAIN;
+    route.header.protocol = PROTOCOL;
     let destination = match destination {
         IpAddr::V4(destination) => {
             route.header.address_family = AddressFamily::Inet;
-            route.header.scope = RouteScope::Link;
             RouteAddress::Inet(destination)
         }
         IpAddr::V6(destination) => {
             route.header.address_family = AddressFamily::Inet6;
-            route.attributes.push(RouteAttribute::Priority(METRIC));
             RouteAddress::Inet6(destination)
         }
     };
-    route.attributes.push(RouteAttribute::Destination(destination));
-    Netlink::open()?.request(RouteNetlinkMessage::NewRoute(route), NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, |_| {})
+    route.attributes = vec![RouteAttribute::Destination(destination), RouteAttribute::Priority(metric)];
+    route
 }
 
 struct Netlink {
@@ -255,7 +385,6 @@ impl Netlink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
 
     #[test]
     fn the_loopback_interface_is_there_with_the_mtu_that_sysfs_tells() {

@@ -2,12 +2,14 @@
 //! there who speaks for identities.
 
 use std::io;
+use std::net::IpAddr;
 
 use wire::{Hit, Lsi};
 
 use crate::config::Config;
+use crate::device::{HIT_PREFIX, hit_prefix};
 use crate::firewall::{self, Firewall, FirewallConfig};
-use crate::netlink::Interface;
+use crate::netlink::{self, Interface};
 
 /// Puts up the packet filter, before anything else of ours is up; none where the configuration says so.
 ///
@@ -26,6 +28,11 @@ pub(crate) fn protect(
             config.device
         ));
     }
+    alone(interfaces, hit)?;
+    unused(config, interfaces, lsi, peers)?;
+    stay_closed(hit, lsi, peers).map_err(|error| {
+        format!("the unreachable routes cannot be set up: {error}; this needs root or CAP_NET_ADMIN: try sudo")
+    })?;
     if !config.firewall {
         tracing::warn!(
             "no packet filter: whoever is on a link of this host can send cleartext as any identity, unless another filter \
@@ -41,6 +48,77 @@ pub(crate) fn protect(
     }
     let filter = FirewallConfig { device: &config.device, hit, lsi, peers, forward: config.forward };
     Firewall::install(&filter, &stale).map(Some).map_err(|error| failure(&error))
+}
+
+/// Wherever no route leads to identities, packets to them go nowhere. These routes outlive us.
+fn stay_closed(hit: Hit, own: Lsi, peers: &[Lsi]) -> io::Result<()> {
+    netlink::make_unreachable(hit_prefix(hit), HIT_PREFIX)?;
+    for lsi in std::iter::once(&own).chain(peers) {
+        netlink::make_unreachable(lsi.address().into(), 32)?;
+    }
+    Ok(())
+}
+
+/// Nobody else may have a route to identities: of two daemons each would take the other's packets.
+fn alone(interfaces: &[Interface], hit: Hit) -> Result<(), String> {
+    for address in [hit_prefix(hit), hit.address().into()] {
+        let way = netlink::route_to(address).map_err(|error| format!("asking for the route to {address}: {error}"))?;
+        if let Some(way) = way.filter(|way| way.local || way.prefix >= HIT_PREFIX) {
+            return Err(another(&name_of(interfaces, way.interface)));
+        }
+    }
+    Ok(())
+}
+
+/// An LSI must not be the address of anybody else.
+fn unused(config: &Config, interfaces: &[Interface], own: Lsi, peers: &[Lsi]) -> Result<(), String> {
+    /// A default route may be in two halves, or more; who has a route to more than this means the Internet.
+    const INTERNET: u8 = 8;
+    let resolvers = resolvers();
+    let names = std::iter::once("this host").chain(config.peers.iter().map(|peer| &*peer.name));
+    for (lsi, name) in std::iter::once(own).chain(peers.iter().copied()).zip(names) {
+        let address = IpAddr::V4(lsi.address());
+        let remedy = format!("choose another `lsi`, or another `lsi_range` than {}", config.lsi_range);
+        let way = netlink::route_to(address).map_err(|error| format!("asking for the route to {address}: {error}"))?;
+        if let Some(way) = way.filter(|way| way.local || way.prefix > INTERNET) {
+            let over = name_of(interfaces, way.interface);
+            return Err(format!("the LSI {lsi} of {name} is already in use on this host, over {over}: {remedy}"));
+        }
+        // Our own may be where our own names are answered.
+        let own_names = config.dns && lsi == own;
+        if resolvers.contains(&address) && !own_names {
+            return Err(format!("the LSI {lsi} of {name} is this host's name server: {remedy}"));
+        }
+    }
+    Ok(())
+}
+
+/// The name servers of this host, and those behind systemd's.
+fn resolvers() -> Vec<IpAddr> {
+    let files = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap_or_default() + "\n").collect();
+    text.lines().filter_map(|line| line.strip_prefix("nameserver")?.trim().parse().ok()).collect()
+}
+
+fn name_of(interfaces: &[Interface], index: Option<u32>) -> String {
+    let interface = interfaces.iter().find(|interface| Some(interface.index) == index);
+    interface.map_or_else(|| "another interface".to_owned(), |interface| interface.name.clone())
+}
+
+/// Removes what a daemon leaves so that nothing goes out in clear after it: the packet filter and the unreachable routes.
+///
+/// # Errors
+/// A sentence with a remedy: while a daemon runs, or without privileges.
+pub fn clean() -> Result<String, String> {
+    let interfaces = netlink::interfaces().map_err(|error| format!("asking for the interfaces: {error}"))?;
+    let devices = firewall::devices().map_err(|error| failure(&error))?;
+    if let Some(device) = devices.iter().find(|device| interfaces.iter().any(|interface| interface.name == **device)) {
+        return Err(format!("a Sinnet runs on {device}: `sinnet down` ends it"));
+    }
+    firewall::remove(&devices).map_err(|error| failure(&error))?;
+    let routes = netlink::remove_unreachable()
+        .map_err(|error| format!("the unreachable routes cannot be removed: {error}; this needs root: try sudo"))?;
+    Ok(format!("{} packet filters and {routes} routes are removed", devices.len()))
 }
 
 /// Two daemons would take each other's packets.

@@ -26,6 +26,7 @@ use crate::time::Clock;
 use crate::told::Told;
 use crate::uplinks::Uplinks;
 use crate::visitors::Tally;
+use crate::watch::Watch;
 
 /// Trains of packets taken from the TUN device before the network has its turn.
 const TRAINS: usize = 16;
@@ -40,6 +41,7 @@ pub(crate) struct Runtime {
     pub(crate) device: Device,
     /// None where the configuration says so.
     pub(crate) firewall: Option<Firewall>,
+    pub(crate) watch: Watch,
     pub(crate) uplinks: Uplinks,
     pub(crate) sockets: Vec<PathSocket>,
     pub(crate) responder: Option<Responder>,
@@ -96,6 +98,7 @@ struct Ready {
     signals: bool,
     hangups: bool,
     firewall: bool,
+    watch: bool,
     uplinks: bool,
     control: bool,
     metrics: bool,
@@ -128,6 +131,7 @@ impl Runtime {
                      `sinnet up` puts it up again",
                 ));
             }
+            self.watch.turn(self.clock.now(), ready.watch).map_err(io::Error::other)?;
             if ready.uplinks {
                 let now = self.clock.now();
                 self.uplinks.turn(now, &mut self.random, &mut self.wedge, &mut self.sockets);
@@ -181,6 +185,8 @@ impl Runtime {
         fds.extend(self.control.interests().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         let firewall = fds.len();
         fds.extend(self.firewall.iter().map(|firewall| PollFd::from_borrowed_fd(firewall.as_fd(), PollFlags::IN)));
+        let watch = fds.len();
+        fds.push(PollFd::from_borrowed_fd(self.watch.as_fd(), PollFlags::IN));
         let metrics = fds.len();
         let visitors = self.metrics.iter().flat_map(Metrics::interests);
         fds.extend(visitors.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
@@ -190,7 +196,7 @@ impl Runtime {
             self.control.poll_timeout(),
             self.metrics.as_ref().and_then(Metrics::poll_timeout),
         ];
-        let deadline = [self.wedge.poll_timeout().map(|(deadline, _)| deadline), end];
+        let deadline = [self.wedge.poll_timeout().map(|(deadline, _)| deadline), end, self.watch.poll_timeout()];
         let deadline = deadline.into_iter().chain(patience).flatten().min();
         let timeout = deadline.map(|deadline| {
             let left = deadline.saturating_since(now).as_nanos();
@@ -217,7 +223,8 @@ impl Runtime {
             sockets: path_sockets.iter().map(|fd| (readable(fd), fd.revents().contains(PollFlags::OUT))).collect(),
             responder: asked || any(responder..control),
             control: controlled || any(control..firewall),
-            firewall: any(firewall..metrics),
+            firewall: any(firewall..watch),
+            watch: any(watch..metrics),
             metrics: measured || any(metrics..fds.len()),
         })
     }

@@ -27,6 +27,7 @@ use crate::runtime::Runtime;
 use crate::sockets::PathSocket;
 use crate::time::{self, Clock};
 use crate::uplinks::Uplinks;
+use crate::watch::{State, Watch};
 use crate::{netlink, network, privileges};
 
 /// What the command line adds to the configuration.
@@ -160,9 +161,17 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         let opened = open_sockets(&config, link);
         sockets.extend(opened.map_err(|(local, error)| socket_failure(link, local, &error))?);
     }
-    let device_config =
-        DeviceConfig { name: config.device.clone(), hit, lsi, mtu: wedge.tun_mtu(), lsi_mtu: wedge.lsi_mtu() };
+    let device_config = DeviceConfig {
+        name: config.device.clone(),
+        hit,
+        lsi,
+        peers: peer_lsis.clone(),
+        mtu: wedge.tun_mtu(),
+        lsi_mtu: wedge.lsi_mtu(),
+    };
     let device = Device::open(&device_config).map_err(|error| device_failure(&config.device, &error))?;
+    let watch = watch(&config, hit, lsi, &peer_lsis)
+        .map_err(|error| UpError::Setup(format!("listening for changes of routes: {error}")))?;
     let responder = if config.dns { respond(&config, hit, lsi, &peer_lsis) } else { None };
     let metrics = config.metrics.map(listen_for_metrics).transpose()?;
     let catch =
@@ -190,6 +199,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         wedge,
         device,
         firewall,
+        watch,
         uplinks,
         sockets,
         responder,
@@ -201,6 +211,20 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         confined,
     };
     Ok(runtime.run()?)
+}
+
+/// Watches what [`Device::open`] has set up.
+fn watch(config: &Config, hit: wire::Hit, lsi: Lsi, peers: &[Lsi]) -> io::Result<Watch> {
+    let hits = config.peers.iter().map(|peer| IpAddr::V6(peer.hit.address()));
+    let lsis = peers.iter().map(|lsi| IpAddr::V4(lsi.address()));
+    Ok(Watch {
+        monitor: Monitor::with_routes()?,
+        device: config.device.clone(),
+        own: vec![hit.address().into(), lsi.address().into()],
+        peers: hits.chain(lsis).collect(),
+        next: None,
+        state: State::Right,
+    })
 }
 
 fn load(path: &Path) -> Result<Loaded, UpError> {

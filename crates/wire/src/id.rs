@@ -54,17 +54,12 @@ impl fmt::Display for Hit {
     }
 }
 
-/// A Local Scope Identifier: an IPv4 address in 1.0.0.0/8 that stands for a host identity on this machine only
-/// (RFC 5338 §3.2), for programs that know no IPv6.
+/// A Local Scope Identifier: an IPv4 address that stands for a host identity on this machine only (RFC 5338 §3.2), for programs
+/// that know no IPv6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsi(pub [u8; 4]);
 
 impl Lsi {
-    /// True inside 1.0.0.0/8.
-    pub fn is_local_scope(&self) -> bool {
-        self.0[0] == 1
-    }
-
     /// As an IPv4 address.
     pub fn address(&self) -> Ipv4Addr {
         Ipv4Addr::from(self.0)

@@ -1,5 +1,6 @@
 //! The subcommands, one a file: arguments, a call into the room that does the work, and the result for people or scripts.
 
+pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod down;

@@ -4,7 +4,8 @@
 //! ```toml
 //! identity = "a.pem"              # what `sinnet keygen` wrote; relative to this file
 //! name = "a.hip"                  # this host's own name (optional)
-//! lsi = "1.0.0.1"                 # this host's own LSI (optional; otherwise it follows from the HIT)
+//! lsi_range = "198.18.0.0/15"     # where LSIs come from (optional): addresses that this host does not use otherwise
+//! lsi = "198.18.0.1"              # this host's own LSI (optional; otherwise it follows from the HIT)
 //! control = "/run/sinnet/a.sock"  # the control socket (optional; --control wins)
 //! control_group = "sinnet"        # whose members may ask for the status (optional; otherwise the group of `user`)
 //! control_everyone = false        # true lets every user of this machine ask for it
@@ -31,7 +32,7 @@
 //! [[peer]]
 //! name = "b.hip"
 //! hit = "2001:20::1"
-//! lsi = "1.0.0.2"                 # optional, as above
+//! lsi = "198.18.0.2"              # optional, as above
 //! locators = ["198.51.100.7", { address = "203.0.113.7", rate = "4Mbit/s", delay = "20ms" }]
 //! routes = [{ from = "dsl", to = "198.51.100.7" }]   # optional; otherwise locators are paired automatically
 //!
@@ -50,6 +51,7 @@
 //! enabled = true                  # answer for the names above on the LSI, port 53
 //! ```
 
+mod lsis;
 mod reader;
 mod sections;
 mod units;
@@ -67,6 +69,7 @@ use hip::esp::EspSuite;
 use hip::identity::HostIdentity;
 use wire::{Hit, Lsi};
 
+pub use lsis::LsiRange;
 use reader::{At, Source};
 pub(crate) use sections::UNKNOWN_DELAY;
 
@@ -75,6 +78,8 @@ pub(crate) use sections::UNKNOWN_DELAY;
 pub struct Config {
     /// This host's own name, if it has one.
     pub name: Option<String>,
+    /// Where LSIs come from.
+    pub lsi_range: LsiRange,
     /// This host's own LSI, if it is not to follow from the HIT.
     pub lsi: Option<Lsi>,
     /// Where the control socket shall be.
@@ -255,13 +260,12 @@ impl Config {
         self.source.error(&path.span, message, help)
     }
 
-    /// This host's LSI and those of the peers, in order: the configured ones, and for the others 1.x.y.z with the last
-    /// 24 bits of the HIT, or the next that is free.
+    /// This host's LSI and those of the peers, in order: the configured ones, and for the others what follows from the HIT.
     pub fn assign_lsis(&self, own: Hit) -> (Lsi, Vec<Lsi>) {
         let mut taken: Vec<Lsi> = self.lsi.into_iter().chain(self.peers.iter().filter_map(|peer| peer.lsi)).collect();
         let mut assign = |configured: Option<Lsi>, hit: &Hit| {
             configured.unwrap_or_else(|| {
-                let lsi = free_lsi(hit, &taken);
+                let lsi = self.lsi_range.free(hit, &taken);
                 taken.push(lsi);
                 lsi
             })
@@ -278,23 +282,6 @@ fn read_key(path: &Path) -> std::io::Result<(u32, zeroize::Zeroizing<String>)> {
     let mut text = zeroize::Zeroizing::new(String::new());
     file.read_to_string(&mut text)?;
     Ok((mode, text))
-}
-
-fn free_lsi(hit: &Hit, taken: &[Lsi]) -> Lsi {
-    const HOSTS: u32 = 1 << 24;
-    let [.., x, y, z] = hit.0;
-    let start = u32::from_be_bytes([0, x, y, z]);
-    (0..HOSTS)
-        .map(|step| (start + step) % HOSTS)
-        // Not the network's own address nor its broadcast address.
-        .filter(|host| *host != 0 && *host != HOSTS - 1)
-        .map(|host| {
-            let [_, x, y, z] = host.to_be_bytes();
-            Lsi([1, x, y, z])
-        })
-        .find(|lsi| !taken.contains(lsi))
-        // A configuration with sixteen million peers does not fit into memory.
-        .unwrap_or(Lsi([1, 0, 0, 1]))
 }
 
 #[cfg(test)]

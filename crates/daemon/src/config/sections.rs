@@ -15,7 +15,9 @@ use wire::{Hit, Lsi};
 
 use super::reader::{At, Item, Section, Source};
 use super::units::{parse_delay, parse_rate};
-use super::{Config, Congestion, Encapsulation, InterfacesConfig, LocatorConfig, PathConfig, PeerConfig, RouteConfig};
+use super::{
+    Config, Congestion, Encapsulation, InterfacesConfig, LocatorConfig, LsiRange, PathConfig, PeerConfig, RouteConfig,
+};
 
 const RATE: &str = "as in rate = \"8Mbit/s\"";
 const DELAY: &str = "as in delay = \"30ms\", one way";
@@ -23,7 +25,9 @@ const DELAY: &str = "as in delay = \"30ms\", one way";
 pub(crate) const UNKNOWN_DELAY: Duration = Duration::from_millis(25);
 const CONGESTION: &str = "as in congestion = \"lia\"; a rule of the laboratory, or \"configured-rates\"";
 const ADDRESS: &str = "an IPv4 or IPv6 address, as in \"192.0.2.10\"";
-const LSI: &str = "an LSI is an IPv4 address in 1.0.0.0/8, as in lsi = \"1.0.0.2\"";
+const LSI: &str =
+    "an LSI is an IPv4 address in `lsi_range`, as in lsi = \"198.18.0.2\"; HIPL's are in lsi_range = \"1.0.0.0/8\"";
+const LSI_RANGE: &str = "addresses that nothing else here has, /8 to /24, as in lsi_range = \"198.18.0.0/15\"";
 const HIT: &str = "`sinnet keygen` printed it on the peer's machine: an IPv6 address in 2001:20::/28";
 
 const SUITES: [(&str, EspSuite); 3] = [
@@ -40,6 +44,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         "identity",
         "name",
         "lsi",
+        "lsi_range",
         "control",
         "control_group",
         "control_everyone",
@@ -59,7 +64,9 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         file.required_text("identity", "identity = \"a.pem\", a file that `sinnet keygen --out a.pem` makes")?;
     let identity = At { value: PathBuf::from(identity.value), span: identity.span };
     let name = file.parsed("name", "as in name = \"a.hip\"", dns_name)?;
-    let lsi = file.parsed("lsi", LSI, lsi)?;
+    let lsi_range = file.parsed("lsi_range", LSI_RANGE, str::parse::<LsiRange>)?;
+    let lsi_range = lsi_range.map_or(LsiRange::DEFAULT, |range| range.value);
+    let lsi = file.parsed("lsi", LSI, |text| lsi(text, lsi_range))?;
     let control = file.text("control")?.map(|path| PathBuf::from(path.value));
     let control_group = file.text("control_group")?.map(|group| group.value);
     let control_everyone = file.flag("control_everyone")?.unwrap_or(false);
@@ -97,10 +104,11 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let peers = file
         .sections("peer", "[[peer]]", &["name", "hit", "lsi", "locators", "routes"])?
         .into_iter()
-        .map(|section| peer(section, &paths, &mut seen))
+        .map(|section| peer(section, &paths, lsi_range, &mut seen))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Config {
         name: name.map(|name| name.value),
+        lsi_range,
         lsi: lsi.map(|lsi| lsi.value),
         control,
         control_group,
@@ -317,7 +325,12 @@ impl Seen {
     }
 }
 
-fn peer(mut section: Section<'_>, paths: &[PathConfig], seen: &mut Seen) -> Result<PeerConfig, Diagnostic> {
+fn peer(
+    mut section: Section<'_>,
+    paths: &[PathConfig],
+    lsi_range: LsiRange,
+    seen: &mut Seen,
+) -> Result<PeerConfig, Diagnostic> {
     let source = section.source();
     let name = section
         .parsed("name", "as in name = \"b.hip\"", dns_name)?
@@ -325,7 +338,7 @@ fn peer(mut section: Section<'_>, paths: &[PathConfig], seen: &mut Seen) -> Resu
     seen.name(source, &name)?;
     let hit = section.parsed("hit", HIT, hit)?.ok_or_else(|| section.missing("hit", HIT))?;
     seen.hit(source, &hit, &name.value)?;
-    let lsi = section.parsed("lsi", LSI, lsi)?;
+    let lsi = section.parsed("lsi", LSI, |text| lsi(text, lsi_range))?;
     if let Some(lsi) = &lsi {
         seen.lsi(source, lsi)?;
     }
@@ -460,14 +473,9 @@ fn address(text: &str) -> Result<IpAddr, String> {
     Ok(address)
 }
 
-fn lsi(text: &str) -> Result<Lsi, String> {
-    let address: Ipv4Addr = text.parse().map_err(|_| format!("\"{text}\" is no IPv4 address"))?;
-    let lsi = Lsi(address.octets());
-    let host = u32::from(address) & 0x00ff_ffff;
-    if !lsi.is_local_scope() || host == 0 || host == 0x00ff_ffff {
-        return Err(format!("{address} is no LSI"));
-    }
-    Ok(lsi)
+fn lsi(text: &str, range: LsiRange) -> Result<Lsi, String> {
+    let lsi: Lsi = text.parse().map_err(|_| format!("\"{text}\" is no IPv4 address"))?;
+    if range.has(lsi) { Ok(lsi) } else { Err(format!("{text} is no LSI: not a host in {range}")) }
 }
 
 fn hit(text: &str) -> Result<Hit, String> {

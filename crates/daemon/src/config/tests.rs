@@ -26,7 +26,7 @@ routes = [{ from = "lte", to = "203.0.113.7", delay = "1ms" }]
 [[peer]]
 name = "c.hip"
 hit = "2001:22:0:1::c"
-lsi = "1.0.0.12"
+lsi = "198.18.0.12"
 locators = ["2001:db8::c"]
 
 [tun]
@@ -61,7 +61,7 @@ fn a_file_says_everything() {
     assert_eq!(b.hit, "2001:22:0:1::b".parse().expect("a HIT"));
     assert_eq!(b.locators[1].rate, Some(4_000_000));
     assert_eq!((b.routes[0].from, b.routes[0].delay), (1, Some(Duration::from_millis(1))));
-    assert_eq!(c.lsi, Some(Lsi([1, 0, 0, 12])));
+    assert_eq!(c.lsi, Some(Lsi([198, 18, 0, 12])));
 }
 
 #[test]
@@ -182,9 +182,9 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "name = \"a.hip\"",
-        "name = \"a.hip\"\nlsi = \"1.0.0.12\"",
+        "name = \"a.hip\"\nlsi = \"198.18.0.12\"",
         (27, 7),
-        "two hosts have the LSI 1.0.0.12",
+        "two hosts have the LSI 198.18.0.12",
         "leave `lsi` out",
     ),
     ("[\"198.51.100.7\",", "[\"203.0.113.7\",", (20, 28), "has the address 203.0.113.7 twice", "once"),
@@ -200,8 +200,8 @@ const WRONG: &[Wrong] = &[
     ("192.0.2.10", "0.0.0.0", (6, 11), "no address of a host", "192.0.2.10"),
     ("1420", "1000", (15, 7), "an MTU of 1000 is too small", "1280"),
     ("1420", "\"big\"", (15, 7), "`mtu` is no such number", "1280"),
-    ("1.0.0.12", "10.0.0.12", (26, 7), "10.0.0.12 is no LSI", "1.0.0.0/8"),
-    ("1.0.0.12", "1.0.0.0", (26, 7), "1.0.0.0 is no LSI", "1.0.0.0/8"),
+    ("198.18.0.12", "10.0.0.12", (26, 7), "10.0.0.12 is no LSI", "1.0.0.0/8"),
+    ("198.18.0.12", "198.18.0.0", (26, 7), "198.18.0.0 is no LSI", "lsi_range"),
     ("sinnet1", "a name that is too long", (30, 8), "cannot be the name of an interface", "15"),
     ("\"native\"", "\"tcp\"", (33, 17), "\"tcp\" is not known", "\"udp\", \"native\""),
     ("[\"p-384\", \"p-256\"]", "[\"p-384\", \"p-384\"]", (35, 20), "\"p-384\" is there twice", "once"),
@@ -276,11 +276,20 @@ fn a_key_file_that_cannot_be_read_points_at_its_name() {
 fn lsis_follow_from_hits_and_are_all_different() {
     let config = parse(GOOD, "a.toml").expect("right");
     let (own, peers) = config.assign_lsis("2001:22::a".parse().expect("a HIT"));
-    assert_eq!((own, peers.as_slice()), (Lsi([1, 0, 0, 10]), &[Lsi([1, 0, 0, 11]), Lsi([1, 0, 0, 12])][..]));
+    assert_eq!((own, peers.as_slice()), (Lsi([198, 18, 0, 10]), &[Lsi([198, 18, 0, 11]), Lsi([198, 18, 0, 12])][..]));
     // This host's HIT would give the LSI that is configured for c, and then the one of its neighbour.
     let (own, peers) = config.assign_lsis("2001:22::b:0:0:c".parse().expect("a HIT"));
-    assert_eq!((own, peers.as_slice()), (Lsi([1, 0, 0, 13]), &[Lsi([1, 0, 0, 11]), Lsi([1, 0, 0, 12])][..]));
+    assert_eq!((own, peers.as_slice()), (Lsi([198, 18, 0, 13]), &[Lsi([198, 18, 0, 11]), Lsi([198, 18, 0, 12])][..]));
     // Never the network's own address.
     let (own, _) = config.assign_lsis("2001:22::".parse().expect("a HIT"));
-    assert_eq!(own, Lsi([1, 0, 0, 1]));
+    assert_eq!(own, Lsi([198, 18, 0, 1]));
+}
+
+#[test]
+fn lsis_come_from_another_range_where_that_is_said() {
+    let text = GOOD.replace("lsi = \"198.18.0.12\"", "lsi = \"1.0.0.12\"");
+    assert!(parse(&text, "a.toml").expect_err("not in the range").message().contains("198.18.0.0/15"));
+    let config = parse(&format!("lsi_range = \"1.0.0.0/8\"\n{text}"), "a.toml").expect("right");
+    let (own, peers) = config.assign_lsis("2001:22::a".parse().expect("a HIT"));
+    assert_eq!((own, peers.as_slice()), (Lsi([1, 0, 0, 10]), &[Lsi([1, 0, 0, 11]), Lsi([1, 0, 0, 12])][..]));
 }

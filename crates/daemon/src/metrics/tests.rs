@@ -31,7 +31,7 @@ fn state() -> Status {
     let peer = PeerStatus {
         name: "b.hip".to_owned(),
         hit: "2001:22::b".to_owned(),
-        lsi: "1.0.0.2".to_owned(),
+        lsi: "198.18.0.2".to_owned(),
         state: "ESTABLISHED".to_owned(),
         feedback: true,
         congestion: Some("mhip".to_owned()),
@@ -40,7 +40,7 @@ fn state() -> Status {
         paths: vec![path(0, "eth0"), path(1, "a \"quoted\\name\"\nin two lines")],
         ..PeerStatus::default()
     };
-    Status { hit: "2001:22::a".to_owned(), lsi: "1.0.0.1".to_owned(), peers: vec![peer], counters, control }
+    Status { hit: "2001:22::a".to_owned(), lsi: "198.18.0.1".to_owned(), peers: vec![peer], counters, control }
 }
 
 /// Samples by name and labels. Panics where the text is not OpenMetrics.
@@ -146,7 +146,7 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
         ("local", "192.0.2.1:10500"),
         ("remote", "[2001:db8::2]:10500"),
     ];
-    let host = &[("device", "sinnet0"), ("hit", "2001:22::a"), ("lsi", "1.0.0.1")];
+    let host = &[("device", "sinnet0"), ("hit", "2001:22::a"), ("lsi", "198.18.0.1")];
     type Expected<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
     let all: [Expected<'_>; 12] = [
         ("sinnet_host_info", host, 1.0),
