@@ -15,7 +15,8 @@ chmod 755 .; touch sinnet; mount --bind $sinnet sinnet; sinnet=./sinnet # where 
 ip link add e1 type veth peer name f1; ip link set f1 netns $far
 ip addr add 10.1.0.1/24 dev e1; ip link set e1 up; $there ip link set f1 up
 $sinnet keygen --out a.pem
-printf 'identity = "a.pem"\nmetrics = "127.0.0.1:9480"\nuser = "keeper"\n' >a.toml
+printf 'identity = "a.pem"\nname = "a.hip"\nmetrics = "127.0.0.1:9480"\nuser = "keeper"\n' >a.toml
+for i in 1 2; do printf '[[path]]\nname = "p%s"\ninterface = "e%s"\n' $i $i >>a.toml; done # e2 comes later
 start() { # what goes on in front of the program
     "$@" $sinnet up -c a.toml --control run/a.sock 2>a.log & a=$!
     for _ in $(seq 100); do grep -q ' ready ' a.log && return; kill -0 $a || break; sleep 0.1; done
@@ -38,6 +39,28 @@ grep -q '^Seccomp:.2' /proc/$a/status; grep -q '^NoNewPrivs:.1' /proc/$a/status
 [ "$(ls /proc/$a/task | wc -l)" = 1 ]
 grep -q 'confined: user keeper' a.log
 $sinnet status --control run/a.sock | grep 'confined: user keeper, .* system calls'
+# With what is left, all of it works: names over both transports, metrics (for nobody who comes by a name that was made to
+# point here), an interface that appears.
+cat >ask.py <<'END'
+import socket, struct, sys
+lsi = sys.argv[1]
+question = b'\0\7\1\0\0\1\0\0\0\0\0\0' + b'\1a\3hip\0' + struct.pack('>HH', 1, 1)
+names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); names.settimeout(5)
+names.sendto(question, (lsi, 53)); assert names.recv(512).endswith(socket.inet_aton(lsi))
+names = socket.create_connection((lsi, 53), 5); names.sendall(struct.pack('>H', len(question)) + question)
+assert names.recv(512).endswith(socket.inet_aton(lsi))
+for host, told in ('localhost', b'sinnet_host_info'), ('evil.example', b' 421 '):
+    metrics = socket.create_connection(('127.0.0.1', 9480), 5)
+    metrics.sendall(b'GET /metrics HTTP/1.1\r\nHost: ' + host.encode() + b'\r\n\r\n')
+    answer = b''
+    while more := metrics.recv(65536): answer += more
+    assert told in answer and (b'sinnet' in answer) == (host == 'localhost'), answer
+END
+python3 ask.py $($sinnet status --control run/a.sock | sed -n '1s/.*LSI \([0-9.]*\).*/\1/p')
+ip link add e2 type veth peer name f2; ip link set f2 netns $far
+ip addr add 10.2.0.1/24 dev e2; ip link set e2 up; $there ip link set f2 up
+for _ in $(seq 50); do grep -q '10.2.0.1 on p2 is there and is used' a.log && break; sleep 0.1; done
+grep '10.2.0.1 on p2 is there and is used' a.log
 # A terminal that closes ends nothing.
 kill -HUP $a; sleep 0.5; grep -q 'SIGHUP.*restart to apply' a.log
 $sinnet status --control run/a.sock --json | grep -q '"ready": true'

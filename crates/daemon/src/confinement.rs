@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use nix::libc;
@@ -19,8 +19,6 @@ use seccompiler::{
 pub struct Files {
     /// Directories out of which it may remove files: that of the control socket.
     pub remove: Vec<PathBuf>,
-    /// Directories in which it may read and write files.
-    pub keep: Vec<PathBuf>,
 }
 
 /// The last interface of Landlock whose rights we know; older kernels know less.
@@ -40,15 +38,10 @@ pub fn files(files: &Files) -> io::Result<bool> {
         .and_then(|rules| rules.scope(Scope::from_all(LANDLOCK)))
         .and_then(Ruleset::create)
         .map_err(failed)?;
-    let all = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
-    let given: [(&[PathBuf], BitFlags<AccessFs>); 2] =
-        [(&files.remove, AccessFs::RemoveFile.into()), (&files.keep, all)];
-    for (directories, rights) in given {
-        for directory in directories {
-            let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory.as_path() };
-            let directory = PathFd::new(directory).map_err(io::Error::other)?;
-            rules = rules.add_rule(PathBeneath::new(directory, rights)).map_err(failed)?;
-        }
+    for directory in &files.remove {
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory.as_path() };
+        let directory = PathFd::new(directory).map_err(io::Error::other)?;
+        rules = rules.add_rule(PathBeneath::new(directory, AccessFs::RemoveFile)).map_err(failed)?;
     }
     let status = rules.restrict_self().map_err(failed)?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)

@@ -181,7 +181,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
         tracing::debug!(%error, "timers stay coarse");
     }
-    let files = Files { remove: control_path.parent().map(Path::to_owned).into_iter().collect(), keep: Vec::new() };
+    let files = Files { remove: control_path.parent().map(Path::to_owned).into_iter().collect() };
     let confined = privileges::confine(&runs_as, &files).map_err(|error| confine_failure(&runs_as, &error))?;
     if rustix::process::geteuid().is_root() {
         tracing::warn!("runs as root, if without its capabilities: `useradd --system sinnet` makes a user to run as");
