@@ -104,10 +104,16 @@ impl Host {
         self.identity.hit()
     }
 
-    /// Lets a peer in. A peer that is known gets the new locators, and keeps its association.
+    /// Lets a peer in. A peer that is known gets the new locators, and keeps its association; a base exchange that waits
+    /// for its R1 goes on at the new ones.
     pub fn add_peer(&mut self, peer: Peer) {
         match self.peers.get_mut(&peer.hit) {
-            Some(record) => record.peer = peer,
+            Some(record) => {
+                if let Phase::I1Sent(sent) = &mut record.phase {
+                    sent.routes = routes(&self.config, &peer, &[]);
+                }
+                record.peer = peer;
+            }
             None => {
                 let record = PeerRecord { r1_counter: 0, epoch: 0, phase: Phase::Unassociated, notice: None, peer };
                 self.peers.insert(record.peer.hit, record);

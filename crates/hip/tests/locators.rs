@@ -159,6 +159,24 @@ fn a_base_exchange_outlives_the_address_it_began_at() {
     }
 }
 
+/// The peer's locators were wrong when the exchange began, and somebody has put them right.
+#[test]
+fn a_base_exchange_goes_on_where_the_peer_is_now() {
+    let lists = [["10.1.0.1"], ["10.1.0.2"]].map(|list| addresses(&list, 10500));
+    let pair = Pair::new(identities(), lists.each_ref().map(|list| config(list)), 31);
+    let mut world = World { pair, places: lists.map(|list| list.into_iter().collect()) };
+    let hit = world.pair.hit(1);
+    let peer = |text: &str| hip::Peer { hit, locators: vec![locator(text)], routes: Vec::new() };
+    world.pair.sides[0].host.add_peer(peer("10.1.0.9"));
+    world.pair.connect(0);
+    world.run(SECOND * 5, calm);
+    assert_eq!(world.pair.sides[0].established, 0);
+    world.pair.sides[0].host.add_peer(peer("10.1.0.2"));
+    // The longest pause between two tries is four seconds.
+    world.run(SECOND * 5, calm);
+    assert_eq!(world.pair.sides[0].established, 1);
+}
+
 #[test]
 fn backups_are_known_to_the_peer() {
     for (side, path, slow) in (0..8).map(|n| (n % 2, n / 2 % 2, n / 4)) {
