@@ -1,5 +1,6 @@
 //! What each fault of a plan does.
 
+use crate::node::{Node, peer};
 use crate::plan::{Block, Fault};
 use crate::traffic::Stream;
 use crate::world::{Task, World};
@@ -8,7 +9,10 @@ use clock::{Duration, Instant};
 impl World {
     /// Something happens.
     pub(crate) fn happen(&mut self, fault: &Fault) {
-        let now = self.now;
+        let (now, at_ms) = (self.now, self.at_ms());
+        if let Some(story) = &mut self.story {
+            story.push(format!("{at_ms:>9} {fault:?}"));
+        }
         match *fault {
             Fault::Link { host, interface, way, what } => {
                 if let Some(interface) = self.nodes.get_mut(host).and_then(|node| node.interfaces.get_mut(interface)) {
@@ -56,6 +60,21 @@ impl World {
             self.nodes[host].interfaces.iter_mut().for_each(|interface| interface.heal(now));
             for interface in 0..self.nodes[host].interfaces.len() {
                 self.plug(host, interface, true);
+            }
+        }
+        self.tell_locators();
+    }
+
+    /// Everybody is told where everybody is, as a name server does.
+    fn tell_locators(&mut self) {
+        self.locators = self.nodes.iter().map(Node::locators).collect();
+        for &(a, b) in &self.plan.pairs {
+            for (host, other) in [(a, b), (b, a)] {
+                let (Some(node), Some(hit)) = (self.nodes.get_mut(host), self.names.hits.get(other)) else { continue };
+                let known = self.locators.get(other).cloned().unwrap_or_default();
+                if let Some(wedge) = &mut node.wedge {
+                    wedge.add_peer(peer(other, *hit, known));
+                }
             }
         }
     }
@@ -114,6 +133,9 @@ impl World {
         }
         self.touch(host);
         self.note_addresses();
+        if self.calm {
+            self.tell_locators();
+        }
     }
 
     fn plug(&mut self, host: usize, number: usize, plugged: bool) {

@@ -33,5 +33,5 @@ pub mod plan;
 pub use draw::{Shape, draw};
 pub use plan::Plan;
 pub use property::{Finding, Property, Tally};
-pub use run::{Outcome, catch_panics, run, run_twice};
+pub use run::{Outcome, catch_panics, run, run_twice, story};
 pub use shrink::shrink;

@@ -1,7 +1,7 @@
 //! `cargo chaos`: runs seeds of the campaign, replays and shrinks what they find.
 
 use chaos::campaign::{Batch, Journal, conduct};
-use chaos::{Plan, Property, Shape, campaign, draw, run_twice, shrink};
+use chaos::{Plan, Property, Shape, campaign, draw, run_twice, shrink, story};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -49,6 +49,9 @@ struct Arguments {
     /// Print the plan of a replay as JSON, and do not run it.
     #[arg(long, requires = "replay")]
     print: bool,
+    /// Tell what happens in a replay: faults, events of hosts, packets of HIP.
+    #[arg(long, requires = "replay")]
+    story: bool,
     /// JSON instead of sentences.
     #[arg(long)]
     json: bool,
@@ -186,6 +189,9 @@ fn replay(arguments: &Arguments, what: &str) -> Result<bool, String> {
     if arguments.print {
         print(&json(&plan)?);
         return Ok(true);
+    }
+    if arguments.story {
+        story(&plan).iter().for_each(|line| print(line));
     }
     let outcome = run_twice(&plan);
     if arguments.json {

@@ -205,7 +205,8 @@ impl Node {
     }
 }
 
-fn peer(number: usize, hit: Hit, locators: Vec<SocketAddr>) -> PeerConfig {
+/// A peer as a host is configured with it.
+pub(crate) fn peer(number: usize, hit: Hit, locators: Vec<SocketAddr>) -> PeerConfig {
     PeerConfig {
         name: format!("h{number}"),
         hit,

@@ -84,6 +84,17 @@ pub fn run(plan: &Plan) -> Outcome {
     outcome
 }
 
+/// Runs a plan, and tells what happened: faults, events of hosts, and packets of HIP.
+pub fn story(plan: &Plan) -> Vec<String> {
+    let told = catch_unwind(AssertUnwindSafe(|| {
+        let mut run = Run::new(plan).ok()?;
+        run.world.story = Some(Vec::new());
+        run.through();
+        run.world.story
+    }));
+    told.ok().flatten().unwrap_or_default()
+}
+
 fn run_once(plan: &Plan) -> (Outcome, Vec<Relation>) {
     let result = catch_unwind(AssertUnwindSafe(|| Run::new(plan).map(Run::whole)));
     let failed = |property, what| Outcome {
@@ -152,6 +163,19 @@ impl Run {
     }
 
     fn whole(mut self) -> (Outcome, Vec<Relation>) {
+        let relations = self.through();
+        let outcome = Outcome {
+            hash: self.world.tap.hash,
+            packets: self.world.tap.packets,
+            virtual_ms: self.world.at_ms(),
+            tally: self.world.judge.tally,
+            finding: self.world.judge.finding,
+        };
+        (outcome, relations)
+    }
+
+    /// All phases; how hosts did with each other until it was calm.
+    fn through(&mut self) -> Vec<Relation> {
         let calm = Instant::ZERO + Duration::from_millis(self.world.plan.calm_ms);
         self.go(calm);
         let relations = self.world.relations(calm);
@@ -166,14 +190,7 @@ impl Run {
         }
         self.agree();
         self.world.judge.tally.count(Property::P1);
-        let outcome = Outcome {
-            hash: self.world.tap.hash,
-            packets: self.world.tap.packets,
-            virtual_ms: self.world.at_ms(),
-            tally: self.world.judge.tally,
-            finding: self.world.judge.finding,
-        };
-        (outcome, relations)
+        relations
     }
 
     /// Goes on until `end`, and looks at everything every slice.

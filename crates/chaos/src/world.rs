@@ -52,7 +52,7 @@ pub(crate) struct World {
     pub(crate) addresses: BTreeMap<IpAddr, (usize, usize)>,
     pub(crate) firewalls: BTreeMap<(usize, usize), Block>,
     /// Where peers are configured to be, by host.
-    locators: Vec<Vec<SocketAddr>>,
+    pub(crate) locators: Vec<Vec<SocketAddr>>,
     /// The faults are over.
     pub(crate) calm: bool,
     pub(crate) weather: (f64, f64, u64),
@@ -61,6 +61,8 @@ pub(crate) struct World {
     pub(crate) tap: Tap,
     pub(crate) attacker: Attacker,
     pub(crate) told: Vec<Told>,
+    /// For a person, where one asks: events, and packets of HIP.
+    pub(crate) story: Option<Vec<String>>,
     /// By host: when something was last done to it that may end associations.
     pub(crate) disturbed: Vec<Instant>,
     /// By host and peer: associations that have ended.
@@ -119,6 +121,7 @@ impl World {
             tap: Tap::default(),
             attacker: Attacker::new(plan),
             told: Vec::new(),
+            story: None,
             disturbed: vec![Instant::ZERO; count],
             charged: BTreeMap::new(),
             ended: BTreeMap::new(),
@@ -324,6 +327,9 @@ impl World {
                 _ => {}
             }
             if !matches!(event, WedgeEvent::KeyLog(_)) {
+                if let Some(story) = &mut self.story {
+                    story.push(format!("{at_ms:>9} host {host}: {event}"));
+                }
                 self.told.push(Told { at: now, host, event });
             }
         }
@@ -370,6 +376,7 @@ impl World {
         let receiver = |hip| wire::hip::Packet::parse(hip).ok().map(|hip| hip.receiver());
         let peer = packet.hip().and_then(receiver).and_then(|hit| names.hits.iter().position(|other| *other == hit));
         tap.sent(judge, *now, host, &packet, (peer, owner), renew_at);
+        self.tell_packet(host, &packet);
         if let Some(own) = self.nodes[host].interfaces.first().map(|first| first.address)
             && let Some(copies) = self.attacker.stolen(host, &packet, own)
         {
@@ -382,6 +389,20 @@ impl World {
         let size = packet.size();
         // A full queue, or a link that is down, drops.
         let _ = interface.out.offer(self.now, packet, size);
+    }
+
+    fn tell_packet(&mut self, host: usize, packet: &Packet) {
+        let at_ms = self.at_ms();
+        let Some(story) = &mut self.story else { return };
+        let Some(Ok(hip)) = packet.hip().map(wire::hip::Packet::parse) else { return };
+        let (from, to) = (packet.source.ip(), packet.destination.ip());
+        story.push(format!(
+            "{at_ms:>9} host {host}: {:?} {from} → {to} seq {:?} ack {:?} {:?}",
+            hip.kind(),
+            hip.seq(),
+            hip.ack(),
+            hip.esp_info()
+        ));
     }
 
     /// A packet has left a host's link and is between the hosts.
