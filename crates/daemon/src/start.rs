@@ -97,6 +97,10 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     }
     let Loaded { config, identity } = load(path)?;
     let runs_as = privileges::identity(config.user.as_deref()).map_err(UpError::Setup)?;
+    // Before anything is set up that a signal would leave behind.
+    let catch =
+        |signals: &[i32]| signals_of(signals).map_err(|error| UpError::Setup(format!("catching signals: {error}")));
+    let (signals, hangups) = (catch(&[SIGINT, SIGTERM])?, catch(&[SIGHUP])?);
     let clock = Clock::start();
     let mut random = time::random().map_err(|error| UpError::Setup(format!("no randomness: {error}")))?;
     // Before the first look, so that nothing is missed after it.
@@ -174,9 +178,6 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         .map_err(|error| UpError::Setup(format!("listening for changes of routes: {error}")))?;
     let responder = if config.dns { respond(&config, hit, lsi, &peer_lsis) } else { None };
     let metrics = config.metrics.map(listen_for_metrics).transpose()?;
-    let catch =
-        |signals: &[i32]| signals_of(signals).map_err(|error| UpError::Setup(format!("catching signals: {error}")));
-    let (signals, hangups) = (catch(&[SIGINT, SIGTERM])?, catch(&[SIGHUP])?);
     // The kernel may let a thread oversleep by 50 µs to save power; a paced packet is due when it is due.
     if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
         tracing::debug!(%error, "timers stay coarse");
