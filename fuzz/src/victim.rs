@@ -19,10 +19,12 @@ use wire::{Hit, Lsi};
 /// The host's LSI and the peer's.
 pub const LSIS: [Lsi; 2] = [Lsi([1, 0, 0, 1]), Lsi([1, 0, 0, 2])];
 /// What the host may hold for all peers, in bytes.
-const MEMORY: usize = 32 << 20;
-/// The heap may grow by so much for one peer, in bytes: that, and as much again for what is counted in packets and not in
-/// bytes.
-pub const PEERS_SHARE: usize = 2 * MEMORY;
+const MEMORY: usize = 16 << 20;
+/// One peer may have so much of it, by the documentation of `wedge`.
+const SHARE: usize = MEMORY / 4 + (256 << 10);
+/// The heap may grow by so much for one peer, in bytes: its share, as much again for what the books are kept in, and what is
+/// on its way through.
+pub const HEAP: usize = 2 * SHARE + (4 << 20);
 /// Most packets in one run.
 const PACKETS: u32 = 16_384;
 
@@ -214,7 +216,9 @@ impl Victim {
                 break;
             }
         }
-        self.watch.assert_below(PEERS_SHARE, "a host with one hostile peer");
+        let held = self.wedge.held_bytes();
+        assert!(held <= SHARE, "the host says that it holds {held} bytes for one peer");
+        self.watch.assert_below(HEAP, "a host with one hostile peer");
     }
 
     /// The peer answers heartbeats. Whether there were any.
