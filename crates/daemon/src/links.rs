@@ -243,7 +243,10 @@ mod tests {
             ("idle0", "192.0.2.77", false),
         ];
         assert_eq!(found(&text), own(&expected));
-        assert!(found("").iter().any(|(name, ..)| name == "docker0"));
+        // Containers' bridges are none unless the list says so.
+        let docker = |text| found(text).iter().any(|(name, ..)| name == "docker0");
+        assert!(!docker("") && !docker("[interfaces]\nbackup = [\"wwan0\"]\n"));
+        assert!(docker("[interfaces]\nignore = []\n"));
     }
 
     #[test]

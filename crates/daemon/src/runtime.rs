@@ -22,7 +22,7 @@ use crate::metrics::{self, Metrics};
 use crate::names::Responder;
 use crate::privileges::Confined;
 use crate::sockets::{PathSocket, Received};
-use crate::time::Clock;
+use crate::time::{self, Clock, STIR_AFTER};
 use crate::told::Told;
 use crate::uplinks::Uplinks;
 use crate::visitors::Tally;
@@ -66,6 +66,8 @@ struct Buffers {
     deliver: Vec<Vec<u8>>,
     /// The names of the peers with an association.
     associated: BTreeSet<String>,
+    /// When fresh randomness was mixed in last.
+    stirred: Instant,
     told: Told,
 }
 
@@ -244,6 +246,10 @@ impl Runtime {
             }
         }
         let now = self.clock.now();
+        if now.saturating_since(buffers.stirred) >= STIR_AFTER {
+            time::stir(&mut self.random);
+            buffers.stirred = now;
+        }
         if !buffers.received.is_empty() {
             self.wedge.handle_network(now, &mut self.random, &buffers.received.datagrams());
         }

@@ -119,6 +119,10 @@ impl PathSocket {
         socket.set_nonblocking(true)?;
         socket.bind(&local.into())?;
         let offload = if protocol == Protocol::Udp { Some(offload(&socket, local)?) } else { None };
+        if offload.is_none() && local.is_ipv4() {
+            // As `offload` does, and for its reason.
+            rustix::net::sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::OMIT)?;
+        }
         let (waiting, train) = (VecDeque::new(), Vec::new());
         Ok(Self { socket, offload, local, protocol, waiting, train, singly: 0, full: false, lost: 0, warned: false })
     }
@@ -288,14 +292,19 @@ impl AsFd for PathSocket {
     }
 }
 
-/// Switches the offloads on, and leaves fragmentation to the kernel: `quinn-udp` forbids it, because QUIC finds the path MTU
-/// by itself; here a path that shrinks on the way has to work, if slowly.
+/// Switches the offloads on, and leaves fragmentation to others: `quinn-udp` forbids it, because QUIC finds the path MTU by
+/// itself; here a path that shrinks on the way has to work, if slowly.
+///
+/// Over IPv4 nothing is learned from ICMP: whoever knows two addresses can forge 'fragmentation needed' for a MTU of 552
+/// bytes, both our ports are known, and each packet would be three fragments that wait in the peer's memory. So packets go as
+/// long as the interface takes them, without DF, and a router on a smaller link cuts them. In IPv6 no router does, so 'packet too
+/// big' has to be believed; what it can do is little, because a link carries 1,280 bytes (RFC 8200 §5).
 fn offload(socket: &Socket, local: SocketAddr) -> io::Result<UdpSocketState> {
     let offload = UdpSocketState::new(socket.into())?;
     // `quinn-udp` asks for the time of arrival, and has then no room for the ECN mark of an IPv4 train (MSG_CTRUNC).
     setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
     if local.is_ipv4() {
-        rustix::net::sockopt::set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::WANT)?;
+        rustix::net::sockopt::set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::OMIT)?;
     } else {
         rustix::net::sockopt::set_ipv6_mtu_discover(socket, Ipv6PathMtuDiscovery::WANT)?;
         setsockopt(socket, sockopt::Ipv6DontFrag, &false)?;

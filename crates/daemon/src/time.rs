@@ -4,7 +4,7 @@ use std::io;
 
 use clock::{Duration, Instant};
 use rand_chacha::ChaCha20Rng;
-use rand_core::{SeedableRng, TryRng};
+use rand_core::{Rng, SeedableRng, TryRng};
 use zeroize::Zeroizing;
 
 /// The monotonic clock, counted from the start of the daemon.
@@ -45,4 +45,36 @@ pub fn random() -> io::Result<ChaCha20Rng> {
     let mut seed = Zeroizing::new([0_u8; 32]);
     getrandom::SysRng.try_fill_bytes(seed.as_mut_slice()).map_err(io::Error::other)?;
     Ok(ChaCha20Rng::from_seed(*seed))
+}
+
+/// How long [`stir`] may be left out.
+pub const STIR_AFTER: Duration = Duration::from_millis(100);
+
+/// Mixes fresh randomness from the operating system into the generator. A virtual machine that was cloned, or restored from a
+/// snapshot, would otherwise draw the same keys, nonces and SPIs again; the kernel is told of that (vmgenid), we are not. What an
+/// established association has, is not helped by it: its next packets carry the numbers that the other copy's carry.
+pub fn stir(random: &mut ChaCha20Rng) {
+    let mut fresh = Zeroizing::new([0_u8; 32]);
+    // Without fresh randomness the old is as good as it was.
+    if getrandom::SysRng.try_fill_bytes(fresh.as_mut_slice()).is_ok() {
+        let mut seed = Zeroizing::new([0_u8; 32]);
+        random.fill_bytes(seed.as_mut_slice());
+        seed.iter_mut().zip(fresh.iter()).for_each(|(old, fresh)| *old ^= fresh);
+        *random = ChaCha20Rng::from_seed(*seed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_copies_of_a_generator_go_their_own_ways_once_stirred() {
+        let mut one = ChaCha20Rng::from_seed([7; 32]);
+        let mut other = one.clone();
+        assert_eq!(one.next_u64(), other.next_u64());
+        stir(&mut one);
+        stir(&mut other);
+        assert_ne!(one.next_u64(), other.next_u64());
+    }
 }

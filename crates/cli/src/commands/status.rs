@@ -204,22 +204,22 @@ mod tests {
     #[test]
     fn the_table_says_what_matters_and_nothing_about_what_is_not() {
         let status = serde_json::json!({
-            "hit": "2001:22::a", "lsi": "1.0.0.1", "device": "sinnet0", "unsent": 0,
+            "hit": "2001:22::a", "lsi": "198.18.0.1", "device": "sinnet0", "unsent": 0,
             "counters": {"no_association": 3, "bad_icv": 0, "not_known_yet": 7},
             "peers": [
-                {"name": "b.hip", "hit": "2001:22::b", "lsi": "1.0.0.2", "state": "ESTABLISHED", "paths": [
+                {"name": "b.hip", "hit": "2001:22::b", "lsi": "198.18.0.2", "state": "ESTABLISHED", "paths": [
                     {"id": 0, "name": "dsl", "local": "192.0.2.1", "remote": "192.0.2.2", "alive": true, "srtt_ms": 60.04,
                      "bytes_out": 999, "bytes_in": 12_345_678, "measured": {"delivery_rate": 7_950_000, "cwnd": 90_000,
                      "in_flight": 1500, "lost": 1, "delivered": 999, "reordered": 0, "ce": 2}},
                 ], "congestion": "mhip", "holding": {"bytes": 3000, "delay_ms": 2.04, "dropped": 7, "paths_bind": 0.5}},
-                {"name": "c.hip", "hit": "2001:22::c", "lsi": "1.0.0.3", "state": "UNASSOCIATED", "paths": []},
+                {"name": "c.hip", "hit": "2001:22::c", "lsi": "198.18.0.3", "state": "UNASSOCIATED", "paths": []},
             ],
         });
         let expected = "\
-2001:22::a  LSI 1.0.0.1  on sinnet0
+2001:22::a  LSI 198.18.0.1  on sinnet0
 
 b.hip  established
-  2001:22::b  LSI 1.0.0.2
+  2001:22::b  LSI 198.18.0.2
   path  from       to         state  round trip  sent   received
   dsl   192.0.2.1  192.0.2.2  up     60.0 ms     999 B  12.3 MB
   path  delivers     window   under way  lost    reordered  marked
@@ -227,7 +227,7 @@ b.hip  established
   mhip: 3.0 kB waiting, 2.0 ms, 7 dropped; the paths were the limit 50 % of the time
 
 c.hip  unassociated
-  2001:22::c  LSI 1.0.0.3
+  2001:22::c  LSI 198.18.0.3
 
 counted of packets:
 3             no_association  Dropped: the base exchange failed, or the association ended.

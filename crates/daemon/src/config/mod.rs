@@ -26,7 +26,8 @@
 //! backup = false                  # optional: true for a link that carries data only where no other works
 //!
 //! [interfaces]                    # where there is no [[path]]; names, with * at the end for any rest
-//! ignore = ["docker*"]            # optional: these are no access links
+//! ignore = ["docker*"]            # optional: these are no access links, instead of the usual names of containers' bridges and
+//!                                 # of other overlays' tunnels ([`INSIDE`])
 //! backup = ["wwan*"]              # optional: as above
 //!
 //! [[peer]]
@@ -141,13 +142,51 @@ pub struct PathConfig {
     span: Range<usize>,
 }
 
+/// What usually leads to containers and virtual machines of this host, or through another overlay: no access link, and its
+/// addresses are nothing to tell peers.
+pub const INSIDE: [&str; 27] = [
+    "docker*",
+    "br-*",
+    "podman*",
+    "cni*",
+    "cali*",
+    "cilium*",
+    "flannel*",
+    "kube*",
+    "virbr*",
+    "vnet*",
+    "lxcbr*",
+    "lxdbr*",
+    "incusbr*",
+    "veth*",
+    "vmnet*",
+    "vboxnet*",
+    "dummy*",
+    "tun*",
+    "tap*",
+    "wg*",
+    "tailscale*",
+    "zt*",
+    "nebula*",
+    "ipsec*",
+    "utun*",
+    "gre*",
+    "sit*",
+];
+
 /// Which interfaces are access links, where no path is configured.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct InterfacesConfig {
     /// These are none.
     pub ignore: Vec<String>,
     /// These carry data only where no other path works.
     pub backup: Vec<String>,
+}
+
+impl Default for InterfacesConfig {
+    fn default() -> Self {
+        Self { ignore: INSIDE.map(str::to_owned).to_vec(), backup: Vec::new() }
+    }
 }
 
 impl InterfacesConfig {

@@ -224,15 +224,19 @@ fn interfaces(file: &mut Section<'_>, paths: &[PathConfig]) -> Result<Interfaces
     }
     let mut names = |key: &str| {
         let help = format!("names of interfaces, as in {key} = [\"wwan0\", \"docker*\"]");
-        let Some(list) = section.list(key, &help)? else { return Ok(Vec::new()) };
+        let Some(list) = section.list(key, &help)? else { return Ok(None) };
         let name = |item: &Item<'_>| {
             let text = item.as_text().filter(|text| !text.is_empty());
             let wrong = || source.error(&item.span(), "this is not a name", help.as_str());
             text.map(str::to_owned).ok_or_else(wrong)
         };
-        list.value.iter().map(name).collect::<Result<Vec<_>, Diagnostic>>()
+        list.value.iter().map(name).collect::<Result<Vec<_>, Diagnostic>>().map(Some)
     };
-    Ok(InterfacesConfig { ignore: names("ignore")?, backup: names("backup")? })
+    let usual = InterfacesConfig::default();
+    Ok(InterfacesConfig {
+        ignore: names("ignore")?.unwrap_or(usual.ignore),
+        backup: names("backup")?.unwrap_or(usual.backup),
+    })
 }
 
 struct Tun {
