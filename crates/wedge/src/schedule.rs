@@ -52,14 +52,7 @@ impl Wedge {
 
     /// Does what is due. Afterwards the next deadline is later than `now`.
     pub(crate) fn do_what_is_due(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
-        for _ in 0..ROUNDS {
-            self.note_control();
-            if self.control_due.is_none_or(|(at, _)| at > now) {
-                break;
-            }
-            self.host.handle_timeout(now, rng);
-            self.drive_host(now, rng);
-        }
+        self.drive_control(now, rng);
         let due: Vec<usize> = self.due.iter().take_while(|(at, _)| *at <= now).map(|(_, index)| *index).collect();
         self.touched.extend(due);
         let mut seen = Vec::new();
@@ -76,6 +69,13 @@ impl Wedge {
                 }
             }
         }
+        // What was found of paths may be something to do at once for the association side, and news of that for peers.
+        self.drive_control(now, rng);
+        for index in std::mem::take(&mut self.touched) {
+            self.look_after(now, rng, index);
+            seen.push(index);
+        }
+        seen.extend(std::mem::take(&mut self.touched));
         for index in seen {
             self.rearm(index, Some(now));
         }
@@ -83,6 +83,18 @@ impl Wedge {
         if let Some((at, _)) = self.control_due.as_mut().filter(|(at, _)| *at <= now) {
             self.counters.stuck_timers += 1;
             *at = now + REST;
+        }
+    }
+
+    /// Has the association side do what is due.
+    fn drive_control(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        for _ in 0..ROUNDS {
+            self.note_control();
+            if self.control_due.is_none_or(|(at, _)| at > now) {
+                break;
+            }
+            self.host.handle_timeout(now, rng);
+            self.drive_host(now, rng);
         }
     }
 

@@ -488,7 +488,8 @@ impl SentLog {
     /// Gives all up that is under way: the path is dead or silent. What may be sent again, in order.
     pub(crate) fn give_up(&mut self, now: Instant) -> Vec<Waiting> {
         let mut stranded = Vec::new();
-        for (packet, number) in self.packets.iter_mut().zip(self.base..).skip((self.open - self.base) as usize) {
+        let from = self.settled().min(self.packets.len());
+        for (packet, number) in self.packets.range_mut(from..).zip(self.base + from as u64..) {
             if packet.fate != Fate::UnderWay {
                 continue;
             }
@@ -537,9 +538,9 @@ impl SentLog {
         let patience = AGE.max(srtt / 8) * (self.threshold / THRESHOLD.0);
         let below = |skipped: &VecDeque<u64>, number: u64| skipped.partition_point(|skip| *skip < number) as u64;
         let skips = below(&self.skipped, highest);
-        let from = self.open.max(self.base);
-        let unsettled = self.packets.iter_mut().zip(self.base..).skip((from - self.base) as usize);
-        for (packet, sequence) in unsettled.take_while(|(_, sequence)| *sequence < highest) {
+        let from = self.settled().min(self.packets.len());
+        let upto = (highest.saturating_sub(self.base) as usize).clamp(from, self.packets.len());
+        for (packet, sequence) in self.packets.range_mut(from..upto).zip(self.base + from as u64..) {
             if packet.fate != Fate::UnderWay {
                 continue;
             }

@@ -61,11 +61,16 @@ impl Hostile {
 
     /// A report: all came until the last, and the round trip took so long.
     fn report(&mut self, now: Instant, rtt_us: u32) {
-        let word = |at: usize| u32::from_be_bytes(*self.heard.bytes[at..].first_chunk().unwrap());
-        let mut report = vec![1, 1, 0, 0];
-        [word(0), word(4), 0, 0, 1, 0, 0, rtt_us].iter().for_each(|word| report.extend(word.to_be_bytes()));
-        report.extend([1, 0, 0, 1]);
+        let report = [&[1, 1, 0, 0][..], &self.record_of_all(rtt_us)].concat();
         self.send(now, &report);
+    }
+
+    fn record_of_all(&self, rtt_us: u32) -> Vec<u8> {
+        let word = |at: usize| u32::from_be_bytes(*self.heard.bytes[at..].first_chunk().unwrap());
+        let words = [word(0), word(4), 0, 0, 1, 0, 0, rtt_us];
+        let mut record: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        record.extend([1, 0, 0, 1]);
+        record
     }
 
     fn send(&mut self, now: Instant, payload: &[u8]) {
@@ -119,6 +124,22 @@ fn flows_are_bounded_in_bytes() {
         assert!(held <= MEMORY / 4 + LEAST_SHARE, "{flow} {held}");
     }
     assert!(hostile.sent > 2 * MEMORY);
+}
+
+/// A report costs a look at what is under way for each path that it is about, and no path twice.
+#[test]
+fn a_report_tells_of_a_path_once() {
+    let mut hostile = Hostile::new();
+    let now = hostile.world.now;
+    let record = hostile.record_of_all(20_000);
+    for copies in [1u8, 16] {
+        let before = *hostile.world.hosts[0].counters();
+        let report = [&[1, copies, 0, 0][..], &record.repeat(copies.into())].concat();
+        hostile.send(now, &report);
+        let after = *hostile.world.hosts[0].counters();
+        assert_eq!(after.feedback_in - before.feedback_in, 1);
+        assert_eq!(after.bad_feedback - before.bad_feedback, u64::from(copies) - 1);
+    }
 }
 
 /// It says that its round trips take ten seconds, and one hole is filled now and then: all the rest goes in its time.

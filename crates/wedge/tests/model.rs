@@ -248,7 +248,8 @@ fn inspect(world: &World, seen: &mut Seen, before: &mut [(u64, u64); 2]) {
         assert!(peer.held_bytes <= (8 << 20) * peer.flows.max(1) && peer.held_bytes <= 16 << 20, "{}", peer.held_bytes);
         let counters = host.counters();
         // Numbers are skipped, and nobody here lies.
-        assert_eq!(counters.invented_acknowledgments, 0);
+        assert_eq!((counters.invented_acknowledgments, counters.stuck_timers), (0, 0));
+        assert!(host.held_bytes() <= 48 << 20, "{}", host.held_bytes());
         let packets = counters.network_in + counters.network_out + counters.application_in + counters.application_out;
         let (timers, count) = (world.timers[side] - before[side].0, packets - before[side].1);
         before[side] = (world.timers[side], packets);
