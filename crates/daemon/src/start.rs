@@ -152,7 +152,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         paths: links.iter().map(|link| local_path(&config, link)).collect(),
         keylog: keylog.is_some(),
         memory: WedgeConfig::MEMORY,
-        renew_at: WedgeConfig::RENEW_AT,
+        renew_at: config.rekey_packets,
     };
     let mut wedge = Wedge::new(identity, wedge_config, &mut random)
         .map_err(|error| UpError::Setup(format!("this configuration cannot work: {error}")))?;

@@ -64,6 +64,9 @@ pub struct Options {
     /// How often daemons are killed in one attack.
     #[arg(long, default_value_t = 20)]
     pub restarts: u32,
+    /// How soon, in seconds, a transfer has to go on after a daemon was started again.
+    #[arg(long, default_value_t = 2.0)]
+    pub patience: f64,
     /// Append each result to this file, and leave out what it has already.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,

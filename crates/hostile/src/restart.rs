@@ -35,8 +35,6 @@ pub(crate) const RESTARTS: [Attack; 4] = [
     },
 ];
 
-/// A download has to go on so soon after the daemon was started again.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// What it is limited to, bit/s.
 const RATE: f64 = 20e6;
 
@@ -141,9 +139,9 @@ fn restart(options: &Options, name: &str) -> Result<Row, Failure> {
         pause(Duration::from_millis(700))?;
     }
     took.sort_by(f64::total_cmp);
-    let late = took.iter().filter(|time| **time > PATIENCE.as_secs_f64()).count();
+    let late = took.iter().filter(|time| **time > options.patience).count();
     if late > 0 {
-        harm.push(format!("{late} of {} took more than 2 s", took.len()));
+        harm.push(format!("{late} of {} took more than {} s", took.len(), options.patience));
     }
     if harm.iter().any(|text| text.contains("nothing")) {
         // The ends give up only after long.

@@ -88,7 +88,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let congestion = congestion
         .map_or_else(|| Congestion::Measured(WedgeConfig::default_congestion()), |congestion| congestion.value);
     let Tun { device, forward, firewall } = tun(&mut file)?;
-    let (esp_suites, encapsulation) = esp(&mut file)?;
+    let Esp { suites: esp_suites, encapsulation, rekey_packets } = esp(&mut file)?;
     let (groups, puzzle_difficulty) = hip(&mut file)?;
     let dns = match file.section("dns", "[dns]", &["enabled"])? {
         Some(mut dns) => dns.flag("enabled")?.unwrap_or(true),
@@ -124,6 +124,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         peers,
         esp_suites,
         encapsulation,
+        rekey_packets,
         groups,
         puzzle_difficulty,
         dns,
@@ -265,14 +266,33 @@ fn tun(file: &mut Section<'_>) -> Result<Tun, Diagnostic> {
     })
 }
 
-fn esp(file: &mut Section<'_>) -> Result<(Vec<EspSuite>, Encapsulation), Diagnostic> {
+struct Esp {
+    suites: Vec<EspSuite>,
+    encapsulation: Encapsulation,
+    rekey_packets: u32,
+}
+
+fn esp(file: &mut Section<'_>) -> Result<Esp, Diagnostic> {
     let default_suites = || HostConfig::default().esp_suites;
-    let Some(mut esp) = file.section("esp", "[esp]", &["suites", "encapsulation"])? else {
-        return Ok((default_suites(), Encapsulation::Udp));
+    let Some(mut esp) = file.section("esp", "[esp]", &["suites", "encapsulation", "rekey_packets"])? else {
+        return Ok(Esp {
+            suites: default_suites(),
+            encapsulation: Encapsulation::Udp,
+            rekey_packets: WedgeConfig::RENEW_AT,
+        });
     };
     let suites = choices(&mut esp, "suites", &SUITES)?.unwrap_or_else(default_suites);
     let encapsulation = esp.parsed("encapsulation", &one_of(&ENCAPSULATIONS), |text| choice(text, &ENCAPSULATIONS))?;
-    Ok((suites, encapsulation.map_or(Encapsulation::Udp, |encapsulation| encapsulation.value)))
+    let help = "a number of packets from 10000 to 1073741824, the default";
+    let rekey = esp.number::<u32>("rekey_packets", help)?;
+    if let Some(rekey) = rekey.as_ref().filter(|rekey| !(10_000..=WedgeConfig::RENEW_AT).contains(&rekey.value)) {
+        return Err(esp.source().error(&rekey.span, "keys cannot be renewed after so many packets", help));
+    }
+    Ok(Esp {
+        suites,
+        encapsulation: encapsulation.map_or(Encapsulation::Udp, |encapsulation| encapsulation.value),
+        rekey_packets: rekey.map_or(WedgeConfig::RENEW_AT, |rekey| rekey.value),
+    })
 }
 
 fn hip(file: &mut Section<'_>) -> Result<(Vec<Group>, u8), Diagnostic> {

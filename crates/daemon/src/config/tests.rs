@@ -34,6 +34,7 @@ name = "sinnet1"
 [esp]
 suites = ["aes-128-cbc-hmac-sha-256"]
 encapsulation = "native"
+rekey_packets = 20000
 [hip]
 groups = ["p-384", "p-256"]
 puzzle = 10
@@ -51,6 +52,7 @@ fn a_file_says_everything() {
     assert_eq!((&*open.device, open.forward, open.firewall), ("sinnet0", true, false));
     assert_eq!(config.esp_suites, [EspSuite::Aes128CbcHmacSha256]);
     assert_eq!(config.encapsulation, Encapsulation::Native);
+    assert_eq!(config.rekey_packets, 20_000);
     assert_eq!(config.groups, [Group::P384, Group::P256]);
     assert_eq!((config.puzzle_difficulty, config.dns), (10, false));
     let [dsl, lte] = config.paths.as_slice() else { panic!("two paths") };
