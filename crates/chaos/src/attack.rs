@@ -161,7 +161,10 @@ impl World {
                 }
                 self.speak(host, victim, hip::feedback::NEXT_HEADER, &report);
             }
-            Attack::Sequence { host, victim, number } => self.speak_numbered(host, victim, 59, &[], Some(number)),
+            // What comes after the largest number shows whether anybody counts on from it.
+            Attack::Sequence { host, victim, number } => [0, 1, 5, 0, 3].into_iter().for_each(|below| {
+                self.speak_numbered(host, victim, 59, &[], Some(number.saturating_sub(below)));
+            }),
             Attack::Hoard { host, victim, flows, packets, .. } => self.hoard(host, victim, flows, packets, done),
             Attack::Corrupt { .. } | Attack::StealAddress { .. } => {}
         }
