@@ -183,7 +183,7 @@ pub fn set_longest_train(index: u32, segments: usize) -> io::Result<()> {
 }
 
 /// Gives interface `index` the IPv4 address `local`, with the host `peer` at the other end if there is one. The kernel makes the
-/// route to that host, with metric [`KERNEL_METRIC`], and makes it again when the interface has been down.
+/// route to that host, with metric `KERNEL_METRIC`, and makes it again when the interface has been down.
 ///
 /// # Errors
 /// What the kernel says.
