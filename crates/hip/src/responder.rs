@@ -32,8 +32,14 @@ impl Host {
         let peer = packet.sender();
         let record = self.peers.get(&peer).ok_or(Refusal::Unexpected)?;
         // RFC 7401 §4.4.3, table 3: of two I1s that cross, the host with the smaller HIT drops the other's and waits for
-        // the R1 to its own.
-        if matches!(record.phase, Phase::I1Sent(_) | Phase::Solving(_)) && self.identity.hit() < peer {
+        // the R1 to its own. Ours does not cross one from an address that it was not sent to: behind a NAT, for example, it
+        // may never get there, and both would wait.
+        let crosses = match record.phase {
+            Phase::I1Sent(_) => record.peer.is_expected_at(route.remote.ip()),
+            Phase::Solving(_) => true,
+            _ => false,
+        };
+        if crosses && self.identity.hit() < peer {
             return Err(Refusal::Unexpected);
         }
         let groups = packet.dh_group_list().ok_or(Refusal::Malformed)?;

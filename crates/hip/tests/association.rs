@@ -3,10 +3,10 @@
 
 mod common;
 
-use clock::{Duration, Rng};
-use common::{Pair, addresses, config, generated, identities};
+use clock::{Duration, Instant, Rng};
+use common::{Flying, Pair, Side, addresses, config, generated, identities};
 use hip::identity::Algorithm;
-use hip::{PathId, State};
+use hip::{PathId, Peer, State};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -62,6 +62,29 @@ fn two_i1s_that_cross_make_one_association() {
         pair.run(SECOND * 5);
         assert_eq!([pair.sides[0].state(), pair.sides[1].state()], [State::Established; 2]);
         pair.check_paths(2);
+    }
+}
+
+/// A host that looks for its peer at the wrong place, as for one behind a NAT, still lets the peer in.
+#[test]
+fn an_i1_that_goes_nowhere_does_not_cross_the_peers() {
+    for seeker in [0, 1] {
+        let mut pair = Pair::usual(9);
+        let (peer, nowhere) = (pair.hit(1 - seeker), addresses(&["10.9.0.9"], 10500));
+        pair.sides[seeker].host.add_peer(Peer { hit: peer, locators: nowhere.clone(), routes: Vec::new() });
+        let mut network = |flying: Flying, fly: &mut Vec<Flying>| {
+            if flying.route.local != nowhere[0] {
+                fly.push(flying);
+            }
+        };
+        for side in [seeker, 1 - seeker] {
+            let to = pair.hit(1 - side);
+            let Side { host, rng, .. } = &mut pair.sides[side];
+            host.connect(pair.now, rng, to).unwrap();
+            pair.collect(side, &mut network);
+        }
+        while pair.step(Instant::ZERO + SECOND * 2, &mut network) {}
+        assert_eq!([pair.sides[0].state(), pair.sides[1].state()], [State::Established; 2], "{seeker}");
     }
 }
 
@@ -140,13 +163,13 @@ fn associations_survive_loss_duplication_and_reordering_of_every_packet() {
     for seed in first..first + runs {
         let mut pair = Pair::usual(seed);
         let mut chance = Rng::from_seed(seed);
-        let mut network = |mut flying: common::Flying, fly: &mut Vec<common::Flying>| {
+        let mut network = |mut flying: Flying, fly: &mut Vec<Flying>| {
             let copies = 1 + usize::from(chance.chance(0.3));
             for _ in 0..copies {
                 let late = if chance.chance(0.3) { chance.below(3_000) } else { chance.below(20) };
                 let at = flying.at + Duration::from_millis(late);
                 if !chance.chance(0.3) {
-                    fly.push(common::Flying { at, to: flying.to, route: flying.route, bytes: flying.bytes.clone() });
+                    fly.push(Flying { at, to: flying.to, route: flying.route, bytes: flying.bytes.clone() });
                 }
             }
             flying.bytes.clear();
