@@ -13,7 +13,7 @@ use wire::hip::{PacketKind, Parameter};
 #[derive(Arbitrary, Debug)]
 enum Action {
     /// An UPDATE that opens a path or renews one.
-    Open { route: u8, renew: Option<u8>, edits: Vec<Edit> },
+    Open { route: u8, renew: Option<u8>, fresh: bool, edits: Vec<Edit> },
     /// The answer to the last UPDATE.
     Answer { route: u8, edits: Vec<Edit> },
     /// A packet of any kind.
@@ -35,10 +35,10 @@ fuzz_target!(|input: (bool, Vec<Action>)| {
     let mut victim = Victim::established(peer_begins);
     for action in actions.into_iter().take(48) {
         match action {
-            Action::Open { route: from, renew, edits } => {
+            Action::Open { route: from, renew, fresh, edits } => {
                 let told = &victim.peer.told;
                 let old = renew.and_then(|index| told.spis.get(usize::from(index) % told.spis.len().max(1)).copied());
-                let parameters = victim.peer.opening(old.unwrap_or(Spi(0)));
+                let parameters = victim.peer.opening(old.unwrap_or(Spi(0)), fresh);
                 if let Some(bytes) = victim.peer.say(PacketKind::Update, parameters, &edits) {
                     victim.hip(route(from), &bytes);
                 }

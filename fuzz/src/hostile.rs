@@ -7,7 +7,7 @@ use aes_gcm::aead::{AeadInOut, inout::InOutBuf};
 use aes_gcm::{Aes128Gcm, KeyInit};
 use hip::cipher::HipCipher;
 use hip::dh::{EphemeralSecret, Group};
-use hip::esp::{EspKeys, EspSuite, InboundSa};
+use hip::esp::{EspKeys, EspSuite};
 use hip::identity::{Algorithm, HostIdentity};
 use hip::keymat::{HipKeys, Keymat};
 use hip::rhash::Rhash;
@@ -27,6 +27,8 @@ struct Session {
     keys: HipKeys,
     keymat: Keymat,
     suite: EspSuite,
+    /// #I and #J.
+    puzzle: (Vec<u8>, Vec<u8>),
 }
 
 /// Seals ESP packets (AES-GCM, RFC 4106) with sequence numbers that are its owner's to choose.
@@ -59,6 +61,19 @@ impl Sealer {
         packet.extend_from_slice(&tag);
         Some(packet)
     }
+
+    fn open(&self, packet: &[u8]) -> Option<(u8, Vec<u8>)> {
+        let (head, rest) = packet.split_first_chunk::<16>()?;
+        let (text, tag) = rest.split_last_chunk::<16>()?;
+        let nonce: [u8; 12] = [&self.salt[..], &head[8..]].concat().try_into().ok()?;
+        let mut text = text.to_vec();
+        self.cipher
+            .decrypt_inout_detached(&Array(nonce), &head[..8], InOutBuf::from(&mut text[..]), &Array(*tag))
+            .ok()?;
+        let [padding, next_header] = *text.last_chunk::<2>()?;
+        text.truncate(text.len().checked_sub(2 + usize::from(padding))?);
+        Some((next_header, text))
+    }
 }
 
 /// The peer.
@@ -73,7 +88,7 @@ pub struct Hostile {
     /// Seals what goes to the victim, by the victim's SPI; with the route on which it was told.
     pub outbound: BTreeMap<Spi, (Route, Sealer)>,
     /// Opens what comes from the victim, by our SPI.
-    inbound: BTreeMap<Spi, InboundSa>,
+    inbound: BTreeMap<Spi, Sealer>,
     /// Our newest SPI.
     spi: Spi,
     /// What edits refer to.
@@ -194,6 +209,7 @@ impl Hostile {
         let keys = keymat.hip_keys(cipher, &self.hit(), &self.victim).ok()?;
         let index = keymat.first_esp_index(cipher);
         self.told.keymat = index;
+        let numbers = (puzzle.i.clone(), j.clone());
         let solution = Solution { difficulty: puzzle.difficulty, opaque: puzzle.opaque, i: puzzle.i, j };
         let mut parameters = vec![
             Parameter::EspInfo(EspInfo { keymat_index: index, old_spi: Spi(0), new_spi: self.new_spi() }),
@@ -211,7 +227,7 @@ impl Hostile {
             Parameter::EchoRequestUnsigned(echo) => Some(Parameter::EchoResponseUnsigned(echo.clone())),
             _ => None,
         }));
-        self.pending = Some(Session { rhash, keys, keymat, suite });
+        self.pending = Some(Session { rhash, keys, keymat, suite, puzzle: numbers });
         let session = self.pending.take()?;
         let bytes = self.sealed(&session, PacketKind::I2, parameters, edits);
         self.pending = Some(session);
@@ -230,7 +246,8 @@ impl Hostile {
         let keys = keymat.hip_keys(cipher, &self.hit(), &self.victim).ok()?;
         let index = i2.esp_info()?.keymat_index;
         self.told.keymat = index;
-        let session = Session { rhash, keys, keymat, suite };
+        let puzzle = (solution.i.clone(), solution.j.clone());
+        let session = Session { rhash, keys, keymat, suite, puzzle };
         let esp = EspInfo { keymat_index: index, old_spi: Spi(0), new_spi: self.new_spi() };
         let parameters = edited(vec![Parameter::EspInfo(esp)], edits, &self.told);
         let mut builder = Builder::new(PacketKind::R2, self.hit(), self.victim);
@@ -254,15 +271,18 @@ impl Hostile {
         Some(bytes)
     }
 
-    /// The UPDATE that opens a path, or with `old` renews it.
-    pub fn opening(&mut self, old: Spi) -> Vec<Parameter> {
+    /// The UPDATE that opens a path, or with `old` renews it; with a Diffie-Hellman exchange of its own or without.
+    pub fn opening(&mut self, old: Spi, fresh: bool) -> Vec<Parameter> {
         let new_spi = self.new_spi();
         self.told.seq = self.told.seq.wrapping_add(1);
-        vec![
-            Parameter::EspInfo(EspInfo { keymat_index: self.told.keymat, old_spi: old, new_spi }),
+        let keymat_index = if fresh { 0 } else { self.told.keymat };
+        let mut parameters = vec![
+            Parameter::EspInfo(EspInfo { keymat_index, old_spi: old, new_spi }),
             Parameter::Seq(self.told.seq),
             Parameter::EchoRequestSigned(vec![5; 16]),
-        ]
+        ];
+        parameters.extend(fresh.then(|| Parameter::DiffieHellman(self.public())));
+        parameters
     }
 
     /// The honest answer to an UPDATE.
@@ -272,11 +292,12 @@ impl Hostile {
         if let Some(&seq) = update.seq() {
             parameters.push(Parameter::Ack(vec![seq]));
             if let Some(esp) = update.esp_info().filter(|_| update.ack().is_none()) {
-                parameters.extend(self.opening(Spi(0)));
+                let fresh = update.diffie_hellman().is_some();
+                parameters.extend(self.opening(Spi(0), fresh));
                 if let Some(Parameter::EspInfo(ours)) =
                     parameters.iter_mut().find(|parameter| matches!(parameter, Parameter::EspInfo(_)))
                 {
-                    ours.keymat_index = esp.keymat_index.max(self.told.keymat);
+                    ours.keymat_index = if fresh { 0 } else { esp.keymat_index.max(self.told.keymat) };
                 }
             }
         }
@@ -303,7 +324,8 @@ impl Hostile {
         }
         if let Some(esp) = packet.esp_info().copied() {
             self.told.spis.push(esp.new_spi);
-            self.learn(route, esp);
+            let renewed = packet.diffie_hellman().filter(|_| packet.kind() == PacketKind::Update);
+            self.learn(route, esp, renewed.map(|theirs| theirs.public.as_slice()));
         }
         let kind = packet.kind();
         self.heard.push_back((kind, route, bytes));
@@ -312,22 +334,28 @@ impl Hostile {
         }
     }
 
-    /// The victim receives at an SPI: the keys of it.
-    fn learn(&mut self, route: Route, esp: EspInfo) {
+    /// The victim receives at an SPI: the keys of it, of the base exchange or of a Diffie-Hellman exchange of their own.
+    fn learn(&mut self, route: Route, esp: EspInfo, renewed: Option<&[u8]>) {
         let Some(session) = &self.session else { return };
         let (ours, theirs) = (self.identity.hit(), self.victim);
-        let Ok((keys, next)) = session.keymat.esp_keys(session.suite, esp.keymat_index, &ours, &theirs) else { return };
+        let shared = renewed.and_then(|public| self.secret.agree(public).ok());
+        let (i, j) = &session.puzzle;
+        let new = shared.map(|shared| Keymat::new(session.rhash, &shared, i, j, &ours, &theirs));
+        let keymat = new.as_ref().unwrap_or(&session.keymat);
+        let Ok((keys, next)) = keymat.esp_keys(session.suite, esp.keymat_index, &ours, &theirs) else { return };
         self.told.keymat = self.told.keymat.max(next);
         if let Some(sealer) = Sealer::new(esp.new_spi, &keys.outbound) {
             self.outbound.entry(esp.new_spi).or_insert((route, sealer));
         }
-        self.inbound.insert(self.spi, InboundSa::new(session.suite, self.spi, keys.inbound));
+        if let Some(opener) = Sealer::new(self.spi, &keys.inbound) {
+            self.inbound.insert(self.spi, opener);
+        }
     }
 
     /// After the R2 that we sent: the victim's SPI of its I2.
     pub fn learn_from_i2(&mut self, route: Route, i2: &[u8]) {
         if let Some(esp) = Packet::parse(i2).ok().and_then(|packet| packet.esp_info().copied()) {
-            self.learn(route, esp);
+            self.learn(route, esp, None);
         }
     }
 
@@ -349,9 +377,7 @@ impl Hostile {
     /// Opens an ESP packet of the victim.
     pub fn open(&mut self, bytes: &[u8]) -> Option<(u8, Vec<u8>)> {
         let spi = Spi(u32::from_be_bytes(*bytes.first_chunk::<4>()?));
-        let mut payload = Vec::new();
-        let next_header = self.inbound.get_mut(&spi)?.open(bytes, &mut payload).ok()?;
-        Some((next_header, payload))
+        self.inbound.get(&spi)?.open(bytes)
     }
 
     /// Any number.
