@@ -16,8 +16,8 @@ fuzz_target!(|input: (u8, u16, u8, Vec<u8>)| {
         authentication: vec![2; suite.authentication_key_len()].into(),
     };
     let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(1);
-    let mut outbound = OutboundSa::new(suite, Spi(0x1000), keys.clone());
-    let mut inbound = InboundSa::new(suite, Spi(0x1000), keys);
+    let mut outbound = OutboundSa::new(suite, Spi(0x1000), &keys);
+    let mut inbound = InboundSa::new(suite, Spi(0x1000), &keys);
 
     let mut opened = Vec::new();
     assert!(inbound.open(&bytes, &mut opened).is_err(), "a packet was forged");

@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 
 use crate::asking::Asked;
 use crate::config::{HostConfig, Peer};
+use crate::dh::EphemeralSecret;
 use crate::event::TimerKind;
 use crate::exchange::Chosen;
 use crate::identity::PublicIdentity;
-use crate::keymat::EspKeyPair;
 use crate::puzzle::Solver;
 use crate::rate::Rate;
 use crate::route::Route;
@@ -73,6 +73,8 @@ pub(crate) struct PeerRecord {
     /// present association is refused: one that was overtaken, or is replayed, cannot end it.
     pub(crate) epoch: u64,
     pub(crate) phase: Phase,
+    /// The association that goes on while a base exchange makes the next one.
+    pub(crate) standby: Option<Box<Association>>,
     /// The last notice of the peer in the exchange that is under way, to be told if that fails.
     pub(crate) notice: Option<u16>,
 }
@@ -97,8 +99,7 @@ impl Phase {
             Self::Unassociated => State::Unassociated,
             Self::I1Sent(_) | Self::Solving(_) => State::I1Sent,
             Self::I2Sent(_) => State::I2Sent,
-            Self::Up(up) if !up.confirmed => State::R2Sent,
-            Self::Up(_) => State::Established,
+            Self::Up(up) => up.state(),
             Self::Closing(_) => State::Closing,
             Self::Closed(_) => State::Closed,
             Self::Failed => State::Failed,
@@ -200,6 +201,14 @@ pub(crate) struct Association {
     /// False in R2-SENT.
     pub(crate) confirmed: bool,
     pub(crate) paths: Vec<Path>,
+    /// Each path has a Diffie-Hellman exchange of its own; or else the keys of all are drawn from one KEYMAT.
+    pub(crate) renews: bool,
+    /// When a base exchange is to give new keys; not where the association renews them itself.
+    pub(crate) rekey_at: Instant,
+    /// Of KEYMAT, so many bytes may be used.
+    keymat_limit: u16,
+    /// Since when there is no path, and until when there may be none.
+    pub(crate) pathless: Option<(Instant, Instant)>,
     pub(crate) next_path: u16,
     /// Our last Update ID, and the peer's.
     pub(crate) update_id: u32,
@@ -247,6 +256,8 @@ pub(crate) struct Path {
     pub(crate) backup: bool,
     /// The peer is known to receive at the remote locator.
     pub(crate) verified: bool,
+    /// When it is to get new keys.
+    pub(crate) renew_at: Instant,
 }
 
 /// Our answer to an UPDATE. It belongs to the route that the UPDATE came on, and goes nowhere else.
@@ -268,7 +279,9 @@ pub(crate) struct Opening {
     pub(crate) route: Route,
     pub(crate) seq: u32,
     pub(crate) nonce: Vec<u8>,
-    pub(crate) keys: EspKeyPair,
+    /// Our half of the Diffie-Hellman exchange; or where the keys are drawn from KEYMAT, the index offered.
+    pub(crate) secret: Option<Box<EphemeralSecret>>,
+    pub(crate) index: u16,
     pub(crate) spi_in: Spi,
     pub(crate) packet: Vec<u8>,
     pub(crate) retry: Retry,
@@ -359,6 +372,10 @@ impl Association {
             initiator,
             confirmed: initiator,
             paths: Vec::new(),
+            renews: false,
+            rekey_at: Instant::ZERO,
+            keymat_limit: u16::MAX,
+            pathless: None,
             next_path: 0,
             update_id: 0,
             peer_update_id: None,
@@ -377,15 +394,84 @@ impl Association {
         }
     }
 
-    pub(crate) fn add_path(&mut self, route: Route, spi_in: Spi, spi_out: Spi, verified: bool) -> PathId {
-        let id = PathId(self.next_path);
-        // 65,536 paths in one association: the KEYMAT ends long before.
-        self.next_path = self.next_path.saturating_add(1);
-        self.paths.push(Path { id, route, spi_in, spi_out, backup: false, verified });
+    pub(crate) fn state(&self) -> State {
+        if self.confirmed { State::Established } else { State::R2Sent }
+    }
+
+    /// The keys have just been agreed. `renews`: the peer is one with which each path has an exchange of its own. Then
+    /// nothing is drawn from this KEYMAT any more, and it need not be kept.
+    pub(crate) fn keyed(&mut self, now: Instant, config: &HostConfig, renews: bool) {
+        self.renews = renews;
+        self.rekey_at = self.renewal_time(now, config);
+        self.keymat_limit = config.keymat_limit.min(self.session.keymat.len());
+        if renews {
+            self.session.keymat.erase();
+        }
+    }
+
+    /// When keys of now are to be renewed. The Initiator is the first to do it, so that the two do not cross.
+    pub(crate) fn renewal_time(&self, now: Instant, config: &HostConfig) -> Instant {
+        let extra = if self.initiator { Duration::ZERO } else { config.rekey_interval / 8 };
+        now + config.rekey_interval + extra
+    }
+
+    /// Whether there are keys for another path.
+    pub(crate) fn has_keys(&self) -> bool {
+        let end = self.session.keymat_next.checked_add(self.session.pair_len());
+        self.renews || end.is_some_and(|end| end <= self.keymat_limit)
+    }
+
+    /// Keys have been drawn from KEYMAT: where less than a fifth is left, it is time for new ones.
+    pub(crate) fn drawn(&mut self, now: Instant) {
+        let left = self.keymat_limit.saturating_sub(self.session.keymat_next);
+        if !self.renews && left < self.keymat_limit / 5 {
+            self.rekey_at = self.rekey_at.min(now);
+        }
+    }
+
+    /// Notes whether there is a path: there has to be one again in time.
+    pub(crate) fn note_paths(&mut self, now: Instant, config: &HostConfig) {
+        if self.paths.is_empty() {
+            self.pathless.get_or_insert((now, now + config.pathless));
+        } else {
+            self.pathless = None;
+        }
+    }
+
+    /// Adds a path under a number that no other has, and that none has had for 65,000 paths.
+    pub(crate) fn add_path(&mut self, path: Path) -> PathId {
+        let taken = |id: u16| self.paths.iter().any(|path| path.id == PathId(id));
+        let mut number = self.next_path;
+        while taken(number) {
+            number = number.wrapping_add(1);
+        }
+        self.next_path = number.wrapping_add(1);
+        let id = PathId(number);
+        self.paths.push(Path { id, ..path });
         id
     }
 
+    /// All SPIs at which packets of this association are received.
+    pub(crate) fn spis(&self) -> impl Iterator<Item = Spi> {
+        let opening = self.opening.iter().map(|opening| opening.spi_in);
+        self.paths.iter().map(|path| path.spi_in).chain(opening)
+    }
+
+    /// The next path to renew.
+    pub(crate) fn next_renewal(&mut self) -> Option<&Path> {
+        while let Some(id) = self.renewals.pop_front() {
+            if let Some(index) = self.paths.iter().position(|path| path.id == id) {
+                return self.paths.get(index);
+            }
+        }
+        None
+    }
+
     pub(crate) fn deadline(&self) -> Option<(Instant, TimerKind)> {
+        let renewal = self.paths.iter().filter(|_| self.renews).map(|path| (path.renew_at, TimerKind::Rekey));
+        let rekey = (!self.renews).then_some((self.rekey_at, TimerKind::Rekey));
+        let pathless = self.pathless.map(|(_, until)| (until, TimerKind::Expiry));
+        let keys = renewal.chain(rekey).chain(pathless);
         let opening = self.opening.as_ref().map(|opening| (opening.retry.at, TimerKind::Retransmission));
         let offers = self.offers.iter().map(|offer| (offer.retry.at, TimerKind::Retransmission));
         let telling = self.announcement.as_ref().map(|telling| (telling.retry.at, TimerKind::Retransmission));
@@ -395,14 +481,14 @@ impl Association {
             }
             _ => None,
         };
-        offers.chain(opening).chain(telling).chain(retry).min()
+        offers.chain(opening).chain(telling).chain(retry).chain(keys).min()
     }
 
     /// As many paths as the host with more locators has locators, and one at each locator of either; where routes are
     /// configured, all of them.
     fn wants_path(&self) -> bool {
         let bare = || self.candidates.iter().any(|candidate| self.is_bare(candidate));
-        self.initiator && (self.paths.len() < self.wanted() || bare())
+        self.initiator && self.has_keys() && (self.paths.len() < self.wanted() || bare())
     }
 
     /// It would be the first path at one of its locators.

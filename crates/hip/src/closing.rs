@@ -6,7 +6,6 @@ use wire::Hit;
 use wire::hip::{Builder, Packet, PacketKind, Parameter};
 
 use crate::association::{Closed, Closing, Phase, Retry, nonce};
-use crate::event::Event;
 use crate::host::{Host, Refusal};
 use crate::rate::Rate;
 use crate::route::Route;
@@ -22,18 +21,17 @@ impl Host {
     pub fn close(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
         let hit = self.identity.hit();
         let Some(record) = self.peers.get_mut(&peer) else { return };
+        self.out.go_on(record);
         if !matches!(record.phase, Phase::Up(_)) {
             self.out.end(record, "closed");
             return;
         }
-        let Phase::Up(mut up) = std::mem::replace(&mut record.phase, Phase::Unassociated) else { return };
+        let Phase::Up(up) = std::mem::replace(&mut record.phase, Phase::Unassociated) else { return };
         let nonce = nonce(rng);
         let builder = Builder::new(PacketKind::Close, hit, peer).push(&Parameter::EchoRequestSigned(nonce.clone()));
         let packet = up.session.seal(builder, &self.identity, rng);
         let routes: Vec<Route> = up.paths.iter().map(|path| path.route).collect();
-        up.paths.iter().for_each(|path| _ = self.out.spis.remove(&path.spi_in));
-        up.opening.take().iter().for_each(|opening| _ = self.out.spis.remove(&opening.spi_in));
-        self.out.events.push_back(Event::Closed { peer, reason: "closed".into() });
+        self.out.end_association(peer, &up, "closed");
         if let (Ok(packet), Some(&first)) = (packet, routes.first()) {
             self.out.send(first, packet.clone());
             let retry = Retry::new(now, &self.config);
@@ -81,9 +79,7 @@ impl Host {
         };
         record.phase = match std::mem::replace(&mut record.phase, Phase::Unassociated) {
             Phase::Up(up) => {
-                up.paths.iter().for_each(|path| _ = self.out.spis.remove(&path.spi_in));
-                up.opening.iter().for_each(|opening| _ = self.out.spis.remove(&opening.spi_in));
-                self.out.events.push_back(Event::Closed { peer, reason: "closed by the peer".into() });
+                self.out.end_association(peer, &up, "closed by the peer");
                 closed(up.session)
             }
             Phase::Closing(closing) => closed(closing.session),

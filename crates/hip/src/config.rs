@@ -48,8 +48,19 @@ pub struct HostConfig {
     pub path_retry: Duration,
     /// What packets may cost that nobody has authenticated yet, in operations per second.
     pub limits: Limits,
-    /// Offer feedback about the paths to peers that are Sinnet too ([`crate::feedback`]).
+    /// Offer feedback about the paths to peers that are Sinnet too ([`crate::feedback`]). With them each path has a
+    /// Diffie-Hellman exchange of its own.
     pub feedback: bool,
+    /// How long keys are used: then paths get new ones from a new Diffie-Hellman exchange, so that who takes a host's
+    /// memory cannot read what was sent longer ago. With peers that are not Sinnet it is a whole base exchange.
+    pub rekey_interval: Duration,
+    /// Keep the keys of security associations, so that the user can have them for Wireshark.
+    pub keylog: bool,
+    /// How long an association may be without any path until it is forgotten; who wants to talk to the peer then begins
+    /// anew.
+    pub pathless: Duration,
+    /// The most bytes of one KEYMAT that are used; 255 hashes is what there is. Less is for tests.
+    pub keymat_limit: u16,
 }
 
 impl HostConfig {
@@ -77,6 +88,10 @@ impl Default for HostConfig {
             path_retry: Duration::from_secs(2),
             limits: Limits::default(),
             feedback: true,
+            rekey_interval: Duration::from_secs(3_600),
+            keylog: false,
+            pathless: Duration::from_secs(120),
+            keymat_limit: u16::MAX,
         }
     }
 }

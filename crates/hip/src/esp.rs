@@ -24,6 +24,7 @@ use std::fmt;
 use std::net::IpAddr;
 use suite::{HEADER, ICV, TRAILER};
 use wire::Spi;
+use zeroize::Zeroize;
 
 /// All 2³² − 1 sequence numbers of this SA are used: nothing can be sent before a rekey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,8 +55,9 @@ pub enum OpenError {
 pub struct OutboundSa {
     suite: EspSuite,
     spi: Spi,
-    keys: EspKeys,
-    sealer: Sealer,
+    /// On the heap, so that no copies stay where the SA was before it was moved.
+    sealer: Box<Sealer>,
+    logged: Option<EspKeys>,
     sequence: u32,
 }
 
@@ -63,8 +65,9 @@ pub struct OutboundSa {
 pub struct InboundSa {
     suite: EspSuite,
     spi: Spi,
-    keys: EspKeys,
-    opener: Opener,
+    /// On the heap, so that no copies stay where the SA was before it was moved.
+    opener: Box<Opener>,
+    logged: Option<EspKeys>,
     window: ReplayWindow,
 }
 
@@ -73,9 +76,17 @@ impl OutboundSa {
     ///
     /// # Panics
     /// If the keys have not the lengths of the suite ([`crate::keymat`] draws the right ones).
-    pub fn new(suite: EspSuite, spi: Spi, keys: EspKeys) -> Self {
-        let sealer = keyed(Sealer::new(suite, &keys));
-        Self { suite, spi, keys, sealer, sequence: 0 }
+    pub fn new(suite: EspSuite, spi: Spi, keys: &EspKeys) -> Self {
+        let sealer = Box::new(keyed(Sealer::new(suite, keys)));
+        scrub_stack();
+        Self { suite, spi, sealer, logged: None, sequence: 0 }
+    }
+
+    /// Keeps the keys as well, for [`OutboundSa::keylog_line`].
+    #[must_use]
+    pub fn logged(mut self, keys: EspKeys) -> Self {
+        self.logged = Some(keys);
+        self
     }
 
     /// Appends the ESP packet of `payload` to `out`. `next_header` is the protocol of the payload (RFC 4303 §2.6). `rng`
@@ -155,9 +166,9 @@ impl OutboundSa {
     }
 
     /// The line of Wireshark's file `esp_sa` with which it decrypts this SA's packets from `src` to `dst`. It holds the
-    /// keys: for the user's own eyes only.
-    pub fn keylog_line(&self, src: IpAddr, dst: IpAddr) -> String {
-        keylog_line(self.suite, self.spi, &self.keys, src, dst)
+    /// keys: for the user's own eyes only. Nothing where the keys were not kept, which is the rule.
+    pub fn keylog_line(&self, src: IpAddr, dst: IpAddr) -> Option<String> {
+        self.logged.as_ref().map(|keys| keylog_line(self.suite, self.spi, keys, src, dst))
     }
 }
 
@@ -166,9 +177,17 @@ impl InboundSa {
     ///
     /// # Panics
     /// If the keys have not the lengths of the suite ([`crate::keymat`] draws the right ones).
-    pub fn new(suite: EspSuite, spi: Spi, keys: EspKeys) -> Self {
-        let opener = keyed(Opener::new(suite, &keys));
-        Self { suite, spi, keys, opener, window: ReplayWindow::new() }
+    pub fn new(suite: EspSuite, spi: Spi, keys: &EspKeys) -> Self {
+        let opener = Box::new(keyed(Opener::new(suite, keys)));
+        scrub_stack();
+        Self { suite, spi, opener, logged: None, window: ReplayWindow::new() }
+    }
+
+    /// Keeps the keys as well, for [`InboundSa::keylog_line`].
+    #[must_use]
+    pub fn logged(mut self, keys: EspKeys) -> Self {
+        self.logged = Some(keys);
+        self
     }
 
     /// Checks an ESP packet (SPI to ICV), appends its payload to `out` and returns the payload's protocol.
@@ -229,9 +248,9 @@ impl InboundSa {
     }
 
     /// The line of Wireshark's file `esp_sa` with which it decrypts this SA's packets from `src` to `dst`. It holds the
-    /// keys: for the user's own eyes only.
-    pub fn keylog_line(&self, src: IpAddr, dst: IpAddr) -> String {
-        keylog_line(self.suite, self.spi, &self.keys, src, dst)
+    /// keys: for the user's own eyes only. Nothing where the keys were not kept, which is the rule.
+    pub fn keylog_line(&self, src: IpAddr, dst: IpAddr) -> Option<String> {
+        self.logged.as_ref().map(|keys| keylog_line(self.suite, self.spi, keys, src, dst))
     }
 }
 
@@ -251,6 +270,15 @@ impl fmt::Debug for InboundSa {
 
 /// RFC 4303 §2.4: the monotonically increasing padding of up to a block less one byte.
 const PADDING: [u8; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/// Overwrites what keying has left of key schedules in dead stack frames. A best effort: the compiler promises nothing.
+#[inline(never)]
+fn scrub_stack() {
+    let mut frames = [0_u8; 16 << 10];
+    std::hint::black_box(&mut frames);
+    frames.zeroize();
+    std::hint::black_box(&frames);
+}
 
 fn keyed<T>(result: Result<T, WrongKeyLength>) -> T {
     result.unwrap_or_else(|WrongKeyLength| panic!("ESP keys of another length than the suite's"))

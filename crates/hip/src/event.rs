@@ -19,7 +19,6 @@ pub struct Control {
 
 /// What happened to an association.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "events are few, and are moved once")]
 pub enum Event {
     /// The peer has proved its identity; its first path follows.
     Established {
@@ -120,6 +119,8 @@ pub enum TimerKind {
     PathRetry,
     /// A state has lasted long enough.
     Expiry,
+    /// Keys have been used for long enough.
+    Rekey,
 }
 
 crate::counters! {
@@ -156,6 +157,12 @@ pub struct Counters {
     pub replayed: u64,
     /// UPDATEs that a peer sends faster than its share of public-key operations allows.
     pub over_share: u64,
+    /// UPDATEs of a peer that crossed ours, and had to give way.
+    pub crossed: u64,
+    /// Paths that we wanted to open or renew, and that the peer refused.
+    pub refused_by_peer: u64,
+    /// Base exchanges begun while the association goes on, because its keys are old or run out.
+    pub rekeys_by_exchange: u64,
     /// Paths that a peer opened although there are as many as there may be.
     pub too_many: u64,
     /// Hints that we do not know an SPI, sent to whoever used it.

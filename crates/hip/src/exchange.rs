@@ -3,15 +3,16 @@
 
 use clock::{Duration, Instant};
 use rand_core::CryptoRng;
+use scheduler::PathId;
 use wire::hip::{Builder, DiffieHellman, EspInfo, HostId, Packet, PacketKind, Parameter, Solution, kind};
 use wire::{Hit, Spi};
 
-use crate::association::{Association, Candidate, I1Sent, I2Sent, PeerRecord, Phase, Retry, Solving};
+use crate::association::{Association, Candidate, I1Sent, I2Sent, Path, PeerRecord, Phase, Retry, Solving};
 use crate::budget::Class;
 use crate::cipher::HipCipher;
 use crate::config::HostConfig;
 use crate::dh::{EphemeralSecret, Group};
-use crate::esp::{EspKeys, EspSuite, InboundSa, OutboundSa};
+use crate::esp::{EspSuite, InboundSa, OutboundSa};
 use crate::event::Event;
 use crate::feedback;
 use crate::host::{Host, Refusal, routes};
@@ -95,7 +96,7 @@ impl Host {
         }
         asked.answer(&puzzle.i, echoed);
         let (asked, tries_before) = (asked.clone(), record.phase.tries());
-        self.out.end(record, "");
+        self.out.end_phase(record, "");
         record.r1_counter = record.r1_counter.max(counter);
         let solver = Solver::new(identity.rhash(), &puzzle.i, hit, peer, puzzle.difficulty, rng);
         // 2^K tries on average; e^-16 of all puzzles take more than 16 times that.
@@ -181,7 +182,8 @@ impl Host {
         let keys = keymat.hip_keys(choice.cipher, &hit, &peer).map_err(|_| Refusal::Malformed)?;
         let keymat_next = keymat.first_esp_index(choice.cipher);
         let meter = self.out.meter.clone();
-        let session = Session { rhash, keys, keymat, keymat_next, suite: choice.suite, peer: identity, meter };
+        let (group, suite) = (choice.group, choice.suite);
+        let session = Session { rhash, keys, keymat, keymat_next, group, suite, peer: identity, meter };
         Ok((session, DiffieHellman { group: choice.group.number(), public: secret.public_value() }))
     }
 
@@ -272,7 +274,7 @@ impl Host {
             .into_iter()
             .map(|route| Candidate { route, failures: 0, not_before: now, stale: false })
             .collect();
-        let news = News { peer, feedback: sent.feedback, route: sent.route };
+        let news = News { now, peer, feedback: sent.feedback, route: sent.route };
         if !self.config.backups.is_empty() {
             up.announce();
         }
@@ -318,7 +320,7 @@ impl Host {
                 asked.contested = false;
                 let mut routes = routes(&self.config, &record.peer, &[]);
                 routes.sort_by_key(|route| *route != first);
-                self.out.end(record, "");
+                self.out.end_phase(record, "");
                 self.out.send_again(first, &asked.i1(&self.config, hit, peer, first));
                 let retry = Retry { tries, ..Retry::new(now, &self.config) };
                 record.phase = Phase::I1Sent(I1Sent { routes, retry, asked });
@@ -343,10 +345,16 @@ impl Host {
 
     /// The association is there: its first path, and the news.
     pub(crate) fn begin(&mut self, news: News, mut up: Association, keys: EspKeyPair, spi_out: Spi, spi_in: Spi) {
-        let News { peer, feedback, route } = news;
-        let path = up.add_path(route, spi_in, spi_out, true);
-        let (outbound, inbound) = security_associations(up.session.suite, keys.outbound, spi_out, keys.inbound, spi_in);
+        let News { now, peer, feedback, route } = news;
+        up.keyed(now, &self.config, feedback);
+        let renew_at = up.renewal_time(now, &self.config);
+        let path = Path { id: PathId(0), route, spi_in, spi_out, backup: false, verified: true, renew_at };
+        let path = up.add_path(path);
+        let (outbound, inbound) = security_associations(up.session.suite, keys, (spi_in, spi_out), self.config.keylog);
         self.out.counters.established += 1;
+        if let Some(old) = self.peers.get_mut(&peer).and_then(|record| record.standby.take()) {
+            self.out.end_association(peer, &old, "it has been replaced by one with new keys");
+        }
         self.out.events.push_back(Event::Established { peer, feedback });
         self.out.events.push_back(Event::PathUp { peer, path, route, outbound, inbound, verified: true });
         if let Some(record) = self.peers.get_mut(&peer) {
@@ -358,6 +366,7 @@ impl Host {
 
 /// A new association.
 pub(crate) struct News {
+    pub(crate) now: Instant,
     pub(crate) peer: Hit,
     pub(crate) feedback: bool,
     pub(crate) route: Route,
@@ -376,15 +385,16 @@ fn no_answer(record: &mut PeerRecord, hit: Hit, peer: Hit) -> String {
     }
 }
 
-/// The pair of a path.
+/// The pair of a path. The keys themselves stay only where the user wants to have them.
 pub(crate) fn security_associations(
     suite: EspSuite,
-    outbound: EspKeys,
-    spi_out: Spi,
-    inbound: EspKeys,
-    spi_in: Spi,
+    keys: EspKeyPair,
+    (spi_in, spi_out): (Spi, Spi),
+    keylog: bool,
 ) -> (OutboundSa, InboundSa) {
-    (OutboundSa::new(suite, spi_out, outbound), InboundSa::new(suite, spi_in, inbound))
+    let outbound = OutboundSa::new(suite, spi_out, &keys.outbound);
+    let inbound = InboundSa::new(suite, spi_in, &keys.inbound);
+    if keylog { (outbound.logged(keys.outbound), inbound.logged(keys.inbound)) } else { (outbound, inbound) }
 }
 
 /// What is used with a Responder.

@@ -10,7 +10,7 @@ use wire::hip::{Packet, PacketKind, set_checksum};
 use wire::{Hit, Spi};
 
 use crate::asking::Asked;
-use crate::association::{AssociationView, I1Sent, PeerRecord, Phase, Retry};
+use crate::association::{Association, AssociationView, I1Sent, PeerRecord, Phase, Retry};
 use crate::budget::{Budget, Class};
 use crate::config::{HostConfig, Peer};
 use crate::costs::{Costs, Meter};
@@ -115,21 +115,33 @@ impl Host {
                 record.peer = peer;
             }
             None => {
-                let record = PeerRecord { r1_counter: 0, epoch: 0, phase: Phase::Unassociated, notice: None, peer };
+                let record = PeerRecord {
+                    r1_counter: 0,
+                    epoch: 0,
+                    phase: Phase::Unassociated,
+                    standby: None,
+                    notice: None,
+                    peer,
+                };
                 self.peers.insert(record.peer.hit, record);
             }
         }
     }
 
-    /// Begins a base exchange with a peer; does nothing where one is under way or the association is up.
+    /// Begins a base exchange with a peer; does nothing where one is under way or the association is up and has had a
+    /// path a moment ago.
     ///
     /// # Errors
     /// [`ConnectError`]: the peer is not known, or cannot be reached from here.
     pub fn connect(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) -> Result<(), ConnectError> {
         let hit = self.hit();
         let record = self.peers.get_mut(&peer).ok_or(ConnectError::UnknownPeer(peer))?;
-        match record.phase {
-            Phase::I1Sent(_) | Phase::Solving(_) | Phase::I2Sent(_) | Phase::Up(_) => return Ok(()),
+        // A path that is lost is usually opened again in a round trip; after that there is nothing to wait for.
+        let patience = self.config.retransmission * 2;
+        match &record.phase {
+            Phase::I1Sent(_) | Phase::Solving(_) | Phase::I2Sent(_) => return Ok(()),
+            Phase::Up(up) if up.pathless.is_none_or(|(since, _)| now < since + patience) => return Ok(()),
+            Phase::Up(_) => self.out.end(record, "no path to the peer is left"),
             Phase::Unassociated | Phase::Closing(_) | Phase::Closed(_) | Phase::Failed => {}
         }
         let routes = routes(&self.config, &record.peer, &[]);
@@ -220,6 +232,7 @@ impl Host {
         let peers: Vec<Hit> = self.peers.keys().copied().collect();
         for peer in peers {
             self.retry_exchange(now, rng, peer);
+            self.keep_fresh(now, rng, peer);
             self.retry_updates(now, peer);
             self.retry_close(now, peer);
             self.open_paths(now, rng, peer);
@@ -264,13 +277,16 @@ impl Host {
 
     /// How things stand with each peer.
     pub fn associations(&self) -> impl Iterator<Item = AssociationView> {
-        self.peers.iter().map(|(&peer, record)| AssociationView {
-            peer,
-            state: record.phase.state(),
-            paths: match &record.phase {
-                Phase::Up(up) => up.paths.iter().map(|path| (path.id, path.route)).collect(),
-                _ => Vec::new(),
-            },
+        self.peers.iter().map(|(&peer, record)| {
+            let up = match (&record.phase, &record.standby) {
+                (Phase::Up(up), _) | (_, Some(up)) => Some(up),
+                _ => None,
+            };
+            AssociationView {
+                peer,
+                state: up.map_or_else(|| record.phase.state(), |up| up.state()),
+                paths: up.iter().flat_map(|up| &up.paths).map(|path| (path.id, path.route)).collect(),
+            }
         })
     }
 }
@@ -303,6 +319,8 @@ pub(crate) enum Refusal {
     OverBudget,
     /// The peer asks for more public-key operations than its share.
     Share,
+    /// It crossed an opening of ours that counts.
+    Crossed,
     /// A path more than there may be.
     TooMany,
     /// An R1 from where no I1 went.
@@ -352,6 +370,7 @@ impl Output {
             Refusal::DiffieHellman => &mut counters.bad_diffie_hellman,
             Refusal::Replayed | Refusal::WentBack => &mut counters.replayed,
             Refusal::Elsewhere => &mut counters.wrong_route,
+            Refusal::Crossed => &mut counters.crossed,
             Refusal::OverBudget => &mut counters.over_budget,
             Refusal::Share => &mut counters.over_share,
             Refusal::TooMany => &mut counters.too_many,
@@ -387,22 +406,35 @@ impl Output {
 
     /// Ends what there is with a peer, whatever it is.
     pub(crate) fn end(&mut self, record: &mut PeerRecord, reason: &str) {
+        self.end_phase(record, reason);
+        if let Some(up) = record.standby.take() {
+            self.end_association(record.peer.hit, &up, reason);
+        }
+    }
+
+    /// Ends the state with a peer; an association that a base exchange is to replace goes on.
+    pub(crate) fn end_phase(&mut self, record: &mut PeerRecord, reason: &str) {
         match std::mem::replace(&mut record.phase, Phase::Unassociated) {
-            Phase::Up(up) => {
-                up.paths.iter().for_each(|path| _ = self.spis.remove(&path.spi_in));
-                up.opening.iter().for_each(|opening| _ = self.spis.remove(&opening.spi_in));
-                self.events.push_back(Event::Closed { peer: record.peer.hit, reason: reason.to_owned() });
-            }
+            Phase::Up(up) => self.end_association(record.peer.hit, &up, reason),
             Phase::I2Sent(sent) => _ = self.spis.remove(&sent.spi_in),
             _ => {}
         }
     }
 
+    /// Frees what an association holds, and tells that it has ended.
+    pub(crate) fn end_association(&mut self, peer: Hit, up: &Association, reason: &str) {
+        up.spis().for_each(|spi| _ = self.spis.remove(&spi));
+        self.events.push_back(Event::Closed { peer, reason: reason.to_owned() });
+    }
+
     /// The base exchange with a peer has failed.
     pub(crate) fn fail(&mut self, record: &mut PeerRecord, reason: String) {
+        self.counters.failed += 1;
+        if self.go_on(record) {
+            return;
+        }
         self.end(record, &reason);
         record.phase = Phase::Failed;
-        self.counters.failed += 1;
         self.events.push_back(Event::Failed { peer: record.peer.hit, reason });
     }
 }

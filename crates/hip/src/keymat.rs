@@ -27,6 +27,8 @@ pub struct Keymat {
     rhash: Rhash,
     /// HKDF's pseudorandom key, from which any part of KEYMAT can be expanded again.
     prk: Zeroizing<Vec<u8>>,
+    /// #I | #J, which a renewed KEYMAT has as well (RFC 7401 §6.5).
+    salt: Vec<u8>,
     info: [u8; 32],
 }
 
@@ -69,12 +71,36 @@ impl Keymat {
     /// `rhash` is that of the Responder's HIT, `i` and `j` are the puzzle's #I
     /// and #J. The order of the HITs does not matter.
     pub fn new(rhash: Rhash, kij: &SharedSecret, i: &[u8], j: &[u8], hit_a: &Hit, hit_b: &Hit) -> Self {
-        let prk = extract(rhash, &[i, j].concat(), kij.as_bytes());
+        let salt = [i, j].concat();
+        let prk = extract(rhash, &salt, kij.as_bytes());
         // RFC 7401 §6.5: sort(HIT-I | HIT-R), the smaller first.
         let mut info = [0; 32];
         info[..16].copy_from_slice(&hit_a.min(hit_b).0);
         info[16..].copy_from_slice(&hit_a.max(hit_b).0);
-        Self { rhash, prk, info }
+        Self { rhash, prk, salt, info }
+    }
+
+    /// The KEYMAT of the same association after another Diffie-Hellman exchange (RFC 7401 §6.11.3). ESP keys are drawn
+    /// from it from index 0 on; the keys of HIP packets stay those of the first (RFC 7402 §6.10).
+    #[must_use]
+    pub fn renewed(&self, kij: &SharedSecret) -> Self {
+        Self { prk: extract(self.rhash, &self.salt, kij.as_bytes()), salt: self.salt.clone(), ..*self }
+    }
+
+    /// Forgets the secret: nothing can be drawn any more, neither by us nor by whoever reads our memory later.
+    pub fn erase(&mut self) {
+        self.prk = Zeroizing::new(Vec::new());
+    }
+
+    /// How many bytes there are: 255 outputs of RHASH (RFC 5869 §2.3), 8,160 or 12,240.
+    pub fn len(&self) -> u16 {
+        // At most 255 · 48.
+        (255 * self.rhash.len()) as u16
+    }
+
+    /// Whether the secret is erased.
+    pub fn is_empty(&self) -> bool {
+        self.prk.is_empty()
     }
 
     /// The keys of HIP packets between us and the peer, from index 0. Whoever has the greater HIT uses "gl" to send.

@@ -29,6 +29,7 @@ mod r1;
 mod rate;
 mod rebinding;
 mod refused;
+mod rekey;
 mod responder;
 mod route;
 mod session;

@@ -44,6 +44,7 @@ impl Host {
         }
         self.r1s.outdate();
         for record in self.peers.values_mut() {
+            self.out.go_on(record);
             match &mut record.phase {
                 Phase::Up(up) if up.initiator => {
                     give_way(&mut self.out, up, now, &self.config, 0, |_| true);
@@ -69,11 +70,12 @@ impl Host {
         self.r1s.outdate();
         for (&peer, record) in &mut self.peers {
             let gone = |route: &Route| route.local.ip() == address;
+            self.out.go_on(record);
             if record.phase.route().is_some_and(|route| gone(&route)) {
                 // The puzzle belongs to the route; another one needs a fresh R1, and asks for it at once.
                 let retry = Retry { at: now, tries: record.phase.tries(), ..Retry::new(now, &self.config) };
                 let asked = record.phase.asked().cloned().unwrap_or_default();
-                self.out.end(record, "");
+                self.out.end_phase(record, "");
                 record.phase = Phase::I1Sent(I1Sent { routes: routes(&self.config, &record.peer, &[]), retry, asked });
                 continue;
             }

@@ -10,59 +10,89 @@
 //! Each of the two has seen its own nonce come back on that very route before it sends data there; until then the other
 //! host sends at most three times what came from it. The Initiator of the association opens the paths, one after the
 //! other, since Update IDs have to arrive in order.
+//!
+//! **Keys.** Between two Sinnets each of the first two packets has a DIFFIE_HELLMAN as well: the keys of a path are drawn
+//! at index 0 of a KEYMAT of its own, which nobody keeps. So keys never run out, no key depends on what became of another
+//! attempt, and those of a path that is renewed are gone for good. With other hosts keys are drawn from the KEYMAT of the
+//! base exchange. The index in an offer only says where its sender would begin; the answer has the greater of that and
+//! of where the other host would (RFC 7402 §6.8 to §6.10), and both draw there: the other host when it answers, the
+//! opener when the answer comes. Either draws only behind all that it has drawn before, so that no key seals twice. An
+//! attempt that nobody answered has taken nothing; what has been taken for an answer that got lost is 0.3 to 1.6 % of it,
+//! and when a fifth is left a base exchange gives new ones (`rekey`).
+//!
+//! **Crossing.** Of two openings that cross and renew the same path (or where keys come from one KEYMAT, of any two)
+//! that of the host with the greater HIT counts. It refuses the other's by an acknowledgment without ESP_INFO; the other
+//! takes its own back when it sees the first. A refusal is an answer in any case: silence would be asked again.
+//!
+//! **Make before break.** The opener sends on a renewed path from the answer on, the other host when the opener has proved
+//! it; each says then that the old one is down. What is still on its way there is taken by whoever holds the security
+//! associations (crate `wedge`).
 
-use clock::Instant;
+use clock::{Duration, Instant};
 use rand_core::CryptoRng;
 use scheduler::PathId;
-use wire::hip::{Builder, EspInfo, Packet, PacketKind, Parameter};
+use wire::hip::{Builder, DiffieHellman, EspInfo, Packet, PacketKind, Parameter};
 use wire::{Hit, Spi};
 
 use crate::association::{
-    Association, CREDIT, Candidate, MAX_CANDIDATES, MAX_OFFERS, MAX_PATHS, Offer, Opening, Phase, Retry, nonce,
+    Association, CREDIT, Candidate, MAX_CANDIDATES, MAX_OFFERS, MAX_PATHS, Offer, Opening, Path, Phase, Retry, nonce,
 };
+use crate::dh::EphemeralSecret;
 use crate::event::Event;
 use crate::exchange::security_associations;
-use crate::host::{Host, Output, Refusal};
+use crate::host::{Host, Refusal};
 use crate::keymat::EspKeyPair;
 use crate::locators::{self, locators_in_use};
 use crate::route::Route;
-use crate::update::{Turn, echoes, remove};
+use crate::update::{Turn, echoes, remove, supersede};
+
+/// When a renewal that the peer has refused is tried again.
+const REFUSED: Duration = Duration::from_secs(8);
+
+/// The keys of a path, where they begin in KEYMAT, and our half of the exchange that they come from.
+struct Agreed {
+    keys: EspKeyPair,
+    index: u16,
+    public: Option<Parameter>,
+}
 
 impl Host {
     /// Begins to open the next path, if one is wanted and its turn has come.
     pub(crate) fn open_path(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
         let hit = self.identity.hit();
         let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
-        if up.opening.is_some() || up.announcement.is_some() {
+        if up.opening.is_some() || up.announcement.is_some() || !up.has_keys() {
             return;
         }
-        let renewal = up.renewals.pop_front().and_then(|id| up.paths.iter().find(|path| path.id == id));
-        let (route, replaces, old_spi) = match (renewal, up.due_candidate(now)) {
-            (Some(path), _) => (path.route, Some(path.id), path.spi_in),
-            (None, Some(index)) => (up.candidates[index].route, None, Spi(0)),
-            (None, None) => return,
+        let renewal = up.next_renewal().map(|path| (path.route, Some(path.id), path.spi_in));
+        let fresh = || up.due_candidate(now).and_then(|index| up.candidates.get(index));
+        let Some((route, replaces, old_spi)) = renewal.or_else(|| fresh().map(|new| (new.route, None, Spi(0)))) else {
+            return;
         };
         let spi_in = self.out.new_spi(rng);
-        let esp_index = up.session.keymat_next;
+        let secret = up.renews.then(|| {
+            up.session.meter.agreement();
+            Box::new(EphemeralSecret::generate(up.session.group, rng))
+        });
+        // RFC 7402 §5.1.1: 0 with a new Diffie-Hellman value.
+        let index = if up.renews { 0 } else { up.session.keymat_next };
         up.update_id = up.update_id.wrapping_add(1);
         let (seq, nonce) = (up.update_id, nonce(rng));
         up.expose_offers();
         let builder = Builder::new(PacketKind::Update, hit, peer)
-            .push(&Parameter::EspInfo(EspInfo { keymat_index: esp_index, old_spi, new_spi: spi_in }))
+            .push(&Parameter::EspInfo(EspInfo { keymat_index: index, old_spi, new_spi: spi_in }))
             .push(&Parameter::LocatorSet(locators_in_use(up, &self.config, Some((route, spi_in)))))
             .push(&Parameter::Seq(seq))
+            .push_some(secret.as_deref().map(public).as_ref())
             .push(&Parameter::EchoRequestSigned(nonce.clone()));
-        let keys = up.session.draw_esp(esp_index, hit);
-        let (Some(keys), Ok(packet)) = (keys, up.session.seal(builder, &self.identity, rng)) else {
-            // The KEYMAT has ended: only a new base exchange gives more keys.
+        let Ok(packet) = up.session.seal(builder, &self.identity, rng) else {
+            // More locators than fit into a packet.
             self.out.spis.remove(&spi_in);
-            up.candidates.clear();
-            up.renewals.clear();
-            return;
+            return up.postpone(route, now, self.config.path_retry);
         };
         self.out.send(route, packet.clone());
         let retry = Retry::new(now, &self.config);
-        up.opening = Some(Opening { route, seq, nonce, keys, spi_in, packet, retry, replaces });
+        up.opening = Some(Opening { route, seq, nonce, secret, index, spi_in, packet, retry, replaces });
     }
 
     /// Sends UPDATEs again, or gives a path up.
@@ -111,14 +141,23 @@ impl Turn<'_> {
         }
         self.out.events.push_back(Event::PathVerified { peer: self.peer, path: offer.path });
         if let Some(old) = offer.replaces {
-            remove(self.out, up, self.peer, old);
+            supersede(self.out, up, self.peer, old);
         }
     }
 
-    /// The peer has answered our UPDATE: the path is there.
-    pub(crate) fn complete(&mut self, up: &mut Association, packet: &Packet<'_>) -> Result<(), Refusal> {
-        let esp = *packet.esp_info().filter(|esp| esp.new_spi.0 > 255).ok_or(Refusal::Malformed)?;
+    /// The peer has answered our UPDATE: the path is there, or is refused.
+    pub(crate) fn complete(&mut self, up: &mut Association, packet: &Packet<'_>) -> Result<bool, Refusal> {
         let Some(opening) = up.opening.take() else { return Err(Refusal::Unexpected) };
+        let esp = packet.esp_info().copied().filter(|esp| esp.new_spi.0 > 255);
+        let keys = esp.and_then(|esp| self.agree(up, &opening, packet, esp.keymat_index));
+        let (Some(esp), Some(keys)) = (esp, keys) else {
+            self.out.counters.refused_by_peer += 1;
+            self.out.spis.remove(&opening.spi_in);
+            up.postpone(opening.route, self.now, self.config.path_retry);
+            let renewed = up.paths.iter_mut().find(|path| Some(path.id) == opening.replaces);
+            renewed.into_iter().for_each(|path| path.renew_at = self.now + REFUSED);
+            return Ok(false);
+        };
         let overtaken = up.told.as_ref().filter(|(seq, _)| packet.seq().is_some_and(|own| own < seq));
         let told = overtaken.map(|(_, set)| set.clone()).unwrap_or_default();
         let by_spi = told.iter().any(|locator| locator.spi.is_some());
@@ -132,13 +171,97 @@ impl Turn<'_> {
             candidate.failures = 0;
         }
         let spis = (opening.spi_in, esp.new_spi);
-        up_path(self.out, up, self.peer, opening.route, opening.keys, spis, true);
+        self.up_path(up, opening.route, keys, spis, true);
         locators::take(self.out, up, self.peer, &told, false);
         if let Some(old) = opening.replaces {
             remove(self.out, up, self.peer, old);
         } else if let Some(needless) = up.needless_path() {
             remove(self.out, up, self.peer, needless);
             up.announce();
+        }
+        Ok(true)
+    }
+
+    /// The keys of a path that the peer has answered, if they can be agreed on.
+    fn agree(
+        &mut self,
+        up: &mut Association,
+        opening: &Opening,
+        packet: &Packet<'_>,
+        answered: u16,
+    ) -> Option<EspKeyPair> {
+        let hit = self.identity.hit();
+        match (&opening.secret, packet.diffie_hellman()) {
+            (Some(secret), Some(theirs)) if theirs.group == up.session.group.number() => {
+                up.session.meter.agreement();
+                let kij = secret.agree(&theirs.public).ok()?;
+                up.session.fresh_esp(&kij, hit).map(|(keys, ..)| keys)
+            }
+            (None, None) => {
+                // RFC 7402 §6.10: the greater of the two.
+                let keys = up.session.draw_esp(answered.max(opening.index), hit);
+                up.drawn(self.now);
+                keys
+            }
+            _ => None,
+        }
+    }
+
+    /// A new path, and the news of it.
+    fn up_path(
+        &mut self,
+        up: &mut Association,
+        route: Route,
+        keys: EspKeyPair,
+        (spi_in, spi_out): (Spi, Spi),
+        verified: bool,
+    ) -> PathId {
+        let renew_at = up.renewal_time(self.now, self.config);
+        let path = up.add_path(Path { id: PathId(0), route, spi_in, spi_out, backup: false, verified, renew_at });
+        let (outbound, inbound) = security_associations(up.session.suite, keys, (spi_in, spi_out), self.config.keylog);
+        self.out.events.push_back(Event::PathUp { peer: self.peer, path, route, outbound, inbound, verified });
+        path
+    }
+
+    /// The keys of a path that the peer opens.
+    fn keys_for(&mut self, up: &mut Association, packet: &Packet<'_>, offered: u16) -> Result<Agreed, Refusal> {
+        let hit = self.identity.hit();
+        let Some(theirs) = packet.diffie_hellman() else {
+            let index = offered.max(up.session.keymat_next);
+            let keys = Some(index).filter(|_| up.has_keys()).and_then(|index| up.session.draw_esp(index, hit));
+            up.drawn(self.now);
+            return Ok(Agreed { keys: keys.ok_or(Refusal::Syntax)?, index, public: None });
+        };
+        if offered != 0 {
+            // RFC 7402 §6.9.
+            return Err(Refusal::Syntax);
+        }
+        if theirs.group != up.session.group.number() {
+            return Err(Refusal::Group);
+        }
+        (0..2).for_each(|_| up.session.meter.agreement());
+        let secret = EphemeralSecret::generate(up.session.group, self.rng);
+        let kij = secret.agree(&theirs.public).map_err(|_| Refusal::DiffieHellman)?;
+        let (keys, keymat, next) = up.session.fresh_esp(&kij, hit).ok_or(Refusal::Syntax)?;
+        if !up.renews {
+            (up.session.keymat, up.session.keymat_next) = (keymat, next);
+        }
+        Ok(Agreed { keys, index: 0, public: Some(public(&secret)) })
+    }
+
+    /// Of two openings that cross one has to give way.
+    fn settle_crossing(&mut self, up: &mut Association, replaces: Option<PathId>) -> Result<(), Refusal> {
+        let counts = |opening: &Opening| !up.renews || replaces.is_some() && opening.replaces == replaces;
+        if !up.opening.as_ref().is_some_and(counts) {
+            return Ok(());
+        }
+        if self.identity.hit() > self.peer {
+            return Err(Refusal::Crossed);
+        }
+        if let Some(own) = up.opening.take() {
+            self.out.spis.remove(&own.spi_in);
+            let other = own.replaces.filter(|path| Some(*path) != replaces);
+            other.into_iter().for_each(|path| up.renewals.push_front(path));
         }
         Ok(())
     }
@@ -157,19 +280,21 @@ impl Turn<'_> {
         }
         let replaced = up.paths.iter().find(|path| esp.old_spi.0 != 0 && path.spi_out == esp.old_spi);
         let (replaces, old_spi) = (replaced.map(|path| path.id), replaced.map_or(Spi(0), |path| path.spi_in));
-        // Who has proved that it receives at a route need not do it again; to renew a path from elsewhere proves nothing.
-        let verified = replaced.is_some_and(|path| path.verified && path.route == route);
+        // A peer that has proved that it receives here gets as many answers as it takes; from elsewhere it is as new.
+        let known = replaced.is_some_and(|path| path.verified && path.route == route);
         if esp.old_spi.0 != 0 && replaces.is_none() || esp.new_spi.0 < 256 {
             return Err(Refusal::Malformed);
         }
-        let keys = up.session.draw_esp(esp.keymat_index, hit).ok_or(Refusal::Malformed)?;
+        self.settle_crossing(up, replaces)?;
+        let Agreed { keys, index, public } = self.keys_for(up, packet, esp.keymat_index)?;
         let spi_in = self.out.new_spi(self.rng);
         let ours = up.update_id.wrapping_add(1);
         let nonce = nonce(self.rng);
         let builder = Builder::new(PacketKind::Update, hit, peer)
-            .push(&Parameter::EspInfo(EspInfo { keymat_index: esp.keymat_index, old_spi, new_spi: spi_in }))
+            .push(&Parameter::EspInfo(EspInfo { keymat_index: index, old_spi, new_spi: spi_in }))
             .push(&Parameter::Seq(ours))
             .push(&Parameter::Ack(vec![seq]))
+            .push_some(public.as_ref())
             .push(&Parameter::EchoRequestSigned(nonce.clone()));
         let answer = self.seal(&up.session, echoes(builder, packet)).inspect_err(|_| {
             self.out.spis.remove(&spi_in);
@@ -179,12 +304,12 @@ impl Turn<'_> {
         let stale = up.paths.iter().filter(|path| path.route == route && replaces.is_none());
         let stale: Vec<PathId> = stale.map(|path| path.id).collect();
         stale.into_iter().for_each(|path| remove(self.out, up, peer, path));
-        let path = up_path(self.out, up, peer, route, keys, (spi_in, esp.new_spi), verified);
+        let path = self.up_path(up, route, keys, (spi_in, esp.new_spi), false);
         if !self.config.backups.is_empty() {
             // The answer has no room for a preference of ours.
             up.announce();
         }
-        let credit = if verified { usize::MAX } else { CREDIT * packet.bytes().len() };
+        let credit = if known { usize::MAX } else { CREDIT * packet.bytes().len() };
         up.offers.push(Offer {
             path,
             route,
@@ -201,20 +326,9 @@ impl Turn<'_> {
     }
 }
 
-/// A new path, and the news of it.
-fn up_path(
-    out: &mut Output,
-    up: &mut Association,
-    peer: Hit,
-    route: Route,
-    keys: EspKeyPair,
-    (spi_in, spi_out): (Spi, Spi),
-    verified: bool,
-) -> PathId {
-    let path = up.add_path(route, spi_in, spi_out, verified);
-    let (outbound, inbound) = security_associations(up.session.suite, keys.outbound, spi_out, keys.inbound, spi_in);
-    out.events.push_back(Event::PathUp { peer, path, route, outbound, inbound, verified });
-    path
+/// Our half of an exchange.
+fn public(secret: &EphemeralSecret) -> Parameter {
+    Parameter::DiffieHellman(DiffieHellman { group: secret.group().number(), public: secret.public_value() })
 }
 
 impl Association {

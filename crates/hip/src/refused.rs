@@ -62,7 +62,7 @@ impl Refused {
     /// Nothing where a refusal is a matter of course: packets arrive twice, or late.
     fn of(refusal: Refusal) -> Option<Self> {
         Some(match refusal {
-            Refusal::Unexpected | Refusal::Replayed => return None,
+            Refusal::Unexpected | Refusal::Replayed | Refusal::Crossed => return None,
             Refusal::Malformed | Refusal::Syntax => Self::Malformed,
             Refusal::Stranger => Self::Stranger,
             Refusal::Puzzle => Self::Puzzle,

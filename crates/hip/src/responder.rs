@@ -97,7 +97,7 @@ impl Host {
         if taken.is_err() && !again {
             self.r1s.strain(now);
         }
-        self.finish_i2(route, packet, taken?);
+        self.finish_i2(now, route, packet, taken?);
         Ok(())
     }
 
@@ -132,8 +132,8 @@ impl Host {
         };
         let identity = identity_of(&peer_host_id, peer)?;
         let keymat_next = keymat.first_esp_index(cipher);
-        let meter = self.out.meter.clone();
-        let mut session = Session { rhash, keys, keymat, keymat_next, suite, peer: identity, meter };
+        let (group, meter) = (secret.group(), self.out.meter.clone());
+        let mut session = Session { rhash, keys, keymat, keymat_next, group, suite, peer: identity, meter };
         session.check_signature(packet)?;
 
         let esp = packet.esp_info().filter(|esp| esp.old_spi.0 == 0 && esp.new_spi.0 > 255);
@@ -153,7 +153,7 @@ impl Host {
         Ok(Answer { session, keys, spi_out: esp.new_spi, spi_in, r2 })
     }
 
-    fn finish_i2(&mut self, route: Route, packet: &Packet<'_>, answer: Answer) {
+    fn finish_i2(&mut self, now: Instant, route: Route, packet: &Packet<'_>, answer: Answer) {
         let peer = packet.sender();
         let Answer { session, keys, spi_out, spi_in, r2 } = answer;
         if let Some(record) = self.peers.get_mut(&peer) {
@@ -163,7 +163,7 @@ impl Host {
         up.r2 = packet.hip_mac().map(|mac| Answered { route, mac: mac.clone(), r2 });
         // The I2 solves a puzzle that was sent to this very route: the peer receives there.
         let feedback = self.config.feedback && feedback::is_offered(packet);
-        self.begin(News { peer, feedback, route }, up, keys, spi_out, spi_in);
+        self.begin(News { now, peer, feedback, route }, up, keys, spi_out, spi_in);
     }
 }
 

@@ -7,6 +7,7 @@ use wire::Hit;
 use wire::hip::{Builder, HostId, Packet, Parameter, Signature, TooLong};
 
 use crate::costs::Meter;
+use crate::dh::{Group, SharedSecret};
 use crate::esp::EspSuite;
 use crate::identity::{HostIdentity, PublicIdentity};
 use crate::keymat::{EspKeyPair, HipKeys, Keymat};
@@ -19,6 +20,8 @@ pub(crate) struct Session {
     pub(crate) keymat: Keymat,
     /// Where unused KEYMAT begins, bytes. It never goes back: a key that is drawn twice breaks AES-GCM.
     pub(crate) keymat_next: u16,
+    /// The group of all Diffie-Hellman exchanges of the association.
+    pub(crate) group: Group,
     pub(crate) suite: EspSuite,
     pub(crate) peer: PublicIdentity,
     /// Counts what is computed here.
@@ -42,6 +45,20 @@ impl Session {
         let (keys, next) = self.keymat.esp_keys(self.suite, index, &local, &self.peer.hit()).ok()?;
         self.keymat_next = next;
         Some(keys)
+    }
+
+    /// The keys of a pair of ESP security associations that have a Diffie-Hellman exchange of their own, and the KEYMAT
+    /// that they begin (RFC 7402 §6.10: index 0).
+    pub(crate) fn fresh_esp(&self, kij: &SharedSecret, local: Hit) -> Option<(EspKeyPair, Keymat, u16)> {
+        let keymat = self.keymat.renewed(kij);
+        let (keys, next) = keymat.esp_keys(self.suite, 0, &local, &self.peer.hit()).ok()?;
+        Some((keys, keymat, next))
+    }
+
+    /// Bytes that a pair of ESP security associations takes of KEYMAT.
+    pub(crate) fn pair_len(&self) -> u16 {
+        // At most 2 · (32 + 32).
+        (2 * (self.suite.encryption_key_len() + self.suite.authentication_key_len())) as u16
     }
 
     /// Checks HIP_MAC and HIP_SIGNATURE (RFC 7401 §6.4.1), the cheap one first.

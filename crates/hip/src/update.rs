@@ -10,8 +10,8 @@ use std::net::IpAddr;
 use clock::Instant;
 use rand_core::CryptoRng;
 use scheduler::PathId;
-use wire::Hit;
 use wire::hip::{Builder, Locator, Packet, PacketKind, Parameter};
+use wire::{Hit, Spi};
 
 use crate::association::{Announcement, Answer, Association, CREDIT, PeerRecord, Phase};
 use crate::config::HostConfig;
@@ -51,7 +51,7 @@ impl Host {
             None => return false,
         }
         let replaces = offer.and_then(|index| up.offers.remove(index).replaces);
-        replaces.into_iter().for_each(|old| remove(&mut self.out, up, peer, old));
+        replaces.into_iter().for_each(|old| supersede(&mut self.out, up, peer, old));
         true
     }
 
@@ -75,6 +75,7 @@ impl Host {
                 up.postpone(route, now, self.config.path_retry);
             }
             remove(&mut self.out, up, peer, path);
+            up.note_paths(now, &self.config);
         }
     }
 
@@ -118,6 +119,11 @@ impl Host {
     pub(crate) fn open_paths(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
         self.open_path(now, rng, peer);
         self.announce_locators(now, rng, peer);
+        // What is told may have come to its end just now.
+        self.open_path(now, rng, peer);
+        if let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) {
+            up.note_paths(now, &self.config);
+        }
     }
 }
 
@@ -172,12 +178,7 @@ impl Turn<'_> {
         if let Some(index) = news.proves {
             self.proved(up, index);
         }
-        let opened = if news.opens {
-            self.complete(up, packet)?;
-            true
-        } else {
-            false
-        };
+        let opened = news.opens && self.complete(up, packet)?;
         if news.heard {
             up.announcement = None;
         }
@@ -193,10 +194,18 @@ impl Turn<'_> {
         let answer = match packet.esp_info() {
             Some(esp) if !opened => {
                 // An answer to an UPDATE of ours that was given up: without our echo the peer forgets the path.
-                if packet.ack().is_some() || packet.diffie_hellman().is_some() {
+                if packet.ack().is_some() {
                     return Err(Refusal::Unexpected);
                 }
-                let answer = self.accept(up, packet, esp, seq)?;
+                let answer = match self.accept(up, packet, esp, seq) {
+                    Ok(answer) => answer,
+                    Err(refusal) => {
+                        // An acknowledgment without ESP_INFO: heard, and refused.
+                        let answer = self.acknowledge(up, packet, seq)?;
+                        self.reply(up, seq, answer);
+                        return Err(refusal);
+                    }
+                };
                 if let Some(set) = packet.locator_set() {
                     locators::take(self.out, up, self.peer, set, false);
                 }
@@ -209,9 +218,13 @@ impl Turn<'_> {
                 self.acknowledge(up, packet, seq)?
             }
         };
+        self.reply(up, seq, answer);
+        Ok(())
+    }
+
+    fn reply(&mut self, up: &mut Association, seq: u32, answer: Vec<u8>) {
         self.out.send(self.route, answer.clone());
         up.remember(Answer { seq, route: self.route, packet: answer });
-        Ok(())
     }
 
     /// An UPDATE came again: so does our answer, on the same route, and to one that is not verified no more than it has
@@ -244,6 +257,11 @@ impl Turn<'_> {
             return;
         }
         up.told = Some((seq, set.to_vec()));
+        // The peer takes for a path what is none here any more: it has to hear that.
+        let ours = |spi: Spi| up.paths.iter().any(|path| path.spi_out == spi);
+        if set.iter().filter_map(|locator| locator.spi).any(|spi| spi.0 != 0 && !ours(spi)) {
+            up.announce();
+        }
         if up.initiator {
             let learned: Vec<_> = set.iter().map(|locator| unmapped(locator.address)).collect();
             up.review_remotes(configured, &learned, self.now, self.config.path_retry);
@@ -275,6 +293,15 @@ pub(crate) fn remove(out: &mut Output, up: &mut Association, peer: Hit, path: Pa
         up.remember_remote(gone.route.remote);
         up.offers.retain(|offer| offer.path != path);
         out.events.push_back(Event::PathDown { peer, path });
+    }
+}
+
+/// Removes a path that has been replaced, and what that one was to replace, which has not been proven before.
+pub(crate) fn supersede(out: &mut Output, up: &mut Association, peer: Hit, path: PathId) {
+    let mut next = Some(path);
+    while let Some(path) = next {
+        next = up.offers.iter().find(|offer| offer.path == path).and_then(|offer| offer.replaces);
+        remove(out, up, peer, path);
     }
 }
 

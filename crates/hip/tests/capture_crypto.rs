@@ -288,8 +288,8 @@ fn the_esp_packets_open_in_order_and_only_once() {
         *at_initiator.inbound.authentication,
         unhex("cf0c1eda51acce2a91a3c6ed2a6756546d0fbaa2e9e3b967befadaec0c9566bb")
     );
-    let mut initiator = InboundSa::new(suite, Spi(u32_at(info_i, 8)), at_initiator.inbound);
-    let mut responder = InboundSa::new(suite, Spi(u32_at(info_r, 8)), at_responder.inbound);
+    let mut initiator = InboundSa::new(suite, Spi(u32_at(info_i, 8)), &at_initiator.inbound);
+    let mut responder = InboundSa::new(suite, Spi(u32_at(info_r, 8)), &at_responder.inbound);
     let (mut requests, mut replies) = (0, 0);
     for packet in capture().iter().filter(|packet| packet.protocol == 50) {
         let (sa, expected) = if packet.source == INITIATOR {

@@ -122,7 +122,7 @@ fn scapy_opens_what_we_seal() {
     let (mut commands, mut expected) = (Vec::new(), Vec::new());
     for suite in EspSuite::ALL {
         let keys = keys(suite, &mut rng);
-        let mut sa = OutboundSa::new(suite, SPI, keys.clone());
+        let mut sa = OutboundSa::new(suite, SPI, &keys);
         for (len, next_header) in LENGTHS.into_iter().zip(1u8..) {
             let payload = random(&mut rng, len);
             let mut packet = Vec::new();
@@ -155,7 +155,7 @@ fn we_open_what_scapy_seals() {
     for (answer, (suite, keys, sequence, payload)) in scapy(python, &commands).iter().zip(expected) {
         let packet = unhex(answer);
         assert_eq!(packet.len(), suite.sealed_len(payload.len()), "the same padding as ours");
-        let mut sa = InboundSa::new(suite, SPI, keys);
+        let mut sa = InboundSa::new(suite, SPI, &keys);
         let mut opened = Vec::new();
         assert_eq!(sa.open(&packet, &mut opened), Ok(253), "{suite:?}, {} bytes", payload.len());
         assert_eq!((opened, sa.highest()), (payload, sequence));

@@ -88,13 +88,15 @@ fn wireshark_decrypts_with_the_keylog() {
     for (suite, spi) in EspSuite::ALL.into_iter().zip(0x1000..) {
         let spi = Spi(spi);
         for (source, destination) in [(SOURCE, DESTINATION), (SOURCE_6, DESTINATION_6)] {
-            let mut sa = OutboundSa::new(suite, spi, keys(suite));
+            let mut sa = OutboundSa::new(suite, spi, &keys(suite)).logged(keys(suite));
             let text = format!("suite {} to {destination}", suite.number());
             let mut packet = Vec::new();
             sa.seal(17, &datagram(text.as_bytes()), &mut rng, &mut packet).unwrap();
             packets.push(ip(source, destination, &packet));
-            let line = sa.keylog_line(source, destination);
-            assert_eq!(InboundSa::new(suite, spi, keys(suite)).keylog_line(source, destination), line);
+            let line = sa.keylog_line(source, destination).unwrap();
+            let inbound = InboundSa::new(suite, spi, &keys(suite));
+            assert_eq!(inbound.keylog_line(source, destination), None, "keys are not kept unless asked for");
+            assert_eq!(inbound.logged(keys(suite)).keylog_line(source, destination).unwrap(), line);
             lines.push(line);
             let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
             // UDP port, payload, and that Wireshark found the ICV right.

@@ -91,7 +91,8 @@ impl Wedge {
     /// [`WedgeError`] for a configuration that cannot work.
     pub fn new(identity: HostIdentity, config: WedgeConfig, rng: &mut dyn CryptoRng) -> Result<Self, WedgeError> {
         let max_payload = check(&config)?;
-        let hip = hip::HostConfig { locators: config.locators(), backups: config.backups(), ..config.hip.clone() };
+        let (locators, backups, keylog) = (config.locators(), config.backups(), config.keylog);
+        let hip = hip::HostConfig { locators, backups, keylog, ..config.hip.clone() };
         let host = Host::new(identity, hip, rng)?;
         Ok(Self {
             hit: host.hit(),
@@ -308,11 +309,9 @@ impl Wedge {
                 let local = self.config.paths.iter().find(|path| path.locator.ip() == route.local.ip());
                 let backup = local.is_some_and(|path| path.backup);
                 let local = local.map_or_else(|| route.local.ip().to_string(), |path| path.name.clone());
-                if self.config.keylog {
-                    let (us, them) = (route.local.ip(), route.remote.ip());
-                    self.events.push_back(WedgeEvent::KeyLog(outbound.keylog_line(us, them)));
-                    self.events.push_back(WedgeEvent::KeyLog(inbound.keylog_line(them, us)));
-                }
+                let (us, them) = (route.local.ip(), route.remote.ip());
+                let lines = [outbound.keylog_line(us, them), inbound.keylog_line(them, us)];
+                self.events.extend(lines.into_iter().flatten().map(WedgeEvent::KeyLog));
                 self.events.push_back(WedgeEvent::PathUp { peer: name, path: id, name: local.clone(), route });
                 self.by_spi.insert(inbound.spi(), (index, id));
                 let old = peer.predecessor(route);

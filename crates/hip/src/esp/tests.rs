@@ -18,7 +18,7 @@ fn keys(suite: EspSuite) -> EspKeys {
 }
 
 fn pair(suite: EspSuite) -> (OutboundSa, InboundSa) {
-    (OutboundSa::new(suite, SPI, keys(suite)), InboundSa::new(suite, SPI, keys(suite)))
+    (OutboundSa::new(suite, SPI, &keys(suite)), InboundSa::new(suite, SPI, &keys(suite)))
 }
 
 fn suites() -> impl Strategy<Value = EspSuite> {
@@ -174,7 +174,7 @@ fn gcm_in_esp_of_draft_mcgrew() {
         let spi = Spi(u32::from_be_bytes(header[..4].try_into().unwrap()));
         let sequence = u32::from_be_bytes(header[4..].try_into().unwrap());
         let keys = EspKeys { encryption, authentication: Zeroizing::new(Vec::new()) };
-        let mut sa = InboundSa::new(EspSuite::Aes128Gcm16, spi, keys);
+        let mut sa = InboundSa::new(EspSuite::Aes128Gcm16, spi, &keys);
         let packet = [&header[..], iv, &unhex(case.ciphertext), &unhex(case.icv)].concat();
         let mut payload = Vec::new();
         // The vectors' next header is 1 although their payloads are IPv4 packets.

@@ -2,16 +2,16 @@
 //! what becomes of them.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use clock::{Duration, Instant};
-use hip::esp::{InboundSa, OutboundSa};
+use hip::esp::{EspSuite, InboundSa, OutboundSa};
 use hip::identity::{Algorithm, HostIdentity};
 use hip::{Event, Host, HostConfig, PathId, Peer, Refused, Route, State};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
-use wire::Hit;
+use wire::{Hit, Spi};
 
 /// A host with what it was told.
 pub struct Side {
@@ -22,6 +22,11 @@ pub struct Side {
     pub verified: Vec<PathId>,
     /// Paths that the peer wants as backups.
     pub backups: Vec<PathId>,
+    /// What was received at before: packets may still be on their way.
+    pub retired: Vec<InboundSa>,
+    /// All SPIs at which the host has received, and a print of each key with which it has sent.
+    pub spis: BTreeSet<Spi>,
+    pub keys: BTreeSet<Vec<u8>>,
     pub established: u32,
     pub closed: Vec<String>,
     pub failed: Vec<String>,
@@ -85,6 +90,9 @@ impl Side {
             paths: BTreeMap::new(),
             verified: Vec::new(),
             backups: Vec::new(),
+            retired: Vec::new(),
+            spis: BTreeSet::new(),
+            keys: BTreeSet::new(),
             established: 0,
             closed: Vec::new(),
             failed: Vec::new(),
@@ -98,11 +106,23 @@ impl Side {
         self.host.associations().next().unwrap().state
     }
 
+    /// No SPI and no key is ever used twice. Of AES-GCM the ciphertext of zeros under the first number is the keystream,
+    /// which is another for each key.
+    fn note_keys(&mut self, outbound: &mut OutboundSa, inbound: &InboundSa) {
+        assert!(self.spis.insert(inbound.spi()), "an SPI is used twice");
+        if outbound.suite() == EspSuite::Aes128Gcm16 {
+            let mut sealed = Vec::new();
+            outbound.seal(59, &[0; 64], &mut self.rng, &mut sealed).unwrap();
+            assert!(self.keys.insert(sealed[16..80].to_vec()), "a key is used twice");
+        }
+    }
+
     fn take_events(&mut self) {
         while let Some(event) = self.host.poll_event() {
             match event {
                 Event::Established { .. } => self.established += 1,
-                Event::PathUp { path, route, outbound, inbound, verified, .. } => {
+                Event::PathUp { path, route, mut outbound, inbound, verified, .. } => {
+                    self.note_keys(&mut outbound, &inbound);
                     self.paths.insert(path, (route, outbound, inbound));
                     if verified {
                         self.verified.push(path);
@@ -111,7 +131,7 @@ impl Side {
                 Event::PathVerified { path, .. } if self.verified.contains(&path) => {}
                 Event::PathVerified { path, .. } => self.verified.push(path),
                 Event::PathDown { path, .. } => {
-                    self.paths.remove(&path);
+                    self.retired.extend(self.paths.remove(&path).map(|(_, _, inbound)| inbound));
                     self.verified.retain(|other| *other != path);
                 }
                 Event::Closed { reason, .. } => {

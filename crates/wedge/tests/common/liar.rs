@@ -69,9 +69,7 @@ impl Liar {
         });
         let keys = EspKeys { encryption: encryption.into(), authentication: authentication.into() };
         let suite = suite.unwrap();
-        self.sas
-            .entry(spi)
-            .or_insert_with(|| (InboundSa::new(suite, spi, keys.clone()), OutboundSa::new(suite, spi, keys)));
+        self.sas.entry(spi).or_insert_with(|| (InboundSa::new(suite, spi, &keys), OutboundSa::new(suite, spi, &keys)));
     }
 
     /// Seals as the host with the SPI of a datagram of its, under numbers that it has not used yet.

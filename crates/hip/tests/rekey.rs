@@ -1,0 +1,370 @@
+//! Associations over time: keys are renewed, never run out and are never used twice; what crosses ends; and every state
+//! has an end. The oracle is that a packet sealed by one host is opened by the other, and bounds on how long things take.
+
+#![allow(clippy::needless_range_loop, clippy::semicolon_if_nothing_returned, reason = "sides are numbers")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use clock::{Duration, Instant, Rng};
+use common::{Flying, Pair, Side, addresses, config, identities};
+use hip::esp::EspSuite;
+use hip::{HostConfig, PathId, State};
+use wire::Spi;
+use wire::hip::{Packet, PacketKind};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// A packet there and one back.
+const ROUND_TRIP: Duration = Duration::from_millis(40);
+
+/// Two hosts with so many locators each. `sinnet`: both know that the other is one.
+fn pair(seed: u64, locators: usize, sinnet: bool, change: impl Fn(&mut HostConfig)) -> Pair {
+    let mut pair = strangers(seed, locators, sinnet, change);
+    pair.connect(0);
+    pair.run(SECOND * 5);
+    pair
+}
+
+/// The same before they have met.
+fn strangers(seed: u64, locators: usize, sinnet: bool, change: impl Fn(&mut HostConfig)) -> Pair {
+    let lists = [["10.1.0.1", "10.2.0.1"], ["10.1.0.2", "10.2.0.2"]].map(|list| addresses(&list[..locators], 10500));
+    let mut configs = lists.map(|list| HostConfig { feedback: sinnet, ..config(&list) });
+    configs.iter_mut().for_each(change);
+    Pair::new(identities(), configs, seed)
+}
+
+fn host(
+    pair: &mut Pair,
+    side: usize,
+    network: &mut dyn FnMut(Flying, &mut Vec<Flying>),
+    act: impl FnOnce(Instant, &mut Side),
+) {
+    act(pair.now, &mut pair.sides[side]);
+    pair.collect(side, network);
+}
+
+fn renew(pair: &mut Pair, side: usize, path: PathId) {
+    let peer = pair.hit(1 - side);
+    host(pair, side, &mut |flying, fly| fly.push(flying), |now, side| {
+        side.host.renew_path(now, &mut side.rng, peer, path);
+    });
+}
+
+fn spis(pair: &Pair, side: usize) -> BTreeSet<Spi> {
+    pair.sides[side].paths.values().map(|(_, outbound, _)| outbound.spi()).collect()
+}
+
+fn except(dead: IpAddr) -> impl FnMut(Flying, &mut Vec<Flying>) {
+    move |flying, fly| {
+        if flying.route.local.ip() != dead && flying.route.remote.ip() != dead {
+            fly.push(flying);
+        }
+    }
+}
+
+/// Every state that is no final one has an end.
+#[track_caller]
+fn check_deadlines(pair: &Pair) {
+    for side in &pair.sides {
+        let last = matches!(side.state(), State::Unassociated | State::Failed);
+        assert!(last || side.host.poll_timeout().is_some(), "{} without a deadline", side.state());
+    }
+}
+
+/// The audit's V7 and V9: a locator that does not work for days.
+#[test]
+fn a_dead_locator_uses_no_keys_up() {
+    let dead: IpAddr = "10.2.0.2".parse().unwrap();
+    for (sinnet, suite) in [true, false]
+        .into_iter()
+        .flat_map(|sinnet| [EspSuite::Aes128Gcm16, EspSuite::Aes256CbcHmacSha256].map(|suite| (sinnet, suite)))
+    {
+        let mut pair = strangers(7, 2, sinnet, |config| config.esp_suites = vec![suite]);
+        pair.connect(0);
+        for hours in [1, 6, 24] {
+            // Not while the keys are renewed of themselves.
+            let end = Instant::ZERO + SECOND * 3_600 * hours + SECOND * 300;
+            while pair.step(end, &mut except(dead)) {}
+            check_deadlines(&pair);
+            // Either side's renewal ends, at the latest when an opening that is under way has been given up.
+            for side in 0..2 {
+                let Some(&id) = pair.sides[side].paths.keys().next() else { panic!("no path after {hours} h") };
+                let before = spis(&pair, side);
+                renew(&mut pair, side, id);
+                let until = pair.now + SECOND * 15;
+                while pair.step(until, &mut except(dead)) {}
+                assert_ne!(spis(&pair, side), before, "side {side} after {hours} h, Sinnet: {sinnet}");
+                let until = pair.now + SECOND * 20;
+                while pair.step(until, &mut except(dead)) {}
+            }
+        }
+        // Then the Initiator moves.
+        host(&mut pair, 0, &mut except(dead), |now, side| {
+            side.host.add_locator(now, &mut side.rng, addresses(&["10.9.0.1"], 10500)[0], false);
+            side.host.remove_locator(now, &mut side.rng, "10.1.0.1".parse().unwrap());
+            side.host.remove_locator(now, &mut side.rng, "10.2.0.1".parse().unwrap());
+        });
+        let until = pair.now + SECOND * 20;
+        while pair.step(until, &mut except(dead)) {}
+        assert!(!pair.sides[0].verified.is_empty() && !pair.sides[1].verified.is_empty(), "Sinnet: {sinnet}");
+    }
+}
+
+/// The audit's V7b: a link that flaps.
+#[test]
+fn a_link_that_flaps_becomes_a_path_each_time() {
+    let second = addresses(&["10.2.0.1"], 10500)[0];
+    for (sinnet, flaps) in [(true, 200), (false, 60)] {
+        let mut pair = pair(8, 2, sinnet, |config| config.keymat_limit = 800);
+        for flap in 1..=flaps {
+            let mut calm = |flying, fly: &mut Vec<Flying>| fly.push(flying);
+            host(&mut pair, 0, &mut calm, |now, side| side.host.remove_locator(now, &mut side.rng, second.ip()));
+            pair.run(SECOND * 5);
+            host(&mut pair, 0, &mut calm, |now, side| side.host.add_locator(now, &mut side.rng, second, false));
+            pair.run(SECOND * 10);
+            let there = |(route, ..): &(hip::Route, _, _)| route.local == second;
+            assert!(pair.sides[0].paths.values().any(there), "Sinnet: {sinnet}, flap {flap}");
+        }
+        pair.run(SECOND * 10);
+        pair.check_paths(2);
+    }
+}
+
+/// The audit's V8: both renew the same path within a one-way delay (20 ms), and around it.
+#[test]
+fn renewals_that_cross_end_in_three_round_trips() {
+    for sinnet in [true, false] {
+        for offset in [0, 1, 10, 19, 20, 21, 30, 39, 41] {
+            let mut pair = pair(9, 1, sinnet, |_| {});
+            let before = [spis(&pair, 0), spis(&pair, 1)];
+            let first = usize::from(offset % 2 == 0);
+            renew(&mut pair, first, PathId(0));
+            pair.run(Duration::from_millis(offset));
+            let id = *pair.sides[1 - first].paths.keys().next().unwrap();
+            renew(&mut pair, 1 - first, id);
+            pair.run(ROUND_TRIP * 3);
+            for side in 0..2 {
+                let side = &pair.sides[side];
+                let newest = side.verified.iter().max().unwrap();
+                assert!(newest.0 > 0, "offset {offset}, Sinnet: {sinnet}");
+            }
+            pair.run(SECOND * 40);
+            pair.check_paths(1);
+            assert!((0..2).all(|side| spis(&pair, side).is_disjoint(&before[side])), "offset {offset}");
+            assert_eq!(pair.sides.each_ref().map(|side| side.established), [1, 1]);
+        }
+    }
+}
+
+/// ESP between the two, a packet every 3 ms each way on a path that is no backup: how many could not be read.
+fn traffic_while(pair: &mut Pair, time: Duration) -> (u32, u32) {
+    let end = pair.now + time;
+    let (mut sent, mut lost) = (0, 0);
+    let mut air: Vec<(Instant, usize, Vec<u8>)> = Vec::new();
+    while pair.now < end {
+        let until = pair.now + Duration::from_millis(3);
+        while pair.step(until, &mut |flying, fly| fly.push(flying)) {}
+        for from in 0..2 {
+            let Side { paths, verified, backups, rng, .. } = &mut pair.sides[from];
+            let Some(id) = verified.iter().rev().find(|id| !backups.contains(id)) else { continue };
+            let (_, outbound, _) = paths.get_mut(id).unwrap();
+            let mut sealed = Vec::new();
+            outbound.seal(17, b"on and on", rng, &mut sealed).unwrap();
+            air.push((pair.now + Duration::from_millis(20), 1 - from, sealed));
+            sent += 1;
+        }
+        let (due, stay) = std::mem::take(&mut air).into_iter().partition::<Vec<_>, _>(|(at, ..)| *at <= pair.now);
+        air = stay;
+        for (_, to, sealed) in due {
+            let spi = Spi(u32::from_be_bytes(sealed[..4].try_into().unwrap()));
+            let Side { paths, retired, .. } = &mut pair.sides[to];
+            let mut all = paths.values_mut().map(|(_, _, inbound)| inbound).chain(retired);
+            let here = all.find(|inbound| inbound.spi() == spi);
+            lost += u32::from(here.is_none_or(|inbound| inbound.open(&sealed, &mut Vec::new()).is_err()));
+        }
+    }
+    (sent, lost)
+}
+
+#[test]
+fn keys_are_renewed_every_interval_without_a_lost_packet() {
+    let mut pair = pair(10, 2, true, |config| config.rekey_interval = SECOND * 60);
+    let mut seen = [spis(&pair, 0), spis(&pair, 1)];
+    for minute in 1..=3 {
+        let (sent, lost) = traffic_while(&mut pair, SECOND * 62);
+        assert!(sent > 10_000);
+        assert_eq!(lost, 0, "of {sent}");
+        for side in 0..2 {
+            let now = spis(&pair, side);
+            assert!(now.is_disjoint(&seen[side]), "minute {minute}, side {side}");
+            seen[side].extend(now);
+        }
+    }
+    pair.run(SECOND * 5);
+    pair.check_paths(2);
+    assert_eq!(pair.sides.each_ref().map(|side| side.established), [1, 1], "without a base exchange");
+}
+
+#[test]
+fn with_other_hosts_a_base_exchange_renews_them() {
+    let mut pair = pair(11, 2, false, |config| config.rekey_interval = SECOND * 60);
+    let before = [spis(&pair, 0), spis(&pair, 1)];
+    let (sent, lost) = traffic_while(&mut pair, SECOND * 70);
+    assert!(sent > 10_000);
+    // The Responder forgets the old keys when the I2 is there: what is on its way then is lost, and what it had sent.
+    assert!(lost < 60, "{lost} of {sent}");
+    pair.run(SECOND * 5);
+    pair.check_paths(2);
+    assert!((0..2).all(|side| spis(&pair, side).is_disjoint(&before[side])));
+    assert_eq!(pair.sides.each_ref().map(|side| side.established), [2, 2]);
+}
+
+#[test]
+fn a_base_exchange_that_fails_leaves_the_association_as_it_was() {
+    let mut pair = pair(12, 1, false, |config| config.rekey_interval = SECOND * 60);
+    let before = spis(&pair, 0);
+    let mut asked = 0;
+    let until = pair.now + SECOND * 300;
+    while pair.step(until, &mut |flying, fly| match Packet::parse(&flying.bytes).unwrap().kind() {
+        PacketKind::I1 => asked += 1,
+        _ => fly.push(flying),
+    }) {}
+    assert!(asked > 20);
+    assert_eq!(spis(&pair, 0), before);
+    assert_eq!(pair.sides[0].state(), State::Established);
+    assert!(pair.sides[0].failed.is_empty() && pair.sides[0].closed.is_empty());
+    pair.check_paths(1);
+    pair.run(SECOND * 300);
+    assert!(pair.sides[0].established >= 2, "and it is tried again");
+    pair.run(SECOND * 5);
+    pair.check_paths(1);
+}
+
+#[test]
+fn on_request_all_paths_get_new_keys() {
+    for sinnet in [true, false] {
+        for side in 0..2 {
+            let mut pair = pair(13, 2, sinnet, |_| {});
+            let before = spis(&pair, side);
+            let peer = pair.hit(1 - side);
+            host(&mut pair, side, &mut |flying, fly| fly.push(flying), |now, side| {
+                side.host.rekey(now, &mut side.rng, peer);
+            });
+            pair.run(SECOND * 5);
+            pair.check_paths(2);
+            assert!(spis(&pair, side).is_disjoint(&before), "side {side}, Sinnet: {sinnet}");
+        }
+    }
+}
+
+#[test]
+fn without_a_path_an_association_ends_on_both_sides() {
+    for gone in [[true, false], [false, true], [true, true]] {
+        for sinnet in [true, false] {
+            let mut pair = pair(14, 1, sinnet, |_| {});
+            for side in (0..2).filter(|side| gone[*side]) {
+                let address = format!("10.1.0.{}", side + 1).parse().unwrap();
+                host(&mut pair, side, &mut |_, _| {}, |now, side| {
+                    side.host.remove_locator(now, &mut side.rng, address)
+                });
+            }
+            let until = pair.now + SECOND * 600;
+            while pair.step(until, &mut |_, _| {}) {}
+            check_deadlines(&pair);
+            for side in (0..2).filter(|side| gone[*side]) {
+                assert_eq!(pair.sides[side].state(), State::Unassociated, "{gone:?}, side {side}");
+            }
+        }
+    }
+}
+
+#[test]
+fn connect_begins_anew_where_no_path_has_come_back() {
+    let mut pair = pair(15, 1, true, |_| {});
+    let old: SocketAddr = addresses(&["10.1.0.1"], 10500)[0];
+    host(&mut pair, 0, &mut |_, _| {}, |now, side| side.host.remove_locator(now, &mut side.rng, old.ip()));
+    pair.run(SECOND * 3);
+    host(&mut pair, 0, &mut |_, _| {}, |now, side| side.host.add_locator(now, &mut side.rng, old, false));
+    assert_eq!(pair.sides[0].state(), State::Established);
+    pair.connect(0);
+    pair.run(SECOND);
+    pair.check_paths(1);
+    assert_eq!(pair.sides[0].closed, ["no path to the peer is left"]);
+}
+
+/// Anything at any time: renewals, new keys, locators that come and go, while packets are lost, doubled and late. All the
+/// while no SPI and no key is used twice (the harness checks that) and every state has an end; afterwards both agree.
+#[test]
+fn any_mixture_of_renewals_ends_in_agreement() {
+    let runs = std::env::var("RUNS").map_or(40, |runs| runs.parse().unwrap());
+    let first = std::env::var("SEED").map_or(0, |seed| seed.parse().unwrap());
+    for seed in first..first + runs {
+        let mut chance = Rng::from_seed(seed);
+        let sinnet = seed % 2 == 0;
+        let mut pair = pair(seed, 2, sinnet, |config| {
+            config.rekey_interval = SECOND * 30;
+            config.keymat_limit = 600;
+        });
+        let second = [addresses(&["10.2.0.1"], 10500)[0], addresses(&["10.2.0.2"], 10500)[0]];
+        let mut weather = Rng::from_seed(!seed);
+        let mut network = move |mut flying: Flying, fly: &mut Vec<Flying>| {
+            for _ in 0..1 + u32::from(weather.chance(0.2)) {
+                let late = if weather.chance(0.2) { weather.below(2_000) } else { weather.below(10) };
+                let at = flying.at + Duration::from_millis(late);
+                if !weather.chance(0.2) {
+                    fly.push(Flying { at, to: flying.to, route: flying.route, bytes: flying.bytes.clone() });
+                }
+            }
+            flying.bytes.clear();
+        };
+        for _ in 0..25 {
+            let at = chance.below(2) as usize;
+            let peer = pair.hit(1 - at);
+            let paths: Vec<PathId> = pair.sides[at].paths.keys().copied().collect();
+            let what = chance.below(8);
+            let both = chance.chance(0.4);
+            for side in if both { vec![0, 1] } else { vec![at] } {
+                let peer = if side == at { peer } else { pair.hit(at) };
+                host(&mut pair, side, &mut network, |now, it| match what {
+                    0..=3 => paths.iter().for_each(|path| it.host.renew_path(now, &mut it.rng, peer, *path)),
+                    4 => it.host.rekey(now, &mut it.rng, peer),
+                    5 => it.host.remove_locator(now, &mut it.rng, second[side].ip()),
+                    6 => it.host.add_locator(now, &mut it.rng, second[side], false),
+                    _ => _ = it.host.connect(now, &mut it.rng, peer),
+                });
+            }
+            let until = pair.now + Duration::from_millis(chance.below(6_000));
+            while pair.step(until, &mut network) {
+                check_deadlines(&pair);
+            }
+        }
+        for side in 0..2 {
+            let mut calm = |flying, fly: &mut Vec<Flying>| fly.push(flying);
+            host(&mut pair, side, &mut calm, |now, it| it.host.add_locator(now, &mut it.rng, second[side], false));
+        }
+        pair.run(SECOND * 200);
+        pair.connect(0);
+        pair.run(SECOND * 100);
+        // In the middle of nothing: no renewal is under way. Pairs of locators that were needed once may stay.
+        let agree = |pair: &Pair| {
+            let [a, b] = pair.sides.each_ref().map(|side| (side.paths.len(), side.verified.len()));
+            a == b && a.0 == a.1 && a.0 >= 2
+        };
+        while !agree(&pair) && pair.now < Instant::ZERO + SECOND * 1_000 {
+            pair.run(SECOND);
+        }
+        let told = format!(
+            "SEED={seed} RUNS=1 at {}: {:?}",
+            pair.now,
+            pair.sides.each_ref().map(|side| {
+                let routes = side.paths.iter().map(|(id, (route, ..))| (*id, route.to_string()));
+                (side.state(), side.verified.clone(), routes.collect::<Vec<_>>())
+            })
+        );
+        assert!(agree(&pair), "{told}");
+        let count = pair.sides[0].paths.len();
+        pair.check_paths(count);
+    }
+}
