@@ -142,6 +142,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
             puzzle_difficulty: config.puzzle_difficulty,
             first_generation: time::seconds_since_1970(),
             feedback: matches!(config.congestion, Congestion::Measured(_)),
+            rekey_interval: config.rekey_interval,
             ..HostConfig::default()
         },
         lsi,

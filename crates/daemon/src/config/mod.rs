@@ -46,6 +46,7 @@
 //! suites = ["aes-128-gcm-16", "aes-256-cbc-hmac-sha-256", "aes-128-cbc-hmac-sha-256"]   # in order of preference
 //! encapsulation = "udp"           # or "native": protocols 139 and 50
 //! rekey_packets = 1073741824      # a path gets new keys after so many packets sent; at least 10000
+//! rekey = "1h"                    # or after so much time, from 10s to 168h: h, min or s
 //! [hip]
 //! groups = ["p-384", "p-256"]     # in order of preference; also "modp-3072", "modp-1536"
 //! puzzle = 10                     # difficulty K of the puzzles we set
@@ -114,6 +115,8 @@ pub struct Config {
     pub encapsulation: Encapsulation,
     /// A path gets new keys after so many packets sent.
     pub rekey_packets: u32,
+    /// Or after so much time, from 10 s to a week.
+    pub rekey_interval: Duration,
     /// Diffie-Hellman groups in order of preference.
     pub groups: Vec<Group>,
     /// The difficulty K of the puzzles we set (RFC 7401 §4.1.2).

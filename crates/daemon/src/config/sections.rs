@@ -14,7 +14,7 @@ use wedge::WedgeConfig;
 use wire::{Hit, Lsi};
 
 use super::reader::{At, Item, Section, Source};
-use super::units::{parse_delay, parse_rate};
+use super::units::{parse_delay, parse_lifetime, parse_rate};
 use super::{
     Config, Congestion, Encapsulation, InterfacesConfig, LocatorConfig, LsiRange, PathConfig, PeerConfig, RouteConfig,
 };
@@ -23,6 +23,7 @@ const RATE: &str = "as in rate = \"8Mbit/s\"";
 const DELAY: &str = "as in delay = \"30ms\", one way";
 /// One way, where it is not configured: of a peer that gives no feedback it is all that is known before heartbeats.
 pub(crate) const UNKNOWN_DELAY: Duration = Duration::from_millis(25);
+const REKEY: &str = "after how long paths get new keys, from 10s to 168h, as in rekey = \"1h\"";
 const CONGESTION: &str = "as in congestion = \"lia\"; a rule of the laboratory, or \"configured-rates\"";
 const ADDRESS: &str = "an IPv4 or IPv6 address, as in \"192.0.2.10\"";
 const LSI: &str =
@@ -88,7 +89,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let congestion = congestion
         .map_or_else(|| Congestion::Measured(WedgeConfig::default_congestion()), |congestion| congestion.value);
     let Tun { device, forward, firewall } = tun(&mut file)?;
-    let Esp { suites: esp_suites, encapsulation, rekey_packets } = esp(&mut file)?;
+    let Esp { suites: esp_suites, encapsulation, rekey_packets, rekey_interval } = esp(&mut file)?;
     let (groups, puzzle_difficulty) = hip(&mut file)?;
     let dns = match file.section("dns", "[dns]", &["enabled"])? {
         Some(mut dns) => dns.flag("enabled")?.unwrap_or(true),
@@ -125,6 +126,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         esp_suites,
         encapsulation,
         rekey_packets,
+        rekey_interval,
         groups,
         puzzle_difficulty,
         dns,
@@ -270,28 +272,32 @@ struct Esp {
     suites: Vec<EspSuite>,
     encapsulation: Encapsulation,
     rekey_packets: u32,
+    rekey_interval: Duration,
 }
 
 fn esp(file: &mut Section<'_>) -> Result<Esp, Diagnostic> {
-    let default_suites = || HostConfig::default().esp_suites;
-    let Some(mut esp) = file.section("esp", "[esp]", &["suites", "encapsulation", "rekey_packets"])? else {
+    let HostConfig { esp_suites, rekey_interval, .. } = HostConfig::default();
+    let Some(mut esp) = file.section("esp", "[esp]", &["suites", "encapsulation", "rekey_packets", "rekey"])? else {
         return Ok(Esp {
-            suites: default_suites(),
+            suites: esp_suites,
             encapsulation: Encapsulation::Udp,
             rekey_packets: WedgeConfig::RENEW_AT,
+            rekey_interval,
         });
     };
-    let suites = choices(&mut esp, "suites", &SUITES)?.unwrap_or_else(default_suites);
+    let suites = choices(&mut esp, "suites", &SUITES)?.unwrap_or(esp_suites);
     let encapsulation = esp.parsed("encapsulation", &one_of(&ENCAPSULATIONS), |text| choice(text, &ENCAPSULATIONS))?;
     let help = "a number of packets from 10000 to 1073741824, the default";
     let rekey = esp.number::<u32>("rekey_packets", help)?;
     if let Some(rekey) = rekey.as_ref().filter(|rekey| !(10_000..=WedgeConfig::RENEW_AT).contains(&rekey.value)) {
         return Err(esp.source().error(&rekey.span, "keys cannot be renewed after so many packets", help));
     }
+    let interval = esp.parsed("rekey", REKEY, parse_lifetime)?;
     Ok(Esp {
         suites,
         encapsulation: encapsulation.map_or(Encapsulation::Udp, |encapsulation| encapsulation.value),
         rekey_packets: rekey.map_or(WedgeConfig::RENEW_AT, |rekey| rekey.value),
+        rekey_interval: interval.map_or(rekey_interval, |interval| interval.value),
     })
 }
 

@@ -35,6 +35,7 @@ name = "sinnet1"
 suites = ["aes-128-cbc-hmac-sha-256"]
 encapsulation = "native"
 rekey_packets = 20000
+rekey = "90min"
 [hip]
 groups = ["p-384", "p-256"]
 puzzle = 10
@@ -52,7 +53,7 @@ fn a_file_says_everything() {
     assert_eq!((&*open.device, open.forward, open.firewall), ("sinnet0", true, false));
     assert_eq!(config.esp_suites, [EspSuite::Aes128CbcHmacSha256]);
     assert_eq!(config.encapsulation, Encapsulation::Native);
-    assert_eq!(config.rekey_packets, 20_000);
+    assert_eq!((config.rekey_packets, config.rekey_interval), (20_000, Duration::from_secs(5_400)));
     assert_eq!(config.groups, [Group::P384, Group::P256]);
     assert_eq!((config.puzzle_difficulty, config.dns), (10, false));
     let [dsl, lte] = config.paths.as_slice() else { panic!("two paths") };
@@ -86,6 +87,7 @@ fn little_is_enough() {
     assert!(!config.paths[0].backup);
     assert_eq!(config.encapsulation, Encapsulation::Udp);
     assert_eq!(config.esp_suites, hip::HostConfig::default().esp_suites);
+    assert_eq!(config.rekey_interval, Duration::from_secs(3_600));
     assert!(config.dns && config.peers.is_empty() && config.device == "sinnet0");
 }
 
@@ -148,8 +150,8 @@ const WRONG: &[Wrong] = &[
     // Unknown keys, with the nearest known one.
     ("rate = \"8Mbit/s\"", "rat = \"8Mbit/s\"", (7, 1), "[[path]] has no key `rat`", "did you mean `rate`?"),
     ("identity =", "identty =", (1, 1), "the file has no key `identty`", "did you mean `identity`?"),
-    ("[hip]", "[xyz]", (34, 2), "the file has no key `xyz`", "`identity`, `name`"),
-    ("puzzle = 10", "pzzle = 10", (36, 1), "[hip] has no key `pzzle`", "did you mean `puzzle`?"),
+    ("[hip]", "[xyz]", (36, 2), "the file has no key `xyz`", "`identity`, `name`"),
+    ("puzzle = 10", "pzzle = 10", (38, 1), "[hip] has no key `pzzle`", "did you mean `puzzle`?"),
     (
         "rate = \"4Mbit/s\", delay",
         "raet = \"4Mbit/s\", delay",
@@ -206,11 +208,15 @@ const WRONG: &[Wrong] = &[
     ("198.18.0.12", "198.18.0.0", (26, 7), "198.18.0.0 is no LSI", "lsi_range"),
     ("sinnet1", "a name that is too long", (30, 8), "cannot be the name of an interface", "15"),
     ("\"native\"", "\"tcp\"", (33, 17), "\"tcp\" is not known", "\"udp\", \"native\""),
-    ("[\"p-384\", \"p-256\"]", "[\"p-384\", \"p-384\"]", (35, 20), "\"p-384\" is there twice", "once"),
-    ("[\"p-384\", \"p-256\"]", "[]", (35, 10), "`groups` is empty", "\"p-256\""),
+    ("[\"p-384\", \"p-256\"]", "[\"p-384\", \"p-384\"]", (37, 20), "\"p-384\" is there twice", "once"),
+    ("[\"p-384\", \"p-256\"]", "[]", (37, 10), "`groups` is empty", "\"p-256\""),
     ("[\"aes-128-cbc-hmac-sha-256\"]", "[\"rot13\"]", (32, 11), "\"rot13\" is not known", "aes-128-gcm-16"),
-    ("puzzle = 10", "puzzle = 60", (36, 10), "no peer would solve", "22"),
-    ("enabled = false", "enabled = \"no\"", (38, 11), "`enabled` is not true or false", "enabled = true"),
+    ("= 20000", "= 9999", (34, 17), "cannot be renewed after so many packets", "1073741824"),
+    ("90min", "9s", (35, 9), "\"9s\": keys are renewed every 10s to 168h", "rekey = \"1h\""),
+    ("90min", "8d", (35, 9), "\"8d\" is no time: write a number and h, min or s", "rekey = \"1h\""),
+    ("90min", "169h", (35, 9), "keys are renewed every 10s to 168h", "rekey = \"1h\""),
+    ("puzzle = 10", "puzzle = 60", (38, 10), "no peer would solve", "22"),
+    ("enabled = false", "enabled = \"no\"", (40, 11), "`enabled` is not true or false", "enabled = true"),
     ("[[path]]\nname = \"dsl\"", "[path]\nname = \"dsl\"", (10, 3), "", ""),
     ("[\"2001:db8::c\"]", "[]", (27, 12), "has no address", "locators = ["),
     ("[\"2001:db8::c\"]", "\"2001:db8::c\"", (27, 12), "`locators` is not a list", "locators = ["),

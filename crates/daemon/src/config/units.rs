@@ -47,6 +47,28 @@ pub(super) fn parse_delay(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// How long keys are used, from text like `1h`, `90min`, `30 s`; at most a week.
+///
+/// # Errors
+/// A sentence that says what is possible.
+pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
+    let usual = || format!("\"{text}\" is no time: write a number and h, min or s, as in \"1h\"");
+    let (number, unit) = split(text).ok_or_else(usual)?;
+    let factor = match unit {
+        "h" => 3600.0,
+        "min" => 60.0,
+        "s" => 1.0,
+        _ => return Err(usual()),
+    };
+    let seconds = number * factor;
+    // A renewal that came to nothing is tried again after 20 s at the earliest; more often than that nobody is helped.
+    if (10.0..=604_800.0).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(format!("\"{text}\": keys are renewed every 10s to 168h"))
+    }
+}
+
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
