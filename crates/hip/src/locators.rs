@@ -250,6 +250,17 @@ impl Association {
         self.announcement = None;
     }
 
+    /// Whether the peer, who tells these locators, has answered our opening: it has an SPI there that is no path's of ours.
+    /// The answer may take longer than what was told on a faster path. An opening that gave way to that would be followed
+    /// by the next, whose answer is overtaken by the next locators, without an end.
+    pub(crate) fn is_answered(&self, told: &[Locator]) -> bool {
+        let ours = |spi: Spi| spi.0 == 0 || self.paths.iter().any(|path| path.spi_out == spi);
+        self.opening.as_ref().is_some_and(|opening| {
+            let there = |locator: &&Locator| unmapped(locator.address) == opening.route.remote.ip();
+            told.iter().filter(there).filter_map(|locator| locator.spi).any(|spi| !ours(spi))
+        })
+    }
+
     /// Remembers where the peer was, for the time without a path.
     pub(crate) fn remember_remote(&mut self, remote: SocketAddr) {
         self.former.retain(|former| *former != remote);

@@ -271,6 +271,9 @@ impl Turn<'_> {
                 opening == Some(*remote) || up.paths.iter().any(|path| path.route.remote.ip() == *remote)
             };
             let tries = u32::from(learned.iter().all(used));
+            if up.is_answered(set) {
+                return;
+            }
             give_way(self.out, up, self.now, self.config, tries, |remote| learned.contains(&remote));
         }
     }

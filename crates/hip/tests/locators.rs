@@ -203,6 +203,28 @@ fn backups_are_known_to_the_peer() {
     }
 }
 
+/// The Responder tells its locators after each path that is opened, for it wants one as a backup. On the first path that
+/// is faster than the answers on the others (campaign, seeds 51 and 113).
+#[test]
+fn locators_that_overtake_an_answer_do_not_undo_it() {
+    let a = addresses(&["10.1.0.1", "10.2.0.1"], 10500);
+    let b = addresses(&["10.1.0.2", "10.2.0.2", "10.3.0.2"], 10500);
+    let mut configs = [config(&a), config(&b)];
+    configs[1].backups = vec![b[2].ip()];
+    let mut pair = Pair::new(identities(), configs, 6);
+    pair.connect(0);
+    let until = pair.now + SECOND * 5;
+    let mut packets = 0;
+    while pair.step(until, &mut |mut flying, fly| {
+        let fast = flying.route.remote == b[0] || flying.route.local == b[0];
+        flying.at += Duration::from_millis(if fast { 0 } else { 60 });
+        fly.push(flying);
+        packets += 1;
+    }) {}
+    pair.check_paths(3);
+    assert!(packets < 60, "{packets} packets");
+}
+
 /// Addresses come and go on both sides while packets are lost, doubled and late. Then the weather is fine again.
 #[test]
 fn both_hosts_agree_after_any_changes_in_any_weather() {
