@@ -68,6 +68,8 @@ const FARTHER: Duration = Duration::from_millis(20);
 const PAIR: Duration = Duration::from_millis(4);
 /// Packets other than TCP's that waited no longer than this are delivered as they come: a call's.
 const UNORDERED: Duration = Duration::from_millis(5);
+/// What waits and is sent nothing of for so long, while what goes past it leaves, is starved by that.
+const STARVED: Duration = Duration::from_millis(100);
 /// What reports may be late by: their own pace, and timers.
 const REPORT_SLACK: Duration = Duration::from_millis(35);
 /// A TCP may keep an acknowledgment for so long: half of what RFC 9293 §3.8.6.3 allows, and what common ones do at most.
@@ -94,6 +96,10 @@ pub(crate) struct Braid {
     nearest: Option<scheduler::PathId>,
     /// When a path that is waited for may send.
     wake_at: Option<Instant>,
+    /// When something began to wait, or left.
+    moved: Instant,
+    /// Nothing goes past what waits any more, until nothing waits.
+    is_starved: bool,
     /// Bytes dropped by the holding buffer that are counted already.
     dropped: u64,
     /// For how long packets waited, and did not, since the association began: which loop binds.
@@ -145,6 +151,8 @@ impl Braid {
             room: (0.0, Instant::ZERO),
             nearest: None,
             wake_at: None,
+            moved: Instant::ZERO,
+            is_starved: false,
             dropped: 0,
             binding: Binding::default(),
         }
@@ -176,6 +184,7 @@ impl Braid {
             return Some(packet);
         }
         let (flow, mut packet) = self.holding.pop(now, limits)?;
+        self.moved = now;
         packet.order = self.taken;
         self.taken += 1;
         let waited = packet.next_header == protocol::TCP || self.holding.sojourn() > UNORDERED;
@@ -218,6 +227,14 @@ impl Braid {
             (None, 1) => self.holding.bytes() + crate::numbers::HEADER,
             _ => largest,
         }
+    }
+
+    /// Whether what goes past has kept what waits from leaving: acknowledgments that come faster than the path takes them
+    /// leave no room in its window. Then all wait, and flows take turns.
+    pub(crate) fn is_starved(&mut self, now: Instant) -> bool {
+        let waits = self.holding.packets() > 0;
+        self.is_starved = waits && (self.is_starved || now - self.moved > STARVED);
+        self.is_starved
     }
 
     fn waits(&self) -> bool {
@@ -335,6 +352,9 @@ impl PeerState {
     pub(crate) fn hold(&mut self, now: Instant, flow: Option<FlowKey>, packet: Waiting, before: Option<u32>) {
         let limits = self.limits(now);
         let Some(braid) = &mut self.braid else { return };
+        if braid.holding.packets() == 0 {
+            braid.moved = now;
+        }
         braid.holding.push(now, flow, packet, before, &limits);
     }
 

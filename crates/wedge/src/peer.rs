@@ -202,7 +202,9 @@ impl PeerState {
         // Where only that may be sent which was heard three times, all waits in one queue.
         let wire = self.paths.first().map_or(0, |path| path.wire_len(payload.len()));
         let has_credit = self.paths.iter().any(|path| path.verified && path.credit.allows(wire));
-        let urgent = has_credit && is_urgent(next_header, &payload);
+        let urgent = has_credit
+            && is_urgent(next_header, &payload)
+            && !self.braid.as_mut().is_some_and(|braid| braid.snoop.is_none() && braid.is_starved(now));
         let flow = FlowKey::of(next_header, &payload, true);
         let before = match (next_header, flow) {
             (protocol::TCP, Some(flow)) => {

@@ -2,9 +2,12 @@
 
 mod common;
 
-use clock::Instant;
+use clock::{Duration, Instant, Rng};
 use common::stream::{Receiver, Sender};
 use common::{Mailbox, Program, Spec, World, ms, udp_v6};
+use link::{Link, LinkConfig, LossConfig, QueueConfig};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
 use wedge::{PathStatus, WedgeEvent};
 use wire::ip::IpPacket;
 
@@ -67,7 +70,7 @@ impl Program for Flood {
         if now < self.next {
             return Vec::new();
         }
-        self.next = now + clock::Duration::from_micros(500);
+        self.next = now + Duration::from_micros(500);
         vec![self.datagram.clone()]
     }
     fn deadline(&self) -> Option<Instant> {
@@ -174,10 +177,11 @@ fn a_bad_second_path_does_no_harm() {
     }
 }
 
-/// Two programs of a host at once: a download and a call that sends a packet of 250 bytes every 2 ms, 1 Mbit/s.
+/// Two programs of a host at once: one of a TCP, and a call that sends a packet every so often.
 struct Both<'a> {
     download: &'a mut dyn Program,
     call: Vec<Vec<u8>>,
+    every: Duration,
     next: Instant,
     /// When calls' packets arrived, and which.
     heard: Vec<(Instant, u16)>,
@@ -197,7 +201,7 @@ impl Program for Both<'_> {
         let mut packets = self.download.send(now);
         if now >= self.next && !self.call.is_empty() {
             packets.push(self.call.remove(0));
-            self.next = now + ms(2);
+            self.next = now + self.every;
         }
         packets
     }
@@ -207,28 +211,63 @@ impl Program for Both<'_> {
     }
 }
 
-#[test]
-fn a_call_beside_a_download_feels_nothing() {
+/// The mean over a call of 1 Mbit/s of its jitter, in seconds.
+fn jitter_beside_a_download(seed: u64) -> f64 {
     let mut world = unconfigured(&[Spec::new(8_000_000, ms(30)), Spec::new(4_000_000, ms(30))]);
+    world.rngs = [2 * seed, 2 * seed + 1].map(ChaCha20Rng::seed_from_u64);
     let (mut sender, mut receiver) = download(&world);
     let (a, b) = (world.hit(0), world.hit(1));
     let call: Vec<_> = (0..5_000u16).map(|n| udp_v6(a, b, (7, n), &[0; 250])).collect();
-    let begins = at(5_000);
-    let mut left = Both { download: &mut sender, call, next: begins, heard: Vec::new() };
-    let mut right = Both { download: &mut receiver, call: Vec::new(), next: begins, heard: Vec::new() };
+    let (next, every) = (at(5_000), ms(2));
+    let mut left = Both { download: &mut sender, call, every, next, heard: Vec::new() };
+    let mut right = Both { download: &mut receiver, call: Vec::new(), every, next, heard: Vec::new() };
     world.run(at(18_000), &mut [&mut left, &mut right]);
     let heard = std::mem::take(&mut right.heard);
     let numbers: std::collections::BTreeSet<u16> = heard.iter().map(|(_, n)| *n).collect();
     assert!(5_000 - numbers.len() <= 5, "{} lost", 5_000 - numbers.len());
+    assert!(receiver.goodput(at(6_000), at(15_000)) > 0.85 * 11e6 * 0.93);
     // RFC 3550 §6.4.1: the mean deviation of the spacing.
-    let mut jitter = 0.0f64;
+    let (mut jitter, mut sum) = (0.0f64, 0.0);
     for pair in heard.windows(2) {
         let sent = (f64::from(pair[1].1) - f64::from(pair[0].1)) * 0.002;
         let spacing = (pair[1].0 - pair[0].0).as_secs_f64() - sent;
         jitter += (spacing.abs() - jitter) / 16.0;
+        sum += jitter;
     }
-    assert!(jitter < 0.010, "{jitter}");
-    assert!(receiver.goodput(at(6_000), at(15_000)) > 0.85 * 11e6 * 0.93);
+    sum / (heard.len() - 1) as f64
+}
+
+/// One call has 4.4 to 9.4 ms, and 6.7 on average of ten; 7.1 before numbers were skipped at random, whatever the seed.
+#[test]
+fn a_call_beside_a_download_feels_nothing() {
+    let jitters: Vec<f64> = (50..56).map(jitter_beside_a_download).collect();
+    assert!(jitters.iter().sum::<f64>() / (jitters.len() as f64) < 0.010, "{jitters:?}");
+}
+
+/// A download's acknowledgments are more than the slow direction takes, and go past what waits: a call on it had gaps of two
+/// to fifteen seconds.
+#[test]
+fn acknowledgments_leave_room_for_others() {
+    for (fast, rate, delay, packets) in
+        [(20_000_000, 600_000, 180, 20), (10_000_000, 300_000, 180, 8), (10_000_000, 400_000, 50, 8)]
+    {
+        let mut world = unconfigured(&[Spec::new(fast, ms(delay))]);
+        let (delay, queue) = (ms(delay), QueueConfig::Packets(packets));
+        let slow = LinkConfig { rate: Some(rate), delay, queue, loss: LossConfig::None, changes: Vec::new() };
+        world.links[0][1] = Link::new(slow, Rng::from_seed(1));
+        let (mut sender, mut receiver) = download(&world);
+        let (a, b) = (world.hit(0), world.hit(1));
+        let call: Vec<_> = (0..400u16).map(|n| udp_v6(b, a, (7, n), &[0; 20])).collect();
+        let (next, every) = (at(5_000), ms(50));
+        let mut left = Both { download: &mut sender, call: Vec::new(), every, next, heard: Vec::new() };
+        let mut right = Both { download: &mut receiver, call, every, next, heard: Vec::new() };
+        world.run(at(30_000), &mut [&mut left, &mut right]);
+        let heard = left.heard.iter().map(|(_, n)| n).collect::<std::collections::BTreeSet<_>>().len();
+        assert!(heard >= 380, "{heard} of 400 over {rate} bit/s");
+        let gaps = left.heard.windows(2).map(|pair| (pair[1].0 - pair[0].0).as_secs_f64());
+        let longest = gaps.fold(0.0, f64::max);
+        assert!(longest < 0.6, "silent for {longest} s over {rate} bit/s");
+    }
 }
 
 #[test]

@@ -46,7 +46,8 @@ fn goodput(specs: &[Spec], seconds: u64) -> f64 {
 
 #[test]
 fn the_sum_of_paths_is_reached_without_feedback_or_rates() {
-    // On average of some delays, for one loss more or less in half a minute is as much.
+    // On average of some delays, for one loss more or less in half a minute is as much: single ones were measured at 0.846
+    // to 0.912, the mean of these at 0.897 and, since skipped numbers and credit, at 0.898.
     let ratio = |delay: u64| {
         let specs = [Spec::new(8_000_000, ms(delay)), Spec::new(4_000_000, ms(delay))];
         let singles: Vec<f64> = specs.iter().map(|spec| goodput(&[*spec], 40)).collect();
