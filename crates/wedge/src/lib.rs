@@ -9,9 +9,12 @@
 //!
 //! # What a peer can make us hold
 //!
-//! Whatever a peer does, [`Wedge::held_bytes`] stays below [`WedgeConfig::memory`] (256 MiB), but for 256 KiB that each peer
-//! with an association may always have. One peer may have a fourth of it (64 MiB), and never more than is free: half for its
-//! flows, a fourth for what waits for its paths, a fourth for what was sent and may have to be sent again.
+//! Flows, what waits for paths and what may have to be sent again take no more than [`WedgeConfig::memory`] (256 MiB) for all
+//! peers together, but for 256 KiB that each configured peer may always have. One peer may have a fourth of it (64 MiB), and
+//! never more than is free: half for its flows, a fourth for what waits for its paths, a fourth for what was sent and may have
+//! to be sent again. The other rows of the table are bounded for each configured peer by their own figures alone:
+//! [`Wedge::held_bytes`] counts them, too, and they leave less to the rest, but are not refused for want of memory. What
+//! associations take (crate `hip`) is not counted, nor what was not fetched yet of a batch.
 //!
 //! | what | most | beyond |
 //! |---|---|---|

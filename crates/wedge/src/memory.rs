@@ -91,8 +91,7 @@ impl Snoop {
 
 impl Wedge {
     /// Bytes that are held for all peers: packets that wait for others or for paths, those that may have to be sent again,
-    /// and what is remembered of them. No more than [`crate::WedgeConfig::memory`], but for 256 KiB that each peer with an
-    /// association may always have.
+    /// and what is remembered of them. What of it [`crate::WedgeConfig::memory`] bounds is told on the crate's page.
     pub fn held_bytes(&self) -> usize {
         self.peers.iter().map(PeerState::held_bytes).sum()
     }
@@ -112,6 +111,82 @@ impl Wedge {
         let share = Share((self.config.memory / SHARE).min(free).max(LEAST_SHARE));
         if let Some(peer) = self.peers.get_mut(index) {
             peer.share = share;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flows::FlowKey;
+    use crate::numbers::Number;
+    use crate::{LocalPath, PeerConfig, WedgeConfig};
+    use clock::{Duration, Instant};
+    use hip::HostConfig;
+    use hip::identity::HostIdentity;
+    use rand_chacha::ChaCha20Rng;
+    use rand_core::SeedableRng;
+    use scheduler::PathId;
+    use wire::{Hit, Lsi};
+
+    const MEMORY: usize = 8 << 20;
+    const PEERS: u8 = 40;
+
+    fn host_of_many() -> Wedge {
+        let pem = include_str!("../../../vectors/hip/capture-ecdsa-p384/a.pem");
+        let config = WedgeConfig {
+            hip: HostConfig::default(),
+            lsi: Lsi([1, 0, 0, 1]),
+            paths: vec![LocalPath {
+                name: "link".into(),
+                locator: "10.0.0.1:10500".parse().unwrap(),
+                rate: None,
+                delay: Duration::ZERO,
+                mtu: 1500,
+                backup: false,
+            }],
+            congestion: "lia".parse().unwrap(),
+            keylog: false,
+            memory: MEMORY,
+            renew_at: WedgeConfig::RENEW_AT,
+        };
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let mut wedge = Wedge::new(HostIdentity::from_pem(pem).unwrap(), config, &mut rng).unwrap();
+        for peer in 0..PEERS {
+            let (hit, lsi) = (Hit([peer + 1; 16]), Lsi([1, 0, 1, peer]));
+            let (name, locators, routes) = (peer.to_string(), Vec::new(), Vec::new());
+            wedge.add_peer(PeerConfig { name, hit, lsi, locators, routes });
+        }
+        for peer in &mut wedge.peers {
+            (peer.alive, peer.hold) = (vec![0, 1], Duration::from_secs(1));
+        }
+        wedge
+    }
+
+    /// Many peers, all hostile: holes with as much behind them as there is room for, in turn and one after the other.
+    #[test]
+    fn many_peers_together_are_bounded() {
+        for in_turn in [true, false] {
+            let mut wedge = host_of_many();
+            let (rounds, peers) = (1_500, usize::from(PEERS));
+            let mut most = 0;
+            for step in 0..rounds * peers {
+                let (peer, round) = if in_turn { (step % peers, step / peers) } else { (step / rounds, step % rounds) };
+                let [a, b] = ((round / 200) as u16).to_be_bytes();
+                let key = FlowKey::of(17, &[a, b, 0, 7, 0, 0, 0, 0], false).unwrap();
+                let [c, d] = ((round % 200) as u16 + 1_000).to_be_bytes();
+                let kind = if round % 200 == 0 { [3, 17, 0, 0] } else { [2, 17, c, d] };
+                let (_, number) = Number::parse(&kind).unwrap();
+                wedge.touch(peer);
+                let state = &mut wedge.peers[peer];
+                state.inbound(Instant::ZERO, key, (PathId(0), Some(number)), vec![0; 1_200], &mut Vec::new());
+                wedge.count_memory(peer);
+                wedge.touched.clear();
+                most = most.max(wedge.held);
+            }
+            assert_eq!(wedge.held, wedge.held_bytes());
+            assert!(most > MEMORY / 2, "{most}: they did not try");
+            assert!(most <= MEMORY + peers * LEAST_SHARE, "{most}");
         }
     }
 }

@@ -74,8 +74,8 @@ pub(crate) struct PeerState {
     pub(crate) views: Vec<PathView>,
     waiting: VecDeque<(u8, Vec<u8>)>,
     /// Numbers of the paths on which packets may be under way to us.
-    alive: Vec<u16>,
-    hold: Duration,
+    pub alive: Vec<u16>,
+    pub hold: Duration,
     /// How long a packet that is lost may take to come again.
     repair: Duration,
     /// Since when packets were sent and nothing came back.
