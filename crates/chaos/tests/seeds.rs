@@ -2,8 +2,8 @@
 
 use chaos::{Property, Shape, draw, run, run_twice};
 
-/// What is known not to hold yet, and is being repaired.
-const OPEN: [Property; 4] = [Property::L1, Property::L2, Property::L3, Property::L4];
+/// What is known not to hold yet: of two hosts, by seed. 252 timers in 250 ms, and 227 are allowed.
+const OPEN: [(u64, Property); 1] = [(149, Property::R4)];
 
 #[expect(clippy::print_stderr, reason = "which seed failed, and how to see it again")]
 fn campaign(seeds: std::ops::Range<u64>, shape: Shape, options: &str) {
@@ -13,7 +13,8 @@ fn campaign(seeds: std::ops::Range<u64>, shape: Shape, options: &str) {
         let outcome = if seed % 16 == 0 { run_twice(&plan) } else { run(&plan) };
         if let Some(finding) = outcome.finding {
             eprintln!("seed {seed}: {finding}\n  cargo chaos{options} --replay {seed} --shrink");
-            failed.extend((!OPEN.contains(&finding.property)).then_some(seed));
+            let open = shape == Shape::Two && OPEN.contains(&(seed, finding.property));
+            failed.extend((!open).then_some(seed));
         }
     }
     assert!(failed.is_empty(), "seeds {failed:?} failed");
