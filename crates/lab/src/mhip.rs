@@ -166,8 +166,9 @@ fn host_name(plan: &Plan, end: usize) -> String {
     format!("{}.hip", name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-"))
 }
 
+/// In the daemon's own default range.
 fn lsi(end: usize) -> Ipv4Addr {
-    if end == 0 { Ipv4Addr::new(1, 0, 0, 2) } else { Ipv4Addr::new(1, 0, 0, 1) }
+    if end == 0 { Ipv4Addr::new(198, 18, 0, 2) } else { Ipv4Addr::new(198, 18, 0, 1) }
 }
 
 /// The configuration of the daemon at one end: 0 is the server.

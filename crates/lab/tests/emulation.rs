@@ -187,8 +187,11 @@ fn capture_is_readable() -> Outcome {
         return Ok(());
     };
     let text = String::from_utf8_lossy(&tshark.stdout);
-    let expected = format!("{A}\t8\n{B}\t0\n").repeat(5);
-    check(text == expected, || format!("tshark reads '{text}'"))
+    // On a busy machine requests leave before the answers to earlier ones have come: only how many there are is certain.
+    let mut read: Vec<&str> = text.lines().collect();
+    read.sort_unstable();
+    let expected = [vec![format!("{A}\t8"); 5], vec![format!("{B}\t0"); 5]].concat();
+    check(read == expected, || format!("tshark reads '{text}'"))
 }
 
 fn precision(load: u64) -> Outcome {

@@ -13,7 +13,7 @@ use crate::LabError;
 use crate::plan::Plan;
 use crate::site::MTU;
 
-const LSIS: [Lsi; 2] = [Lsi([1, 0, 0, 2]), Lsi([1, 0, 0, 1])];
+const LSIS: [Lsi; 2] = [Lsi([198, 18, 0, 2]), Lsi([198, 18, 0, 1])];
 
 /// The two hosts of the main flow, the server first, and the randomness of each. The same seed gives the same hosts, keys and all.
 pub(crate) fn pair(
