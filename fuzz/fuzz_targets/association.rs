@@ -36,7 +36,7 @@ fn side(index: usize) -> Side {
         ..HostConfig::default()
     };
     let mut host = Host::new(HostIdentity::from_pem(PEMS[index]).unwrap(), config, &mut rng).unwrap();
-    host.add_peer(Peer { hit: hits[1 - index], locators: locators(1 - index), routes: Vec::new() });
+    host.add_peer(Instant::ZERO, Peer { hit: hits[1 - index], locators: locators(1 - index), routes: Vec::new() });
     Side { host, rng, paths: BTreeMap::new() }
 }
 

@@ -77,6 +77,7 @@ impl World {
                 }
             }
         }
+        (0..self.nodes.len()).for_each(|host| self.touch(host));
     }
 
     /// Associations of a host may end now for a reason of their own.

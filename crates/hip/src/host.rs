@@ -1,7 +1,7 @@
 //! One host identity and all its associations: packets and time in; packets, events and the next deadline out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use clock::Instant;
@@ -17,6 +17,7 @@ use crate::costs::{Costs, Meter};
 use crate::event::{Control, Counters, Event, TimerKind};
 use crate::hint::{Hints, is_hint};
 use crate::identity::HostIdentity;
+use crate::locators::give_way;
 use crate::notice::Allowance;
 use crate::r1::R1Pool;
 use crate::refused::Told;
@@ -105,12 +106,21 @@ impl Host {
     }
 
     /// Lets a peer in. A peer that is known gets the new locators, and keeps its association; a base exchange that waits
-    /// for its R1 goes on at the new ones.
-    pub fn add_peer(&mut self, peer: Peer) {
+    /// for its R1 goes on at the new ones, and the Initiator of an association opens paths there.
+    pub fn add_peer(&mut self, now: Instant, peer: Peer) {
         match self.peers.get_mut(&peer.hit) {
             Some(record) => {
-                if let Phase::I1Sent(sent) = &mut record.phase {
-                    sent.routes = routes(&self.config, &peer, &[]);
+                let all = routes(&self.config, &peer, &[]);
+                match &mut record.phase {
+                    Phase::I1Sent(sent) => sent.routes = all,
+                    Phase::Up(up) if up.initiator => {
+                        let known = |remote: &SocketAddr| record.peer.locators.contains(remote);
+                        if !peer.locators.iter().all(known) {
+                            give_way(&mut self.out, up, now, &self.config, 0, |_| true);
+                        }
+                        up.learn(all, now);
+                    }
+                    _ => {}
                 }
                 record.peer = peer;
             }

@@ -71,7 +71,7 @@ fn an_i1_that_goes_nowhere_does_not_cross_the_peers() {
     for seeker in [0, 1] {
         let mut pair = Pair::usual(9);
         let (peer, nowhere) = (pair.hit(1 - seeker), addresses(&["10.9.0.9"], 10500));
-        pair.sides[seeker].host.add_peer(Peer { hit: peer, locators: nowhere.clone(), routes: Vec::new() });
+        pair.sides[seeker].host.add_peer(pair.now, Peer { hit: peer, locators: nowhere.clone(), routes: Vec::new() });
         let mut network = |flying: Flying, fly: &mut Vec<Flying>| {
             if flying.route.local != nowhere[0] {
                 fly.push(flying);

@@ -167,14 +167,33 @@ fn a_base_exchange_goes_on_where_the_peer_is_now() {
     let mut world = World { pair, places: lists.map(|list| list.into_iter().collect()) };
     let hit = world.pair.hit(1);
     let peer = |text: &str| hip::Peer { hit, locators: vec![locator(text)], routes: Vec::new() };
-    world.pair.sides[0].host.add_peer(peer("10.1.0.9"));
+    world.pair.sides[0].host.add_peer(world.pair.now, peer("10.1.0.9"));
     world.pair.connect(0);
     world.run(SECOND * 5, calm);
     assert_eq!(world.pair.sides[0].established, 0);
-    world.pair.sides[0].host.add_peer(peer("10.1.0.2"));
+    world.pair.sides[0].host.add_peer(world.pair.now, peer("10.1.0.2"));
     // The longest pause between two tries is four seconds.
     world.run(SECOND * 5, calm);
     assert_eq!(world.pair.sides[0].established, 1);
+}
+
+/// A NAT lets nothing in from where its host has never sent to, so the news of a move must come from a name server.
+#[test]
+fn a_responder_that_has_moved_is_found_where_it_is_said_to_be() {
+    let mut world = World::new(3, &["10.1.0.1"], &["10.1.0.2"]);
+    let (hit, new) = (world.pair.hit(1), locator("10.1.0.3"));
+    world.change(1, &["10.1.0.2"], &["10.1.0.3"]);
+    world.pair.flying.clear();
+    let mut asked = false;
+    let mut nat = |flying: Flying| {
+        asked |= flying.to == 1 && flying.route.local == new;
+        if flying.to == 0 && flying.route.remote == new && !asked { Vec::new() } else { vec![flying] }
+    };
+    world.run(Duration::from_millis(500), &mut nat);
+    world.pair.sides[0].host.add_peer(world.pair.now, hip::Peer { hit, locators: vec![new], routes: Vec::new() });
+    world.run(Duration::from_millis(700), &mut nat);
+    world.check(1);
+    assert_eq!(world.pair.sides.each_ref().map(|side| side.established), [1, 1], "the association stays");
 }
 
 #[test]

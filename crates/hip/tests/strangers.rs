@@ -95,7 +95,7 @@ fn attacker(pair: &Pair, address: &str, seed: u64) -> Side {
     let [identity, _] = common::identities();
     let mut side = Side::new(identity, common::config(&common::addresses(&[address], 10500)), seed);
     let locators = common::addresses(&["10.1.0.2"], 10500);
-    side.host.add_peer(hip::Peer { hit: pair.hit(1), locators, routes: Vec::new() });
+    side.host.add_peer(pair.now, hip::Peer { hit: pair.hit(1), locators, routes: Vec::new() });
     side
 }
 
@@ -390,7 +390,7 @@ fn a_responder_whose_clock_was_set_back_is_let_in_after_seconds() {
     let peer = hip::Peer { hit: pair.hit(0), locators: common::addresses(&["10.1.0.1"], 10500), routes: Vec::new() };
     let restarted = |identity, first_generation| {
         let mut side = Side::new(identity, hip::HostConfig { first_generation, ..config.clone() }, first_generation);
-        side.host.add_peer(peer.clone());
+        side.host.add_peer(clock::Instant::ZERO, peer.clone());
         side
     };
     pair.sides[1] = restarted(identity, 1_000);

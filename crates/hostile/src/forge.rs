@@ -132,7 +132,10 @@ impl Solver {
         let local = socket.local_addr()?;
         let config = HostConfig { locators: vec![local], ..HostConfig::default() };
         let mut host = Host::new(identity, config, &mut rng)?;
-        host.add_peer(Peer { hit: victim, locators: vec![SocketAddr::V4(to)], routes: Vec::new() });
+        host.add_peer(
+            clock::Instant::ZERO,
+            Peer { hit: victim, locators: vec![SocketAddr::V4(to)], routes: Vec::new() },
+        );
         socket.set_read_timeout(Some(Duration::from_millis(300)))?;
         let route = Route { local, remote: SocketAddr::V4(to) };
         let begin = now();

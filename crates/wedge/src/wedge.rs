@@ -120,11 +120,12 @@ impl Wedge {
     /// Lets a peer in. One of the same HIT is configured anew and keeps its association.
     pub fn add_peer(&mut self, peer: PeerConfig) {
         self.host_was_asked = true;
-        self.host.add_peer(Peer {
+        let known = Peer {
             hit: peer.hit,
             locators: peer.locators.iter().map(|locator| locator.address).collect(),
             routes: peer.routes.iter().map(|route| route.route).collect(),
-        });
+        };
+        self.host.add_peer(self.seen, known);
         let (hit, lsi) = (peer.hit, peer.lsi);
         let index = match self.by_hit.get(&hit).and_then(|index| Some((*index, self.peers.get_mut(*index)?))) {
             Some((index, known)) => {

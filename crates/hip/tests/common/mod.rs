@@ -170,8 +170,8 @@ impl Pair {
             .collect::<Vec<_>>()
             .into_iter();
         let mut sides = [sides.next().unwrap(), sides.next().unwrap()];
-        sides[0].host.add_peer(Peer { hit: hits[1], locators: locators[1].clone(), routes: Vec::new() });
-        sides[1].host.add_peer(Peer { hit: hits[0], locators: locators[0].clone(), routes: Vec::new() });
+        sides[0].host.add_peer(Instant::ZERO, Peer { hit: hits[1], locators: locators[1].clone(), routes: Vec::new() });
+        sides[1].host.add_peer(Instant::ZERO, Peer { hit: hits[0], locators: locators[0].clone(), routes: Vec::new() });
         Self { now: Instant::ZERO, sides, flying: Vec::new() }
     }
 
