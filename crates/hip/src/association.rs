@@ -17,7 +17,7 @@ use crate::event::TimerKind;
 use crate::exchange::Chosen;
 use crate::identity::PublicIdentity;
 use crate::puzzle::Solver;
-use crate::rate::Rate;
+use crate::rate::{Bucket, Rate};
 use crate::route::Route;
 use crate::session::Session;
 
@@ -58,8 +58,8 @@ pub(crate) const MAX_OFFERS: usize = 8;
 pub(crate) const MAX_CANDIDATES: usize = 64;
 /// Answers that are remembered, to be given again.
 const MAX_ANSWERS: usize = 8;
-/// Packets of the peer that may cost a public-key operation: at once, and each second. A path takes two of them.
-const WORK: (u32, Duration) = (64, Duration::from_millis(50));
+/// Packets of the peer that may cost a public-key operation. A path takes two of them.
+pub(crate) const WORK: Rate = Rate::new(20, 64);
 /// Before its owner has answered there, an address gets at most so many times the bytes that came from it (RFC 8046
 /// §5.6; RFC 9000 §8.1).
 pub(crate) const CREDIT: usize = 3;
@@ -216,9 +216,9 @@ pub(crate) struct Association {
     /// Answers to the peer's last UPDATEs, to be given again when those come again.
     pub(crate) answers: VecDeque<Answer>,
     /// The public-key operations that the peer may ask of us.
-    pub(crate) work: Rate,
+    pub(crate) work: Bucket,
     /// When the peer has last been doubted ([`crate::Event::Doubted`]).
-    pub(crate) doubted: Rate,
+    pub(crate) doubted: Bucket,
     /// The path that we are opening. One at a time: Update IDs have to arrive in order (RFC 7401 §6.12).
     pub(crate) opening: Option<Opening>,
     /// Paths that are to get new keys.
@@ -334,7 +334,7 @@ pub(crate) struct Closed {
     pub(crate) route: Route,
     pub(crate) answer: Vec<u8>,
     /// How often it may be given again.
-    pub(crate) again: Rate,
+    pub(crate) again: Bucket,
 }
 
 /// A packet that is sent again until it is answered.
@@ -380,8 +380,8 @@ impl Association {
             update_id: 0,
             peer_update_id: None,
             answers: VecDeque::new(),
-            work: Rate::new(WORK.0, WORK.1),
-            doubted: Rate::new(1, Duration::from_secs(1)),
+            work: Bucket::default(),
+            doubted: Bucket::default(),
             opening: None,
             announce: false,
             announcement: None,

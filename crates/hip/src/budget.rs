@@ -10,27 +10,13 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-use clock::{Duration, Instant};
+use clock::Instant;
+
+use crate::rate::Bucket;
+pub use crate::rate::Rate;
 
 /// So many prefixes are remembered per class; more only come where `total` is very large.
 const PREFIXES: usize = 1024;
-const SECOND: u64 = 1_000_000_000;
-
-/// A token bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
-    /// Operations per second in the long run. 0: none ever.
-    pub per_second: u32,
-    /// Operations at once after a silence.
-    pub burst: u32,
-}
-
-impl Rate {
-    /// So many a second, and so many at once.
-    pub const fn new(per_second: u32, burst: u32) -> Self {
-        Self { per_second, burst }
-    }
-}
 
 /// The limits of one class of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,14 +115,13 @@ impl Budget {
         }
         let prefix = if free { Prefix::Host(source.to_canonical()) } else { Prefix::of(source) };
         let mut bucket = state.prefixes.get(&prefix).copied().unwrap_or_default();
-        if !bucket.has(now, limit.prefix) {
+        if !bucket.take(now, limit.prefix) {
             return false;
         }
-        bucket.take(now, limit.prefix);
         if !free {
             state.total.take(now, limit.total);
         }
-        state.make_room(now, limit.prefix);
+        state.make_room(now);
         state.prefixes.insert(prefix, bucket);
         true
     }
@@ -144,11 +129,11 @@ impl Budget {
 
 impl State {
     /// Forgets prefixes that have everything left, and if that is not enough the one that was quiet for longest.
-    fn make_room(&mut self, now: Instant, rate: Rate) {
+    fn make_room(&mut self, now: Instant) {
         if self.prefixes.len() < PREFIXES {
             return;
         }
-        self.prefixes.retain(|_, bucket| !bucket.is_full(now, rate));
+        self.prefixes.retain(|_, bucket| !bucket.is_full(now));
         while self.prefixes.len() >= PREFIXES {
             let oldest = self.prefixes.iter().min_by_key(|(prefix, bucket)| (bucket.since, **prefix));
             let Some(prefix) = oldest.map(|(prefix, _)| *prefix) else { return };
@@ -177,43 +162,10 @@ impl Prefix {
     }
 }
 
-/// What a bucket lacks, as the time it takes to earn that; so a new one is full.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    debt: Duration,
-    since: Instant,
-}
-
-impl Default for Bucket {
-    fn default() -> Self {
-        Self { debt: Duration::ZERO, since: Instant::ZERO }
-    }
-}
-
-impl Bucket {
-    fn debt(&self, now: Instant) -> Duration {
-        self.debt.saturating_sub(now.saturating_since(self.since))
-    }
-
-    fn has(&self, now: Instant, rate: Rate) -> bool {
-        let Some(each) = SECOND.checked_div(u64::from(rate.per_second)) else { return false };
-        let most = each.saturating_mul(u64::from(rate.burst));
-        self.debt(now).as_nanos().saturating_add(each) <= most
-    }
-
-    fn take(&mut self, now: Instant, rate: Rate) {
-        let each = SECOND.checked_div(u64::from(rate.per_second)).unwrap_or(SECOND);
-        self.debt = Duration::from_nanos(self.debt(now).as_nanos().saturating_add(each));
-        self.since = now;
-    }
-
-    fn is_full(&self, now: Instant, _rate: Rate) -> bool {
-        self.debt(now) == Duration::ZERO
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use clock::Duration;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -7,14 +7,14 @@ use wire::hip::{Builder, Packet, PacketKind, Parameter};
 
 use crate::association::{Closed, Closing, Phase, Retry, nonce};
 use crate::host::{Host, Refusal};
-use crate::rate::Rate;
+use crate::rate::{Bucket, Rate};
 use crate::route::Route;
 use crate::session::Session;
 
 /// How long a CLOSE that comes again is answered: the longest that the peer sends it, and what the network delays.
 const LINGER: Duration = Duration::from_secs(30);
 /// How often it is answered in that time: at once, and then after each such while.
-const AGAIN: (u32, Duration) = (4, Duration::from_secs(1));
+const AGAIN: Rate = Rate::new(1, 4);
 
 impl Host {
     /// Ends the association with a peer, and tells it.
@@ -61,7 +61,7 @@ impl Host {
             Phase::Closed(closed) => {
                 // Anybody may have replayed it: no signature is checked or made for that, and nothing goes elsewhere.
                 closed.session.check_mac(packet)?;
-                if *echo == closed.echo && route == closed.route && closed.again.take(now) {
+                if *echo == closed.echo && route == closed.route && closed.again.take(now, AGAIN) {
                     self.out.send_again(route, &closed.answer);
                 }
                 return Err(Refusal::Replayed);
@@ -74,7 +74,7 @@ impl Host {
         self.out.send(route, answer.clone());
         let echo = echo.clone();
         let closed = |session: Session| {
-            let again = Rate::new(AGAIN.0, AGAIN.1);
+            let again = Bucket::default();
             Phase::Closed(Box::new(Closed { session, until: now + LINGER, echo, route, answer, again }))
         };
         record.phase = match std::mem::replace(&mut record.phase, Phase::Unassociated) {

@@ -10,7 +10,7 @@
 //! have no such notice (RFC 7402 §5.4 leaves it to ICMP, which does not come through a NAT inside UDP); the number is one
 //! of those for private use (RFC 7401 §5.2.19).
 
-use clock::{Duration, Instant};
+use clock::Instant;
 use rand_core::CryptoRng;
 use wire::hip::{Builder, Notification, Packet, PacketKind, Parameter};
 use wire::{Hit, Spi};
@@ -18,27 +18,23 @@ use wire::{Hit, Spi};
 use crate::association::Phase;
 use crate::event::Event;
 use crate::host::{Host, Refusal};
-use crate::rate::Rate;
+use crate::rate::{Bucket, Rate};
 use crate::route::Route;
 
 /// NOTIFICATION "the SPI is not known": the number of IKE's INVALID_SPI (RFC 7296 §3.10.1), 11, among HIP's for private use.
 const INVALID_SPI: u16 = 8192 + 11;
-/// Hints at once, and how long until the next.
-const HINTS: (u32, Duration) = (8, Duration::from_millis(100));
-/// Base exchanges that unknown SPIs begin: at once, and how long until the next. One peer's is begun once, for then it is
-/// under way.
-const CALLS: (u32, Duration) = (8, Duration::from_millis(250));
+/// Hints that are sent.
+const HINTS: Rate = Rate::new(10, 8);
+/// Base exchanges that unknown SPIs begin. One peer's is begun once, for then it is under way.
+const CALLS: Rate = Rate::new(4, 8);
+/// A peer's hints that are believed enough to ask its paths.
+const DOUBTS: Rate = Rate::new(1, 1);
 
-/// How much may be done about unknown SPIs.
+/// How much may still be done about unknown SPIs.
+#[derive(Default)]
 pub(crate) struct Hints {
-    hints: Rate,
-    calls: Rate,
-}
-
-impl Default for Hints {
-    fn default() -> Self {
-        Self { hints: Rate::new(HINTS.0, HINTS.1), calls: Rate::new(CALLS.0, CALLS.1) }
-    }
+    hints: Bucket,
+    calls: Bucket,
 }
 
 impl Host {
@@ -52,7 +48,7 @@ impl Host {
         if let Some(record) = at_home {
             let peer = record.peer.hit;
             let idle = matches!(record.phase, Phase::Unassociated | Phase::Failed | Phase::Closed(_));
-            if idle && self.out.hints.calls.take(now) {
+            if idle && self.out.hints.calls.take(now, CALLS) {
                 // Without a route there is nothing to be done.
                 let _ = self.connect(now, rng, peer);
             }
@@ -63,7 +59,7 @@ impl Host {
         let Ok(packet) = builder.finish() else { return };
         // Inside UDP four zero bytes come before a HIP packet (RFC 5770 §4.1).
         let sent = packet.len() + if route.in_udp() { 4 } else { 0 };
-        if sent <= len && self.out.hints.hints.take(now) {
+        if sent <= len && self.out.hints.hints.take(now, HINTS) {
             self.out.counters.hints_out += 1;
             self.out.send(route, packet);
         }
@@ -80,7 +76,7 @@ impl Host {
         let path = up.paths.iter().find(|path| path.spi_out == spi && path.route == route);
         let path = path.ok_or(Refusal::Unexpected)?.id;
         self.out.counters.hints_in += 1;
-        if up.doubted.take(now) {
+        if up.doubted.take(now, DOUBTS) {
             self.out.events.push_back(Event::Doubted { peer, path });
         }
         Ok(())

@@ -13,7 +13,7 @@ use scheduler::PathId;
 use wire::hip::{Builder, Locator, Packet, PacketKind, Parameter};
 use wire::{Hit, Spi};
 
-use crate::association::{Announcement, Answer, Association, CREDIT, PeerRecord, Phase};
+use crate::association::{Announcement, Answer, Association, CREDIT, PeerRecord, Phase, WORK};
 use crate::config::HostConfig;
 use crate::event::Event;
 use crate::exchange::unmapped;
@@ -97,7 +97,7 @@ impl Host {
             turn.repeat(up, packet);
             return Err(Refusal::Replayed);
         }
-        if !up.work.take(now) {
+        if !up.work.take(now, WORK) {
             return Err(Refusal::Share);
         }
         up.session.check_signature(packet)?;
