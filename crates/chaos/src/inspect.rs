@@ -48,6 +48,9 @@ impl Inspector {
             let packets =
                 counters.network_in + counters.network_out + counters.application_in + counters.application_out;
             self.timers(world, host, packets, counters.network_in, slice);
+            world.judge.check(world.at_ms(), Property::R4, counters.stuck_timers == 0, || {
+                format!("host {host}: {} deadlines had passed when all was done", counters.stuck_timers)
+            });
             for peer in &status.peers {
                 let Some(other) = number(&peer.name).filter(|other| *other < world.nodes.len()) else { continue };
                 self.state(world, host, other, peer);

@@ -63,7 +63,7 @@ impl Wedge {
             .any(|control| control.received.poll_timeout().is_some_and(|due| due <= now));
         if old_is_due
             && let Some(control) =
-                peer.paths.iter_mut().filter(|path| path.verified).find_map(|path| path.control.as_mut())
+                peer.paths.iter_mut().find(|path| path.can_report()).and_then(|path| path.control.as_mut())
         {
             control.received.hurry(now);
         }

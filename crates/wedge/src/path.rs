@@ -115,6 +115,11 @@ impl Path {
         self.verified && self.heartbeat.is_alive()
     }
 
+    /// Whether reports may be sent on it.
+    pub(crate) fn can_report(&self) -> bool {
+        self.verified && self.control.is_some()
+    }
+
     /// Whether what does not wait for the window, as acknowledgments, may be sent. A path that is slower than they come would
     /// otherwise fill with them, for they are not paced.
     pub(crate) fn has_room_beyond(&self, windows: Option<&Windows>) -> bool {

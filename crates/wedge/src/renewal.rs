@@ -98,12 +98,14 @@ impl PeerState {
 
     /// When an old path has to be looked at.
     pub(crate) fn retirement_deadline(&self) -> Option<Instant> {
+        // What an old path has received is told on another: without one the report waits for it, and not for a time.
+        let can_report = self.paths.iter().any(Path::can_report);
         let due = |path: &Path| {
             let control = path.control.as_ref();
             let under_way = control.is_some_and(|control| control.sent.in_flight() > 0);
             let at = path.retirement?;
             let losses = control.and_then(|control| control.sent.poll_timeout());
-            let report = control.and_then(|control| control.received.poll_timeout());
+            let report = control.and_then(|control| control.received.poll_timeout()).filter(|_| can_report);
             let end = if under_way { at.lost_at.min(at.until) } else { at.until };
             [losses, report, Some(end)].into_iter().flatten().min()
         };

@@ -216,6 +216,30 @@ fn renewals_under_traffic_lose_nothing() {
     }
 }
 
+/// A host loses its only path just after it got new keys, with something left to be told of the old ones: there is nothing
+/// to tell it on, and no deadline for that.
+#[test]
+fn what_cannot_be_told_of_old_keys_keeps_nobody_awake() {
+    for wait in 0..10 {
+        let mut world = World::configured(&specs(1), 10500, |config| {
+            config.renew_at = 300;
+            config.paths.iter_mut().for_each(|path| path.rate = None);
+        });
+        let (a, b) = (world.hit(0), world.hit(1));
+        let (mut sender, mut receiver) = (Sender::new(a, b, SEGMENT), Receiver::new(b, a, SEGMENT));
+        let renewed = |event: &WedgeEvent| matches!(event, WedgeEvent::PathDown { .. });
+        while !world.events[0].iter().any(renewed) {
+            let next = world.now + ms(1);
+            world.run(next, &mut [&mut sender, &mut receiver]);
+        }
+        let gone = world.now + ms(wait);
+        world.run(gone, &mut [&mut sender, &mut receiver]);
+        world.hosts[0].remove_path(gone, &mut world.rngs[0], locator(0, 0, 10500).ip());
+        world.run(gone + ms(1_500), &mut [&mut sender, &mut receiver]);
+        assert_eq!(world.hosts[0].counters().stuck_timers, 0, "{wait} ms after a renewal");
+    }
+}
+
 /// A host with a thousand other peers, who do nothing, does no more for each packet.
 #[test]
 fn idle_peers_cost_a_packet_nothing() {
