@@ -258,6 +258,8 @@ pub(crate) struct Path {
     pub(crate) verified: bool,
     /// When it is to get new keys.
     pub(crate) renew_at: Instant,
+    /// The peer has refused that; until then it is not asked again.
+    pub(crate) refused_until: Instant,
 }
 
 /// Our answer to an UPDATE. It belongs to the route that the UPDATE came on, and goes nowhere else.
@@ -455,6 +457,12 @@ impl Association {
     pub(crate) fn spis(&self) -> impl Iterator<Item = Spi> {
         let opening = self.opening.iter().map(|opening| opening.spi_in);
         self.paths.iter().map(|path| path.spi_in).chain(opening)
+    }
+
+    /// Whether a path is being renewed, or waits for it.
+    pub(crate) fn is_renewing(&self, path: PathId) -> bool {
+        let is_under_way = self.opening.as_ref().is_some_and(|opening| opening.replaces == Some(path));
+        is_under_way || self.renewals.contains(&path)
     }
 
     /// The next path to renew.

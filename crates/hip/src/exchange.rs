@@ -274,6 +274,10 @@ impl Host {
             .into_iter()
             .map(|route| Candidate { route, failures: 0, not_before: now, stale: false })
             .collect();
+        if !sent.locators.is_empty() {
+            // Where it says that it is comes before where it is configured.
+            up.review_remotes(&record.peer.locators, &sent.locators, now, self.config.path_retry);
+        }
         let news = News { now, peer, feedback: sent.feedback, route: sent.route };
         if !self.config.backups.is_empty() {
             up.announce();
@@ -348,7 +352,16 @@ impl Host {
         let News { now, peer, feedback, route } = news;
         up.keyed(now, &self.config, feedback);
         let renew_at = up.renewal_time(now, &self.config);
-        let path = Path { id: PathId(0), route, spi_in, spi_out, backup: false, verified: true, renew_at };
+        let path = Path {
+            id: PathId(0),
+            route,
+            spi_in,
+            spi_out,
+            backup: false,
+            verified: true,
+            renew_at,
+            refused_until: Instant::ZERO,
+        };
         let path = up.add_path(path);
         let (outbound, inbound) = security_associations(up.session.suite, keys, (spi_in, spi_out), self.config.keylog);
         self.out.counters.established += 1;

@@ -84,7 +84,10 @@ impl Host {
                     if let Some(opening) = up.opening.take_if(|opening| gone(&opening.route)) {
                         self.out.spis.remove(&opening.spi_in);
                     }
-                    up.candidates.retain(|candidate| !gone(&candidate.route));
+                    let mut free = up.candidates.extract_if(.., |candidate| gone(&candidate.route)).collect::<Vec<_>>();
+                    // Where the peer is stays known where this was the last of our locators.
+                    free.retain(|candidate| !candidate.stale);
+                    free.iter().rev().for_each(|candidate| up.remember_remote(candidate.route.remote));
                     let lost: Vec<_> = up.paths.iter().filter(|path| gone(&path.route)).map(|path| path.id).collect();
                     if !lost.is_empty() || !up.initiator {
                         up.announce();

@@ -22,7 +22,10 @@
 //!
 //! **Crossing.** Of two openings that cross and renew the same path (or where keys come from one KEYMAT, of any two)
 //! that of the host with the greater HIT counts. It refuses the other's by an acknowledgment without ESP_INFO; the other
-//! takes its own back when it sees the first. A refusal is an answer in any case: silence would be asked again.
+//! takes its own back when it sees the first. A refusal is an answer in any case: silence would be asked again. But who
+//! has sent its own several times in vain refuses nothing for it: the peer's has come, so its route is the one that works.
+//!
+//! **Keys first.** An opening that has been sent several times in vain gives way to a renewal of other keys: those end.
 //!
 //! **Make before break.** The opener sends on a renewed path from the answer on, the other host when the opener has proved
 //! it; each says then that the old one is down. What is still on its way there is taken by whoever holds the security
@@ -42,12 +45,14 @@ use crate::event::Event;
 use crate::exchange::security_associations;
 use crate::host::{Host, Refusal};
 use crate::keymat::EspKeyPair;
-use crate::locators::{self, locators_in_use};
+use crate::locators::{self, give_way, locators_in_use};
 use crate::route::Route;
 use crate::update::{Turn, echoes, remove, supersede};
 
 /// When a renewal that the peer has refused is tried again.
 const REFUSED: Duration = Duration::from_secs(8);
+/// An opening that was sent so often without an answer is worth less than another.
+const VAIN: u32 = 2;
 
 /// The keys of a path, where they begin in KEYMAT, and our half of the exchange that they come from.
 struct Agreed {
@@ -60,6 +65,7 @@ impl Host {
     /// Begins to open the next path, if one is wanted and its turn has come.
     pub(crate) fn open_path(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
         let hit = self.identity.hit();
+        self.renew_first(now, peer);
         let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
         if up.opening.is_some() || up.announcement.is_some() || !up.has_keys() {
             return;
@@ -95,16 +101,33 @@ impl Host {
         up.opening = Some(Opening { route, seq, nonce, secret, index, spi_in, packet, retry, replaces });
     }
 
+    /// Where a renewal waits, an opening that seems to be in vain gives way.
+    fn renew_first(&mut self, now: Instant, peer: Hit) {
+        let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
+        let is_vain =
+            |opening: &Opening| opening.retry.tries > VAIN || opening.retry.tries == VAIN && opening.retry.at <= now;
+        let Association { renewals, paths, .. } = &mut **up;
+        renewals.retain(|id| paths.iter().any(|path| path.id == *id));
+        if !up.renewals.is_empty() && up.opening.as_ref().is_some_and(is_vain) {
+            give_way(&mut self.out, up, now, &self.config, 0, |_| true);
+        }
+    }
+
     /// Sends UPDATEs again, or gives a path up.
     pub(crate) fn retry_updates(&mut self, now: Instant, peer: Hit) {
+        self.renew_first(now, peer);
         let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
         if let Some(opening) = up.opening.as_mut().filter(|opening| opening.retry.at <= now) {
             if opening.retry.tries < self.config.max_update_tries {
                 opening.retry.again(now, &self.config);
                 self.out.send_again(opening.route, &opening.packet);
             } else {
-                let (route, spi_in) = (opening.route, opening.spi_in);
+                let (route, spi_in, replaces) = (opening.route, opening.spi_in, opening.replaces);
                 up.opening = None;
+                if replaces.is_some() {
+                    // The peer may wait for our echo, and would renew nothing meanwhile.
+                    up.announce();
+                }
                 self.out.spis.remove(&spi_in);
                 up.postpone(route, now, self.config.path_retry);
                 if up.paths.is_empty() && up.candidates.iter().all(|candidate| candidate.failures > 0) {
@@ -154,8 +177,10 @@ impl Turn<'_> {
             self.out.counters.refused_by_peer += 1;
             self.out.spis.remove(&opening.spi_in);
             up.postpone(opening.route, self.now, self.config.path_retry);
-            let renewed = up.paths.iter_mut().find(|path| Some(path.id) == opening.replaces);
-            renewed.into_iter().for_each(|path| path.renew_at = self.now + REFUSED);
+            if let Some(path) = up.paths.iter_mut().find(|path| Some(path.id) == opening.replaces) {
+                path.renew_at = self.now + REFUSED;
+                path.refused_until = self.now + self.config.retransmission;
+            }
             return Ok(false);
         };
         let overtaken = up.told.as_ref().filter(|(seq, _)| packet.seq().is_some_and(|own| own < seq));
@@ -174,7 +199,7 @@ impl Turn<'_> {
         self.up_path(up, opening.route, keys, spis, true);
         locators::take(self.out, up, self.peer, &told, false);
         if let Some(old) = opening.replaces {
-            remove(self.out, up, self.peer, old);
+            supersede(self.out, up, self.peer, old);
         } else if let Some(needless) = up.needless_path() {
             remove(self.out, up, self.peer, needless);
             up.announce();
@@ -217,17 +242,24 @@ impl Turn<'_> {
         verified: bool,
     ) -> PathId {
         let renew_at = up.renewal_time(self.now, self.config);
-        let path = up.add_path(Path { id: PathId(0), route, spi_in, spi_out, backup: false, verified, renew_at });
+        let refused_until = Instant::ZERO;
+        let id = PathId(0);
+        let path = up.add_path(Path { id, route, spi_in, spi_out, backup: false, verified, renew_at, refused_until });
         let (outbound, inbound) = security_associations(up.session.suite, keys, (spi_in, spi_out), self.config.keylog);
         self.out.events.push_back(Event::PathUp { peer: self.peer, path, route, outbound, inbound, verified });
         path
     }
 
-    /// The keys of a path that the peer opens.
-    fn keys_for(&mut self, up: &mut Association, packet: &Packet<'_>, offered: u16) -> Result<Agreed, Refusal> {
+    /// The keys of a path that the peer opens, from where it begins in KEYMAT and behind what may be drawn there.
+    fn keys_for(
+        &mut self,
+        up: &mut Association,
+        packet: &Packet<'_>,
+        (offered, skip): (u16, u16),
+    ) -> Result<Agreed, Refusal> {
         let hit = self.identity.hit();
         let Some(theirs) = packet.diffie_hellman() else {
-            let index = offered.max(up.session.keymat_next);
+            let index = offered.max(up.session.keymat_next).saturating_add(skip);
             let keys = Some(index).filter(|_| up.has_keys()).and_then(|index| up.session.draw_esp(index, hit));
             up.drawn(self.now);
             return Ok(Agreed { keys: keys.ok_or(Refusal::Syntax)?, index, public: None });
@@ -249,21 +281,26 @@ impl Turn<'_> {
         Ok(Agreed { keys, index: 0, public: Some(public(&secret)) })
     }
 
-    /// Of two openings that cross one has to give way.
-    fn settle_crossing(&mut self, up: &mut Association, replaces: Option<PathId>) -> Result<(), Refusal> {
+    /// Of two openings that cross one has to give way. How much of KEYMAT the peer may have drawn for ours.
+    fn settle_crossing(&mut self, up: &mut Association, replaces: Option<PathId>) -> Result<u16, Refusal> {
         let counts = |opening: &Opening| !up.renews || replaces.is_some() && opening.replaces == replaces;
-        if !up.opening.as_ref().is_some_and(counts) {
-            return Ok(());
+        let greater = self.identity.hit() > self.peer;
+        let Some(own) = up.opening.take_if(|own| counts(own) && (!greater || own.retry.tries > VAIN)) else {
+            return if up.opening.as_ref().is_some_and(counts) { Err(Refusal::Crossed) } else { Ok(0) };
+        };
+        self.out.spis.remove(&own.spi_in);
+        let other = own.replaces.filter(|path| Some(*path) != replaces);
+        other.into_iter().for_each(|path| up.renewals.push_front(path));
+        if own.retry.tries > 1 && own.replaces.is_none() {
+            // Or the next would be the same, and no other have its turn.
+            up.postpone(own.route, self.now, self.config.path_retry);
         }
-        if self.identity.hit() > self.peer {
-            return Err(Refusal::Crossed);
+        if !greater {
+            return Ok(0);
         }
-        if let Some(own) = up.opening.take() {
-            self.out.spis.remove(&own.spi_in);
-            let other = own.replaces.filter(|path| Some(*path) != replaces);
-            other.into_iter().for_each(|path| up.renewals.push_front(path));
-        }
-        Ok(())
+        // The peer may have taken ours, and has to hear that it is none.
+        up.announce();
+        Ok(if up.renews { 0 } else { up.session.pair_len() })
     }
 
     /// The peer opens a path, or renews one: its security associations, and the answer.
@@ -282,11 +319,16 @@ impl Turn<'_> {
         let (replaces, old_spi) = (replaced.map(|path| path.id), replaced.map_or(Spi(0), |path| path.spi_in));
         // A peer that has proved that it receives here gets as many answers as it takes; from elsewhere it is as new.
         let known = replaced.is_some_and(|path| path.verified && path.route == route);
-        if esp.old_spi.0 != 0 && replaces.is_none() || esp.new_spi.0 < 256 {
+        if esp.old_spi.0 != 0 && replaces.is_none() {
+            // The peer takes for a path what is none here any more: it has to hear that.
+            up.announce();
             return Err(Refusal::Malformed);
         }
-        self.settle_crossing(up, replaces)?;
-        let Agreed { keys, index, public } = self.keys_for(up, packet, esp.keymat_index)?;
+        if esp.new_spi.0 < 256 {
+            return Err(Refusal::Malformed);
+        }
+        let skip = self.settle_crossing(up, replaces)?;
+        let Agreed { keys, index, public } = self.keys_for(up, packet, (esp.keymat_index, skip))?;
         let spi_in = self.out.new_spi(self.rng);
         let ours = up.update_id.wrapping_add(1);
         let nonce = nonce(self.rng);

@@ -15,6 +15,10 @@ impl Host {
             && let Some(path) = up.paths.iter_mut().find(|other| other.id == path)
         {
             path.route = route;
+            // What is under way for it would go where nobody is.
+            if let Some(opening) = up.opening.as_mut().filter(|opening| opening.replaces == Some(path.id)) {
+                opening.route = route;
+            }
         }
     }
 

@@ -57,7 +57,7 @@ impl Host {
             path.renew_at = again;
             due.push(path.id);
         }
-        due.retain(|path| !up.renewals.contains(path));
+        due.retain(|path| !up.is_renewing(*path));
         up.renewals.extend(due);
     }
 

@@ -59,8 +59,8 @@ impl Host {
     /// the same route, then this one goes down.
     pub fn renew_path(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit, path: PathId) {
         if let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase)
-            && up.paths.iter().any(|other| other.id == path)
-            && !up.renewals.contains(&path)
+            && up.paths.iter().any(|other| other.id == path && other.refused_until <= now)
+            && !up.is_renewing(path)
         {
             up.renewals.push_back(path);
         }

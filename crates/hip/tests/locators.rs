@@ -299,3 +299,38 @@ fn both_hosts_agree_after_any_changes_in_any_weather() {
         world.pair.check_paths(count);
     }
 }
+
+/// Two hosts of which the first is told of other locators of the second than there are.
+fn told(seed: u64, ours: &[&str], theirs: &[&str], configured: &[&str]) -> World {
+    let lists = [addresses(ours, 10500), addresses(theirs, 10500)];
+    let pair = Pair::new(identities(), lists.each_ref().map(|list| config(list)), seed);
+    let mut world = World { pair, places: lists.map(|list| list.into_iter().collect()) };
+    let peer = hip::Peer { hit: world.pair.hit(1), locators: addresses(configured, 10500), routes: Vec::new() };
+    world.pair.sides[0].host.add_peer(world.pair.now, peer);
+    world
+}
+
+/// An R1 says where its host is now.
+#[test]
+fn where_the_peer_says_that_it_is_comes_before_where_it_is_configured() {
+    let mut world = told(30, &["10.1.0.1", "10.2.0.1"], &["10.1.0.2", "10.2.0.3"], &["10.1.0.2", "10.2.0.2"]);
+    world.pair.connect(0);
+    world.run(SECOND, calm);
+    world.check(2);
+}
+
+/// The addresses that an R1 has told were forgotten with the last of our own.
+#[test]
+fn where_the_peer_is_stays_known_when_the_only_locator_changes() {
+    let mut world = told(31, &["10.1.0.1"], &["10.1.0.2", "10.2.0.3"], &["10.1.0.2"]);
+    let second = locator("10.2.0.3");
+    world.pair.connect(0);
+    world.run(SECOND * 5, |flying| {
+        let silent = [flying.route.local, flying.route.remote].contains(&second);
+        if silent { Vec::new() } else { vec![flying] }
+    });
+    assert_eq!(world.pair.sides[0].paths.len(), 1);
+    world.change(0, &["10.1.0.1"], &["10.1.0.9"]);
+    world.run(SECOND * 10, calm);
+    world.check(2);
+}

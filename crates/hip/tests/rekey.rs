@@ -368,3 +368,167 @@ fn any_mixture_of_renewals_ends_in_agreement() {
         pair.check_paths(count);
     }
 }
+
+/// All but the openings of one host.
+fn without_openings_of(side: usize) -> impl FnMut(Flying, &mut Vec<Flying>) {
+    move |flying, fly| {
+        let packet = Packet::parse(&flying.bytes).unwrap();
+        let opens = packet.esp_info().is_some() && packet.ack().is_none();
+        if flying.to == side || packet.kind() != PacketKind::Update || !opens {
+            fly.push(flying);
+        }
+    }
+}
+
+/// The host whose opening counts where two cross, and the other.
+fn greater(pair: &Pair) -> (usize, usize) {
+    if pair.hit(0) > pair.hit(1) { (0, 1) } else { (1, 0) }
+}
+
+/// Keys end; a path where nobody answers can wait.
+#[test]
+fn a_renewal_does_not_wait_for_a_path_that_does_not_answer() {
+    for sinnet in [true, false] {
+        let dead: IpAddr = "10.2.0.2".parse().unwrap();
+        let mut pair = strangers(20, 2, sinnet, |_| {});
+        pair.connect(0);
+        let until = pair.now + SECOND / 2;
+        while pair.step(until, &mut except(dead)) {}
+        let before = spis(&pair, 0);
+        renew(&mut pair, 0, PathId(0));
+        // The second try would be given up two seconds after it.
+        let until = pair.now + SECOND * 3;
+        while pair.step(until, &mut except(dead)) {}
+        assert!(spis(&pair, 0).is_disjoint(&before), "Sinnet: {sinnet}");
+        pair.run(SECOND * 15);
+        pair.check_paths(2);
+    }
+}
+
+/// The peer's has come, so the route works in that direction; ours has been lost three times.
+#[test]
+fn a_renewal_that_nobody_hears_refuses_the_peers_no_longer() {
+    for sinnet in [true, false] {
+        let mut pair = pair(21, 1, sinnet, |_| {});
+        let (deaf, other) = greater(&pair);
+        let before = spis(&pair, other);
+        let peer = pair.hit(other);
+        host(&mut pair, deaf, &mut without_openings_of(deaf), |now, side| {
+            side.host.renew_path(now, &mut side.rng, peer, PathId(0));
+        });
+        let (mut asked, until) = (0, pair.now + SECOND * 6);
+        while pair.now < until {
+            let id = *pair.sides[other].paths.keys().next().unwrap();
+            if spis(&pair, other) == before {
+                let peer = pair.hit(deaf);
+                let opened = pair.sides[other].host.counters().packets_out;
+                host(&mut pair, other, &mut |flying, fly| fly.push(flying), |now, side| {
+                    side.host.renew_path(now, &mut side.rng, peer, id);
+                });
+                asked += pair.sides[other].host.counters().packets_out - opened;
+            }
+            let next = pair.now + Duration::from_millis(10);
+            while pair.step(next, &mut without_openings_of(deaf)) {}
+        }
+        assert!(spis(&pair, other).is_disjoint(&before), "Sinnet: {sinnet}");
+        assert!(asked <= 5, "who is refused asks again once a second, and not {asked} times");
+        pair.run(SECOND * 40);
+        pair.check_paths(1);
+    }
+}
+
+/// An opening that crossed renewals began anew each time, so the route after it had no turn.
+#[test]
+fn an_opening_that_gives_way_again_and_again_gives_up() {
+    let dead: IpAddr = "10.2.0.2".parse().unwrap();
+    let mut pair = strangers(22, 2, false, |_| {});
+    let (renews, opens) = greater(&pair);
+    pair.connect(opens);
+    let until = pair.now + SECOND / 2;
+    let mut network = |flying: Flying, fly: &mut Vec<Flying>| {
+        // What leads from one first locator to the other second, and back, is sound.
+        let ends = [flying.route.local.ip(), flying.route.remote.ip()];
+        if !ends.contains(&dead) || !ends.contains(&"10.2.0.1".parse().unwrap()) {
+            fly.push(flying);
+        }
+    };
+    while pair.step(until, &mut network) {}
+    for _ in 0..10 {
+        let id = *pair.sides[renews].paths.keys().next_back().unwrap();
+        renew(&mut pair, renews, id);
+        let until = pair.now + Duration::from_millis(3_200);
+        while pair.step(until, &mut network) {}
+    }
+    assert!(pair.sides[opens].paths.len() >= 2, "{} path", pair.sides[opens].paths.len());
+}
+
+#[test]
+fn a_renewal_follows_its_path_to_where_the_peer_is() {
+    let mut pair = pair(23, 1, true, |_| {});
+    let (peer, moved) = (pair.hit(0), addresses(&["10.1.0.1"], 40_000)[0]);
+    let mut goes = Vec::new();
+    for round in 0..2 {
+        let mut note = |flying: Flying, _: &mut Vec<Flying>| goes.push(flying.route.local);
+        if round == 0 {
+            host(&mut pair, 1, &mut note, |now, side| {
+                side.host.renew_path(now, &mut side.rng, peer, PathId(0));
+                let route = side.paths[&PathId(0)].0;
+                side.host.path_moved(peer, PathId(0), hip::Route { remote: moved, ..route });
+            });
+        }
+        let until = pair.now + SECOND;
+        while pair.step(until, &mut note) {}
+    }
+    assert_eq!(goes.last(), Some(&moved), "{goes:?}");
+}
+
+/// A path was left behind that only one of the two knew, and whose renewal the other refused for ever.
+#[test]
+fn a_path_that_is_renewed_before_it_is_proved_leaves_none_behind() {
+    let mut pair = pair(24, 1, true, |_| {});
+    let mut echo_lost = |flying: Flying, fly: &mut Vec<Flying>| {
+        let packet = Packet::parse(&flying.bytes).unwrap();
+        if packet.esp_info().is_some() || packet.seq().is_some() {
+            fly.push(flying);
+        }
+    };
+    renew(&mut pair, 1, PathId(0));
+    let until = pair.now + Duration::from_millis(500);
+    while pair.step(until, &mut echo_lost) {}
+    let newest = *pair.sides[0].paths.keys().next_back().unwrap();
+    assert_eq!((pair.sides[0].paths.len(), pair.sides[1].paths.len()), (2, 1));
+    renew(&mut pair, 0, newest);
+    pair.run(SECOND * 5);
+    pair.check_paths(1);
+}
+
+/// Who refuses to renew a path that it does not have says which it has.
+#[test]
+fn a_path_that_only_one_host_has_ends_when_it_is_to_be_renewed() {
+    let mut pair = pair(25, 2, true, |_| {});
+    let peer = pair.hit(0);
+    host(&mut pair, 1, &mut |flying, fly| fly.push(flying), |now, side| {
+        side.host.drop_path(now, peer, PathId(1));
+    });
+    renew(&mut pair, 0, PathId(1));
+    pair.run(SECOND * 5);
+    pair.check_paths(2);
+}
+
+/// Only the answers are lost: the peer has the new path, and waits for an echo.
+#[test]
+fn a_renewal_that_is_given_up_is_given_up_by_both() {
+    let mut pair = pair(26, 1, true, |_| {});
+    let mut answers_lost = |flying: Flying, fly: &mut Vec<Flying>| {
+        let packet = Packet::parse(&flying.bytes).unwrap();
+        if packet.esp_info().is_none() || packet.ack().is_none() {
+            fly.push(flying);
+        }
+    };
+    let peer = pair.hit(1);
+    host(&mut pair, 0, &mut answers_lost, |now, side| side.host.renew_path(now, &mut side.rng, peer, PathId(0)));
+    // Four tries; what is told then ends what they have left.
+    let until = pair.now + SECOND * 12;
+    while pair.step(until, &mut answers_lost) {}
+    pair.check_paths(1);
+}
