@@ -3,6 +3,7 @@
 use crate::ecn::Ecn;
 use crate::flows::{Family, FlowKey, Refusal};
 use crate::pacing::Waiting;
+use crate::path::Path;
 use crate::wedge::Wedge;
 use clock::Instant;
 use rand_core::CryptoRng;
@@ -191,10 +192,11 @@ impl Wedge {
         let Self { peers, hit, counters, transmit, events, .. } = self;
         let Some(peer) = peers.get_mut(index) else { return };
         let stranded = peer.handle_timeout(now, rng, *hit, counters, events, transmit);
-        let used_up = peer
-            .paths
-            .iter()
-            .filter(|path| path.outbound.sequence() >= self.config.renew_at && !peer.has_successor(path.id));
+        // Asking on a path that does not answer would only keep the others waiting.
+        let any_answers = peer.paths.iter().any(Path::answers);
+        let asked = peer.paths.iter().filter(|path| path.answers() || !any_answers);
+        let used_up =
+            asked.filter(|path| path.outbound.sequence() >= self.config.renew_at && !peer.has_successor(path.id));
         let used_up: Vec<_> = used_up.map(|path| (peer.config.hit, path.id)).collect();
         if !used_up.is_empty() {
             for (hit, path) in used_up {

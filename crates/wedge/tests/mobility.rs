@@ -6,8 +6,9 @@ mod common;
 use clock::{Duration, Instant};
 use common::stream::{Receiver, Sender};
 use common::{LSIS, Mailbox, Program, Spec, World, locator, ms, udp_v6};
+use link::ChangeKind;
 use rand_core::SeedableRng;
-use wedge::WedgeEvent;
+use wedge::{Protocol, WedgeEvent};
 
 const SEGMENT: usize = 1380;
 const RATE: u64 = 8_000_000;
@@ -238,6 +239,46 @@ fn what_cannot_be_told_of_old_keys_keeps_nobody_awake() {
         world.run(gone + ms(1_500), &mut [&mut sender, &mut receiver]);
         assert_eq!(world.hosts[0].counters().stuck_timers, 0, "{wait} ms after a renewal");
     }
+}
+
+/// Asking for new keys where nobody answers keeps the other paths waiting for theirs.
+#[test]
+fn a_path_that_does_not_answer_is_not_asked_for_new_keys() {
+    const RENEW_AT: u32 = 40;
+    let mut world = World::configured(&specs(2), 10500, |config| {
+        config.paths.iter_mut().for_each(|path| path.rate = None);
+        if config.lsi == LSIS[1] {
+            config.renew_at = RENEW_AT;
+        }
+    });
+    // The Initiator, which is the other host, opens a dead path anew once.
+    let mut senders = tickers(&world, [true, false]);
+    let sent = |world: &World| {
+        let status = world.hosts[1].status(world.now).peers.remove(0);
+        status
+            .paths
+            .iter()
+            .find(|path| path.local == locator(1, 1, 10500).to_string())
+            .map_or(0, |path| path.packets_out)
+    };
+    let [a, b] = &mut senders;
+    // Just before the end of its keys nothing gets through on the second path.
+    while sent(&world) + 15 < u64::from(RENEW_AT) {
+        let next = world.now + ms(50);
+        assert!(next < at(20_000));
+        world.run(next, &mut [a, b]);
+    }
+    world.links[1].iter_mut().for_each(|link| link.change(world.now, ChangeKind::Down));
+    world.record = Some(Vec::new());
+    world.run(world.now + ms(12_000), &mut [a, b]);
+    assert!(sent(&world) > u64::from(RENEW_AT), "{}", sent(&world));
+    let asked = world.record.iter().flatten().filter(|(from, packet)| {
+        *from == 1
+            && packet.protocol == Protocol::Udp
+            && packet.route.local == locator(1, 1, 10500)
+            && packet.bytes.starts_with(&[0; 4])
+    });
+    assert_eq!(asked.count(), 0);
 }
 
 /// A host with a thousand other peers, who do nothing, does no more for each packet.
