@@ -5,7 +5,7 @@ use crate::property::{Judge, Property};
 use crate::traffic::MARK;
 use clock::{Duration, Instant};
 use hip::PathId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use wire::hip::{Packet as HipPacket, PacketKind};
 
@@ -52,6 +52,8 @@ pub(crate) struct Tap {
     pub(crate) packets: u64,
     pub(crate) sas: BTreeMap<(usize, u32), Sa>,
     keys: BTreeMap<Vec<u8>, (usize, u32)>,
+    /// Hosts that may lie.
+    pub(crate) hostile: BTreeSet<usize>,
     /// Since when the network is good.
     calm: Option<Instant>,
     /// By sender and SPI: the receiver.
@@ -172,7 +174,11 @@ impl Tap {
         judge.check(at_ms, Property::S2, number > before, || {
             format!("host {host} sent number {number} after {before} under SPI {spi:x}")
         });
-        if renew_at > 0 && number >= renew_at {
+        // A renewal takes two (RFC 7401 §6.11): who lies about where it is need not answer, and who is not there cannot.
+        // That such a path or peer is given up is asked by L1 and L2.
+        let lies = self.hostile.contains(&host) || self.hostile.contains(&peer);
+        let heard = self.heard.get(&(host, peer)).is_some_and(|heard| now.saturating_since(*heard) <= RENEWED);
+        if renew_at > 0 && number >= renew_at && owner == Some(peer) && heard && !lies {
             let due = *sa.due.get_or_insert(now);
             judge.check(at_ms, Property::L3, self.calm.is_none_or(|calm| now - due.max(calm) <= RENEWED), || {
                 format!(

@@ -131,6 +131,7 @@ impl World {
             plan: plan.clone(),
         };
         world.note_addresses();
+        world.tap.hostile.extend((0..count).filter(|host| plan.hosts[*host].hostile));
         for number in 0..world.streams.len() {
             world.schedule(world.streams[number].due, Task::Stream(number));
         }
