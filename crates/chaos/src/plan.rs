@@ -239,10 +239,10 @@ impl Plan {
         lossless && self.events.iter().any(attack) && self.events.iter().all(allowed)
     }
 
-    /// The same without attacks.
+    /// The same without attacks that are more than packets.
     #[must_use]
-    pub fn without_attacks(&self) -> Self {
-        let peaceful = |event: &&Event| !matches!(event.fault, Fault::Attack(_));
-        Self { events: self.events.iter().filter(peaceful).cloned().collect(), ..self.clone() }
+    pub fn without_theft(&self) -> Self {
+        let honest = |event: &&Event| !matches!(event.fault, Fault::Attack(Attack::StealAddress { .. }));
+        Self { events: self.events.iter().filter(honest).cloned().collect(), ..self.clone() }
     }
 }

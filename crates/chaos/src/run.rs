@@ -64,14 +64,15 @@ struct Relation {
     ended: usize,
 }
 
-/// Runs a plan, and where nothing but attacks happens in it, once more without them, to see what they cost others. A
-/// panic is a finding.
+/// Runs a plan, and where nothing but attacks happens in it, once more with hosts that none of their packets reaches, to
+/// see what they cost others. In both runs the packets take their room on links and in queues, and what was changed on the
+/// way is lost: nothing that a host does could undo that. A panic is a finding.
 pub fn run(plan: &Plan) -> Outcome {
-    let (mut outcome, relations) = run_once(plan);
+    let (mut outcome, relations) = run_once(plan, false);
     if outcome.finding.is_some() || !plan.is_attack_only() {
         return outcome;
     }
-    let (peace, undisturbed) = run_once(&plan.without_attacks());
+    let (peace, undisturbed) = run_once(&plan.without_theft(), true);
     let mut judge = Judge { tally: outcome.tally, finding: None };
     for (with, without) in relations.iter().zip(&undisturbed).filter(|_| peace.finding.is_none()) {
         let enough = with.heard * 10 + 30 >= without.heard * 9;
@@ -95,8 +96,12 @@ pub fn story(plan: &Plan) -> Vec<String> {
     told.ok().flatten().unwrap_or_default()
 }
 
-fn run_once(plan: &Plan) -> (Outcome, Vec<Relation>) {
-    let result = catch_unwind(AssertUnwindSafe(|| Run::new(plan).map(Run::whole)));
+fn run_once(plan: &Plan, shielded: bool) -> (Outcome, Vec<Relation>) {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let mut run = Run::new(plan)?;
+        run.world.shielded = shielded;
+        Ok::<_, String>(run.whole())
+    }));
     let failed = |property, what| Outcome {
         hash: 0,
         packets: 0,
@@ -124,7 +129,7 @@ fn run_once(plan: &Plan) -> (Outcome, Vec<Relation>) {
 /// Runs a plan twice, and compares.
 pub fn run_twice(plan: &Plan) -> Outcome {
     let mut first = run(plan);
-    let (second, _) = run_once(plan);
+    let (second, _) = run_once(plan, false);
     first.tally.count(Property::D1);
     if first.finding.is_none() && first.hash != second.hash {
         let what =

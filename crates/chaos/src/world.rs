@@ -55,6 +55,8 @@ pub(crate) struct World {
     pub(crate) locators: Vec<Vec<SocketAddr>>,
     /// The faults are over.
     pub(crate) calm: bool,
+    /// What attackers make crosses the links, and is gone before the host that it is for.
+    pub(crate) shielded: bool,
     pub(crate) weather: (f64, f64, u64),
     pub(crate) rng: Rng,
     pub(crate) judge: Judge,
@@ -115,6 +117,7 @@ impl World {
             firewalls: BTreeMap::new(),
             locators,
             calm: false,
+            shielded: false,
             weather: (0.0, 0.0, 0),
             rng,
             judge: Judge::default(),
@@ -448,7 +451,7 @@ impl World {
         }
         let public_ip = interface.public();
         // What was under way to an address that has changed.
-        if packet.destination.ip() != public_ip {
+        if packet.destination.ip() != public_ip || self.shielded && packet.author.is_none() {
             return;
         }
         match packet.author {

@@ -31,3 +31,12 @@ fn many_hosts_keep_every_promise() {
 fn a_virtual_day_keeps_every_promise() {
     campaign(3..4, Shape::Long, " --long");
 }
+
+/// Seeds with attacks alone, in which a queue was full of what the attacker sent, or what he changed was lost: that is done
+/// to the network, not to the hosts.
+#[test]
+fn what_an_attacker_does_to_the_network_is_not_held_against_hosts() {
+    for seed in [1650, 3004, 4483, 5912] {
+        campaign(seed..seed + 1, Shape::Two, "");
+    }
+}
