@@ -13,8 +13,9 @@ use clock::{Duration, Instant};
 use hip::feedback::NEXT_HEADER;
 use rand_core::CryptoRng;
 
-/// An answer may take so long, or three round trips.
-const PATIENCE: Duration = Duration::from_millis(800);
+/// An answer may take so long, or three round trips: time for four heartbeats, of which three may be lost. TCP inside has
+/// a timer of its own that doubles while nothing gets through.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// So long after a doubt that was wrong no other is raised: hints cost nobody anything.
 const CERTAIN: Duration = Duration::from_secs(1);
 /// A path that has been dead for so long is opened anew by who opens paths: the peer may have given it up, or a NAT may let
@@ -81,7 +82,7 @@ impl Wedge {
         peer.doubt = Some(now);
         for path in &mut peer.paths {
             path.heartbeat.traffic(now);
-            path.heartbeat.hurry(now);
+            path.heartbeat.doubt(now);
         }
     }
 

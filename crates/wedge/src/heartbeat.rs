@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// Between heartbeats while there is traffic.
 const BUSY_INTERVAL: Duration = Duration::from_millis(150);
-/// Between heartbeats without traffic.
+/// Between heartbeats without traffic, as long as they are answered.
 const IDLE_INTERVAL: Duration = Duration::from_secs(2);
 /// Between heartbeats on a dead path.
 const DEAD_INTERVAL: Duration = Duration::from_millis(500);
@@ -67,6 +67,8 @@ pub(crate) struct Heartbeat {
     rtt: RttEstimator,
     next_at: Instant,
     last_traffic: Instant,
+    /// The peer may have forgotten the association; an answer shows that it has not.
+    doubted: bool,
     dead_since: Option<Instant>,
     answered_at: Instant,
     /// When the heartbeat was sent that was answered last.
@@ -83,6 +85,7 @@ impl Heartbeat {
             rtt: RttEstimator::default(),
             next_at: now,
             last_traffic: now,
+            doubted: false,
             dead_since: None,
             answered_at: Instant::ZERO,
             asked_at: None,
@@ -105,6 +108,12 @@ impl Heartbeat {
     /// A heartbeat is due at once: something may have got lost.
     pub(crate) fn hurry(&mut self, now: Instant) {
         self.next_at = self.next_at.min(now);
+    }
+
+    /// Whether there is a peer is to be known soon: heartbeats are as frequent as on a busy path until one is answered.
+    pub(crate) fn doubt(&mut self, now: Instant) {
+        self.doubted = true;
+        self.hurry(now);
     }
 
     /// The clock has jumped: answers to what was sent before tell nothing, nor does their absence.
@@ -171,8 +180,10 @@ impl Heartbeat {
         }
         self.unanswered.push_back((nonce, now));
         let interval = match (self.alive, self.is_idle(now)) {
+            _ if self.doubted => BUSY_INTERVAL,
             (false, _) => DEAD_INTERVAL,
-            (true, true) => IDLE_INTERVAL,
+            // A peer that was killed is found out by heartbeats alone: only an answer makes them rare.
+            (true, true) => BUSY_INTERVAL.max(self.rtt.srtt().unwrap_or_default() * 2),
             (true, false) => BUSY_INTERVAL,
         };
         self.next_at = now + interval;
@@ -192,8 +203,12 @@ impl Heartbeat {
         self.rtt.sample(now - sent_at);
         self.answered_at = now;
         self.asked_at = Some(sent_at);
+        self.doubted = false;
         let revived = !self.alive;
         self.alive = true;
+        if self.is_idle(now) && self.unanswered.is_empty() {
+            self.next_at = self.next_at.max(sent_at + IDLE_INTERVAL);
+        }
         revived.then_some(Change::Revived)
     }
 
@@ -255,6 +270,48 @@ mod tests {
             if (1_600..2_000).contains(&died) && (3_000..3_600).contains(&revived)),
             "{changes:?}"
         );
+    }
+
+    /// Traffic ends with the peer; nothing but heartbeats can find out.
+    #[test]
+    fn a_peer_that_falls_silent_is_asked_until_it_is_dead_however_idle_the_path() {
+        for ended in (0..2_000).step_by(50) {
+            let (mut heartbeat, mut died, mut asked) = (Heartbeat::new(ms(0)), None, Vec::new());
+            for at in 0..8_000 {
+                if at < 1_000 {
+                    heartbeat.traffic(ms(at));
+                }
+                if let Some(change) = heartbeat.handle_timeout(ms(at), at) {
+                    asked.push(at);
+                    died = died.or(change.map(|_| at));
+                    if at < ended {
+                        heartbeat.answered(ms(at), at);
+                    }
+                }
+            }
+            let first = asked.iter().find(|at| **at >= ended).unwrap();
+            assert!(died.is_some_and(|died| died < first + 1_000), "ended at {ended}, dead at {died:?}: {asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_path_without_traffic_stays_quiet() {
+        let mut heartbeat = Heartbeat::new(ms(0));
+        let (mut replies, mut asked) = (VecDeque::new(), 0);
+        for at in 0..60_000 {
+            if at < 5_000 {
+                heartbeat.traffic(ms(at));
+            }
+            while let Some((nonce, _)) = replies.front().copied().filter(|(_, due)| *due <= at) {
+                replies.pop_front();
+                heartbeat.answered(ms(at), nonce);
+            }
+            if heartbeat.handle_timeout(ms(at), at).is_some() {
+                replies.push_back((at, at + 700));
+                asked += u32::from(at >= 10_000);
+            }
+        }
+        assert_eq!(asked, 25);
     }
 
     #[test]

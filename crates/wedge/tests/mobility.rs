@@ -171,6 +171,43 @@ fn a_restart_costs_two_seconds_whoever_sends() {
     }
 }
 
+/// A server is killed and takes a while to start again; its client, behind a NAT, is where it cannot know. However long
+/// nothing was sent before, as when a TCP waits for its timer: in two seconds of its start packets get through.
+#[test]
+fn a_server_that_cannot_find_its_client_is_found_in_two_seconds() {
+    for quiet in [0, 200, 500, 800, 950] {
+        for down in [50, 400, 900, 1_300] {
+            let mut world = established(1);
+            let [mut a, mut b] = tickers(&world, [false, true]);
+            let killed = at(6_000 + quiet);
+            world.run(at(6_000), &mut [&mut a, &mut b]);
+            let nothing = &mut [Mailbox::default(), Mailbox::default()];
+            let [one, other] = nothing;
+            world.run(killed, &mut [one, other]);
+            let fresh = || {
+                World::configured(&specs(1), 10500, |config| {
+                    config.hip.first_generation = 100;
+                    config.paths.iter_mut().for_each(|path| path.rate = None);
+                })
+            };
+            // Nobody that the client knows is there.
+            let [somebody, _] = fresh().hosts;
+            world.hosts[1] = somebody;
+            world.run(killed + ms(down), &mut [one, other]);
+            let [_, mut server] = fresh().hosts;
+            let (name, hit, locators) = ("a".to_owned(), world.hit(0), Vec::new());
+            server.add_peer(wedge::PeerConfig { name, hit, lsi: LSIS[0], locators, routes: Vec::new() });
+            world.hosts[1] = server;
+            world.rngs[1] = rand_chacha::ChaCha20Rng::from_seed([77; 32]);
+            b.next = world.now;
+            let before = a.heard.len();
+            world.run(killed + ms(down + 5_000), &mut [&mut a, &mut b]);
+            let again = a.heard.get(before).map(|heard| *heard - (killed + ms(down)));
+            assert!(again.is_some_and(|again| again < ms(1_500)), "quiet for {quiet}, down for {down}: {again:?}");
+        }
+    }
+}
+
 /// A TCP goes on when the daemon below the receiver is started again, and what waited is not lost.
 #[test]
 fn a_transfer_goes_on_over_a_restart() {
