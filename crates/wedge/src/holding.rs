@@ -33,12 +33,14 @@ pub(crate) struct Limits {
 struct Held {
     packet: Waiting,
     at: Instant,
+    /// TCP sends it again: it is not dropped.
+    again: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Queue {
     packets: VecDeque<Held>,
-    /// What TCP sends again: others wait for it, so it goes first and is not dropped.
+    /// What TCP sends again, where it may go first: others wait for it.
     again: VecDeque<Held>,
     bytes: usize,
     deficit: i64,
@@ -48,7 +50,8 @@ struct Queue {
 impl Queue {
     /// Whether data of a TCP from this sequence number on wait, to be sent for the first time.
     fn has(&self, sequence: u32) -> bool {
-        let first = self.packets.front().and_then(|held| held.packet.segment()).map(|segment| segment.seq());
+        let first = self.packets.iter().find(|held| !held.again);
+        let first = first.and_then(|held| held.packet.segment()).map(|segment| segment.seq());
         first.is_some_and(|first| sequence.wrapping_sub(first) as i32 >= 0)
     }
 }
@@ -140,10 +143,15 @@ impl Holding {
             self.new.push_back(flow);
         }
         queue.bytes += packet.wire;
-        if before.is_some() {
-            queue.again.push_back(Held { packet, at: now });
+        let again = before.is_some();
+        // RFC 7323 §5.3: once a later timestamp has come, what has an earlier one is refused as old.
+        let stamped = || packet.segment().is_some_and(|segment| segment.timestamps().is_some());
+        let waits_in_turn = !again || !queue.packets.is_empty() && stamped();
+        let held = Held { packet, at: now, again };
+        if waits_in_turn {
+            queue.packets.push_back(held);
         } else {
-            queue.packets.push_back(Held { packet, at: now });
+            queue.again.push_back(held);
         }
         while self.bytes > limits.most || self.bytes > limits.bytes && now >= self.warned_until {
             self.warned_until = now + limits.interval;
@@ -154,7 +162,9 @@ impl Holding {
             // What is sent again goes last, but goes: programs must not fill the memory with it.
             let too_many = self.bytes > limits.most;
             let first = |queue: &mut Queue| {
-                queue.packets.pop_front().or_else(|| if too_many { queue.again.pop_front() } else { None })
+                let at = queue.packets.iter().position(|held| !held.again || too_many);
+                let at = at.and_then(|at| queue.packets.remove(at));
+                at.or_else(|| if too_many { queue.again.pop_front() } else { None })
             };
             let Some((queue, held)) = longest.and_then(|queue| first(queue).map(|held| (queue, held))) else {
                 break;
@@ -259,7 +269,7 @@ impl Holding {
             if !late {
                 next.dropping = false;
             }
-            while next.dropping && held.is_some() && now >= next.drop_next {
+            while next.dropping && held.as_ref().is_some_and(|held| !held.again) && now >= next.drop_next {
                 self.dropped += 1;
                 next.count += 1;
                 (held, late) = self.inspect(now, flow, limits);
@@ -269,7 +279,7 @@ impl Holding {
                     next.dropping = false;
                 }
             }
-        } else if late && held.is_some() {
+        } else if late && held.as_ref().is_some_and(|held| !held.again) {
             self.dropped += 1;
             (held, _) = self.inspect(now, flow, limits);
             next.dropping = true;
@@ -402,6 +412,43 @@ mod tests {
         let left: Vec<u32> = left.map(|(_, packet)| packet.segment().unwrap().seq().wrapping_sub(first)).collect();
         assert_eq!(left, [0, 1000, 2000, 3000]);
         assert_eq!((holding.packets(), holding.bytes(), holding.dropped()), (0, 0, 0));
+    }
+
+    /// A TCP with timestamps: what overtakes has a later one, and the receiver refuses what it has overtaken.
+    #[test]
+    fn what_is_sent_again_overtakes_nothing_that_has_an_earlier_timestamp() {
+        let (mut holding, mut connections) = (Holding::default(), Connections::default());
+        let limits = Limits { bytes: 5 * 1400, ..LIMITS };
+        let mut push = |holding: &mut Holding, seq: u32, stamp: u32| {
+            let [a, b, c, d] = stamp.to_be_bytes();
+            let options = &[1, 1, 8, 10, a, b, c, d, 0, 0, 0, 0];
+            let flags = tcp::Flags::ACK;
+            let header = tcp::Header { src_port: 80, dst_port: 4000, seq, flags, options, ..tcp::Header::default() };
+            let (any, mut payload) = (std::net::Ipv6Addr::LOCALHOST.into(), Vec::new());
+            header.emit(any, any, &[0; 1000], &mut payload).unwrap();
+            let packet = Waiting::new(protocol::TCP, payload, 1400, crate::Ecn::NotEct);
+            let flow = FlowKey::of(protocol::TCP, &packet.payload, true).unwrap();
+            let before = connections.leaves(flow, &packet.segment().unwrap());
+            holding.push(at(0), Some(flow), packet, before, &limits);
+        };
+        // The first of six is dropped, for they are too many.
+        (0..6).for_each(|number| push(&mut holding, 1000 * number, 10));
+        push(&mut holding, 0, 200);
+        // What still waits does so once.
+        push(&mut holding, 3000, 200);
+        let left: Vec<(u32, u32)> = std::iter::from_fn(|| holding.pop(at(0), &limits))
+            .map(|(_, packet)| {
+                let segment = packet.segment().unwrap();
+                (segment.seq(), segment.timestamps().unwrap().0)
+            })
+            .collect();
+        assert_eq!(left, [(1000, 10), (2000, 10), (3000, 10), (4000, 10), (5000, 10), (0, 200)]);
+        // What has left is let through, also behind another that is sent again.
+        push(&mut holding, 7000, 300);
+        push(&mut holding, 1000, 310);
+        assert!(holding.pop(at(0), &limits).is_some());
+        push(&mut holding, 2000, 310);
+        assert_eq!((holding.packets(), holding.dropped()), (2, 1));
     }
 
     /// RFC 8289 §3: a queue that stays is reduced by drops that come ever sooner; one that drains is left alone.
