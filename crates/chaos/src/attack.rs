@@ -4,6 +4,7 @@ use crate::forge;
 use crate::network::{Packet, bystander};
 use crate::plan::{Attack, Plan, Source};
 use crate::property::Property;
+use crate::tap::Tap;
 use crate::world::{Task, World};
 use clock::{Duration, Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
@@ -59,6 +60,12 @@ impl Attacker {
         self.running.clear();
         self.corrupt.clear();
         self.thieves.clear();
+    }
+
+    /// A host sleeps: what it holds waits for so long through no fault of its own.
+    pub(crate) fn hoard_sleeps(&mut self, host: usize, tap: &Tap, time: Duration) {
+        let held = self.hoard.iter_mut().filter(|(tag, _)| tap.sas.contains_key(&(host, (**tag >> 32) as u32)));
+        held.filter_map(|(_, at)| at.as_mut()).for_each(|at| *at += time);
     }
 
     /// A packet passes by.

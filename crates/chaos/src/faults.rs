@@ -116,6 +116,7 @@ impl World {
             node.time.pause(self.now, until);
         }
         self.schedule(until, Task::Wake(host));
+        self.attacker.hoard_sleeps(host, &self.tap, Duration::from_millis(ms));
     }
 
     fn readdress(&mut self, host: usize, number: usize) {
