@@ -100,6 +100,7 @@ impl World {
     fn close(&mut self, host: usize) {
         self.disturb(host);
         let Some(node) = self.nodes.get_mut(host).filter(|node| node.is_awake()) else { return };
+        node.closed = self.now;
         let own = node.time.shows(self.now);
         if let Some(wedge) = &mut node.wedge {
             wedge.close_all(own, &mut node.rng);

@@ -96,7 +96,8 @@ impl Inspector {
         if known.0 != peer.state {
             *known = (peer.state.clone(), now);
         }
-        let since = known.1;
+        // Who closes ends an exchange, too, of which no event tells; the next packet of a program begins another.
+        let since = known.1.max(world.nodes[host].closed);
         let node = &world.nodes[host];
         let deadline = node.wedge.as_ref().and_then(wedge::Wedge::poll_timeout);
         world.judge.check(at, Property::L4, deadline.is_some(), || {

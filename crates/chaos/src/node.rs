@@ -26,6 +26,8 @@ pub(crate) struct Node {
     pub(crate) time: Time,
     /// It sleeps until then.
     pub(crate) asleep: Option<Instant>,
+    /// When its associations and exchanges were closed last.
+    pub(crate) closed: Instant,
     /// The next deadline in the world's time, as of the last call.
     pub(crate) deadline: Instant,
     /// Times that the process began.
@@ -104,6 +106,7 @@ impl Node {
             rng: ChaCha20Rng::seed_from_u64(rng.next_u64()),
             time: Time::new(Instant::ZERO, plan.drift_ppm),
             asleep: None,
+            closed: Instant::ZERO,
             deadline: Instant::FAR_FUTURE,
             boots: 0,
             back_s: 0,

@@ -40,3 +40,9 @@ fn what_an_attacker_does_to_the_network_is_not_held_against_hosts() {
         campaign(seed..seed + 1, Shape::Two, "");
     }
 }
+
+/// A host that closes again and again while nobody answers, and programs that go on sending.
+#[test]
+fn an_exchange_after_a_close_is_another() {
+    campaign(100_628..100_629, Shape::Two, "");
+}
