@@ -46,3 +46,9 @@ fn what_an_attacker_does_to_the_network_is_not_held_against_hosts() {
 fn an_exchange_after_a_close_is_another() {
     campaign(100_628..100_629, Shape::Two, "");
 }
+
+/// A peer that renews the keys of a dead path again and again, and proves none: all of them go at once.
+#[test]
+fn new_keys_of_a_path_that_is_given_up_go_with_it() {
+    campaign(302_254..302_255, Shape::Two, "");
+}

@@ -7,11 +7,13 @@
 use crate::braid::Braid;
 use crate::numbers::{self, Number};
 use crate::pacing::Waiting;
+use crate::path::Path;
 use crate::peer::PeerState;
 use crate::wedge::Wedge;
 use clock::{Duration, Instant};
 use hip::feedback::NEXT_HEADER;
 use rand_core::CryptoRng;
+use scheduler::PathId;
 
 /// An answer may take so long, or three round trips: time for four heartbeats, of which three may be lost. TCP inside has
 /// a timer of its own that doubles while nothing gets through.
@@ -131,6 +133,10 @@ impl Wedge {
         if reopened.is_empty() && dropped.is_empty() {
             return;
         }
+        // What waits to take over has the same route, and nothing has come on it either.
+        let waits = |path: &&Path| path.predecessor.is_some_and(|old| dropped.contains(&old));
+        let waiting: Vec<PathId> = peer.successors.iter().filter(waits).map(|path| path.id).collect();
+        dropped.extend(waiting);
         let opens = self.host.is_initiator(hit) == Some(true);
         for path in reopened.into_iter().filter(|_| opens) {
             self.host.renew_path(now, rng, hit, path);
