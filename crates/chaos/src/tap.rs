@@ -51,6 +51,7 @@ pub(crate) struct Tap {
     pub(crate) hash: u64,
     pub(crate) packets: u64,
     pub(crate) sas: BTreeMap<(usize, u32), Sa>,
+    /// Keys that a host may seal with, and for which security association.
     keys: BTreeMap<Vec<u8>, (usize, u32)>,
     /// Hosts that may lie.
     pub(crate) hostile: BTreeSet<usize>,
@@ -101,9 +102,13 @@ impl Tap {
     }
 
     fn tell(&mut self, judge: &mut Judge, at_ms: u64, key: (usize, u32), sender: usize, end: usize, keys: SaKeys) {
-        let secret = [&keys.encryption[..], &keys.authentication[..]].concat();
-        let other = *self.keys.entry(secret).or_insert(key);
-        judge.check(at_ms, Property::S2, other == key, || format!("SAs {other:x?} and {key:x?} have the same keys"));
+        // Keys that were drawn for an offer which its sender has given up seal nothing, and may be drawn again there.
+        if end == 0 {
+            let secret = [&keys.encryption[..], &keys.authentication[..]].concat();
+            let other = *self.keys.entry(secret).or_insert(key);
+            judge
+                .check(at_ms, Property::S2, other == key, || format!("SAs {other:x?} and {key:x?} have the same keys"));
+        }
         let Some(known) = self.sas.get_mut(&key) else {
             let told = [end == 0, end == 1];
             let since = self.sas.len();

@@ -88,6 +88,38 @@ fn an_i1_that_goes_nowhere_does_not_cross_the_peers() {
     }
 }
 
+/// The puzzle that an I2 solves is known to nobody any more.
+#[test]
+fn a_responder_killed_before_the_i2_is_asked_for_another_puzzle() {
+    let mut pair = Pair::usual(11);
+    let hit = pair.hit(0);
+    pair.connect(0);
+    let until = Instant::ZERO + SECOND;
+    // The R1 is on its way.
+    while !pair.flying.iter().any(|flying| flying.to == 0) && pair.step(until, &mut |flying, fly| fly.push(flying)) {}
+    let [_, identity] = identities();
+    let mut again = config(&addresses(&["10.1.0.2", "10.2.0.2"], 10500));
+    again.first_generation = 100;
+    pair.sides[1] = Side::new(identity, again, 77);
+    let locators = addresses(&["10.1.0.1", "10.2.0.1"], 10500);
+    pair.sides[1].host.add_peer(pair.now, Peer { hit, locators, routes: Vec::new() });
+    pair.run(SECOND * 4);
+    pair.check_paths(2);
+}
+
+/// The longest pause between two tries is four seconds.
+#[test]
+fn a_base_exchange_ends_also_where_a_round_trip_takes_nearly_four_seconds() {
+    let mut pair = Pair::usual(12);
+    let mut far = |mut flying: Flying, fly: &mut Vec<Flying>| {
+        flying.at += Duration::from_millis(1900);
+        fly.push(flying);
+    };
+    pair.exchange(&mut far);
+    while pair.step(Instant::ZERO + SECOND * 75, &mut far) {}
+    assert_eq!([pair.sides[0].established, pair.sides[1].established.min(1)], [1, 1], "{:?}", pair.sides[0].failed);
+}
+
 #[test]
 fn close_ends_it_on_both_sides_and_it_can_begin_anew() {
     let mut pair = Pair::usual(4);
