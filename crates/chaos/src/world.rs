@@ -220,7 +220,10 @@ impl World {
             }
             Task::Boot(host) => self.boot(host),
             Task::Wake(host) => {
-                if let Some(node) = self.nodes.get_mut(host) {
+                let now = self.now;
+                // Who was killed in its sleep may sleep again by now.
+                let over = |node: &&mut Node| node.asleep.is_some_and(|until| until <= now);
+                if let Some(node) = self.nodes.get_mut(host).filter(over) {
                     node.asleep = None;
                     node.note_deadline();
                 }

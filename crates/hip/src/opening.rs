@@ -67,6 +67,11 @@ impl Host {
         let hit = self.identity.hit();
         self.renew_first(now, peer);
         let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
+        // Without a path what is told goes to where the peer was; a candidate that is due may be where it is.
+        let is_due = |candidate: &Candidate| !candidate.stale && candidate.not_before <= now;
+        if up.announcement.is_some() && up.initiator && up.paths.is_empty() && up.candidates.iter().any(is_due) {
+            up.announce();
+        }
         if up.opening.is_some() || up.announcement.is_some() || !up.has_keys() {
             return;
         }

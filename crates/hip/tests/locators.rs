@@ -196,6 +196,25 @@ fn a_responder_that_has_moved_is_found_where_it_is_said_to_be() {
     assert_eq!(world.pair.sides.each_ref().map(|side| side.established), [1, 1], "the association stays");
 }
 
+/// What the Responder said of its locators before it moved comes in after the name server has told where it is now.
+#[test]
+fn old_news_of_a_responder_that_has_moved_costs_no_second() {
+    for pause in (0..100).step_by(5) {
+        let mut world = World::new(pause, &["10.1.0.1"], &["10.1.0.2"]);
+        let (hit, new) = (world.pair.hit(1), locator("10.1.0.3"));
+        world.change(1, &[], &["10.2.0.2"]);
+        world.run(Duration::from_millis(pause), calm);
+        world.change(1, &["10.1.0.2", "10.2.0.2"], &["10.1.0.3"]);
+        let (now, Side { host, rng, .. }) = (world.pair.now, &mut world.pair.sides[0]);
+        host.add_peer(now, hip::Peer { hit, locators: vec![new], routes: Vec::new() });
+        host.handle_timeout(now, rng);
+        world.pair.collect(0, &mut |flying, fly| fly.push(flying));
+        world.run(Duration::from_millis(900), calm);
+        world.check(1);
+        assert_eq!(world.pair.sides.each_ref().map(|side| side.established), [1, 1], "the association stays");
+    }
+}
+
 #[test]
 fn backups_are_known_to_the_peer() {
     for (side, path, slow) in (0..8).map(|n| (n % 2, n / 2 % 2, n / 4)) {
