@@ -31,6 +31,8 @@
 //! it; each says then that the old one is down. What is still on its way there is taken by whoever holds the security
 //! associations (crate `wedge`).
 
+use std::net::SocketAddr;
+
 use clock::{Duration, Instant};
 use rand_core::CryptoRng;
 use scheduler::PathId;
@@ -66,7 +68,8 @@ impl Host {
     pub(crate) fn open_path(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
         let hit = self.identity.hit();
         self.renew_first(now, peer);
-        let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
+        let Some(record) = self.peers.get_mut(&peer) else { return };
+        let Phase::Up(up) = &mut record.phase else { return };
         // Without a path what is told goes to where the peer was; a candidate that is due may be where it is.
         let is_due = |candidate: &Candidate| !candidate.stale && candidate.not_before <= now;
         if up.announcement.is_some() && up.initiator && up.paths.is_empty() && up.candidates.iter().any(is_due) {
@@ -75,11 +78,7 @@ impl Host {
         if up.opening.is_some() || up.announcement.is_some() || !up.has_keys() {
             return;
         }
-        let renewal = up.next_renewal().map(|path| (path.route, Some(path.id), path.spi_in));
-        let fresh = || up.due_candidate(now).and_then(|index| up.candidates.get(index));
-        let Some((route, replaces, old_spi)) = renewal.or_else(|| fresh().map(|new| (new.route, None, Spi(0)))) else {
-            return;
-        };
+        let Some((route, replaces, old_spi)) = up.next_opening(now, &record.peer.locators) else { return };
         let spi_in = self.out.new_spi(rng);
         let secret = up.renews.then(|| {
             up.session.meter.agreement();
@@ -385,6 +384,23 @@ impl Association {
             candidate.not_before = now + first * (1 << candidate.failures.min(6));
             candidate.failures = candidate.failures.saturating_add(1);
         }
+    }
+
+    /// What to open next: its route, the path whose keys it renews, and that path's SPI. New keys come first, but not those
+    /// of a path to where the peer is not said to be any more, before where it is said to be was tried once: it may not
+    /// answer, and behind a NAT the peer cannot reach us until we have sent something there.
+    fn next_opening(&mut self, now: Instant, said: &[SocketAddr]) -> Option<(Route, Option<PathId>, Spi)> {
+        let is_said = |route: &Route| said.iter().any(|locator| locator.ip() == route.remote.ip());
+        let renewal = self.renewals.front().and_then(|id| self.paths.iter().find(|path| path.id == *id));
+        let left = renewal.is_some_and(|path| !is_said(&path.route));
+        let fresh = self.due_candidate(now).and_then(|index| self.candidates.get(index));
+        let fresh =
+            fresh.map(|new| (new.failures == 0 && !new.stale && is_said(&new.route), (new.route, None, Spi(0))));
+        if let Some((true, new)) = fresh.filter(|_| left) {
+            return Some(new);
+        }
+        let renewal = self.next_renewal().map(|path| (path.route, Some(path.id), path.spi_in));
+        renewal.or(fresh.map(|(_, new)| new))
     }
 
     pub(crate) fn learn(&mut self, routes: Vec<Route>, now: Instant) {

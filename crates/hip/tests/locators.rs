@@ -215,6 +215,33 @@ fn old_news_of_a_responder_that_has_moved_costs_no_second() {
     }
 }
 
+/// The same while new keys were asked for where the peer is not any more: that is not asked again first.
+#[test]
+fn new_keys_where_the_peer_was_do_not_come_before_where_it_is() {
+    let mut world = World::new(3, &["10.1.0.1"], &["10.1.0.2"]);
+    let (hit, new) = (world.pair.hit(1), locator("10.1.0.3"));
+    world.change(1, &["10.1.0.2"], &["10.1.0.3"]);
+    let (now, Side { host, rng, paths, .. }) = (world.pair.now, &mut world.pair.sides[0]);
+    let path = *paths.keys().next().unwrap();
+    host.renew_path(now, rng, hit, path);
+    world.pair.flying.clear();
+    let mut asked = false;
+    let mut nat = |flying: Flying| {
+        asked |= flying.to == 1 && flying.route.local == new;
+        if flying.to == 0 && flying.route.remote == new && !asked { Vec::new() } else { vec![flying] }
+    };
+    world.run(Duration::from_millis(100), &mut nat);
+    world.pair.sides[0].host.add_peer(world.pair.now, hip::Peer { hit, locators: vec![new], routes: Vec::new() });
+    world.run(Duration::from_millis(700), &mut nat);
+    for side in &world.pair.sides {
+        let joins = |route: &hip::Route| route.local == new || route.remote == new;
+        assert!(side.paths.values().any(|(route, ..)| joins(route)), "no path to where the peer is");
+    }
+    world.run(SECOND * 10, &mut nat);
+    world.check(1);
+    assert_eq!(world.pair.sides.each_ref().map(|side| side.established), [1, 1], "the association stays");
+}
+
 #[test]
 fn backups_are_known_to_the_peer() {
     for (side, path, slow) in (0..8).map(|n| (n % 2, n / 2 % 2, n / 4)) {
