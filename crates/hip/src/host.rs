@@ -151,11 +151,13 @@ impl Host {
         match &record.phase {
             Phase::I1Sent(_) | Phase::Solving(_) | Phase::I2Sent(_) => return Ok(()),
             Phase::Up(up) if up.pathless.is_none_or(|(since, _)| now < since + patience) => return Ok(()),
-            Phase::Up(_) => self.out.end(record, "no path to the peer is left"),
-            Phase::Unassociated | Phase::Closing(_) | Phase::Closed(_) | Phase::Failed => {}
+            _ => {}
         }
         let routes = routes(&self.config, &record.peer, &[]);
         let first = *routes.first().ok_or(ConnectError::NoRoute(peer))?;
+        if matches!(record.phase, Phase::Up(_)) {
+            self.out.end(record, "no path to the peer is left");
+        }
         let mut asked = Asked::new(rng);
         self.out.send(first, asked.i1(&self.config, hit, peer, first));
         record.notice = None;

@@ -242,6 +242,23 @@ fn new_keys_where_the_peer_was_do_not_come_before_where_it_is() {
     assert_eq!(world.pair.sides.each_ref().map(|side| side.established), [1, 1], "the association stays");
 }
 
+/// A Responder whose peer is behind a NAT knows of no place to begin anew at; only the peer can bring a path back.
+#[test]
+fn an_association_that_cannot_be_begun_anew_is_not_ended_for_that() {
+    let mut world = World::new(5, &["10.1.0.1"], &["10.1.0.2"]);
+    let hit = world.pair.hit(0);
+    world.pair.sides[1].host.add_peer(world.pair.now, hip::Peer { hit, locators: Vec::new(), routes: Vec::new() });
+    let there = std::mem::take(&mut world.places[0]);
+    world.change(1, &["10.1.0.2"], &["10.1.0.3"]);
+    world.run(SECOND * 4, calm);
+    let (now, Side { host, rng, .. }) = (world.pair.now, &mut world.pair.sides[1]);
+    assert!(host.connect(now, rng, hit).is_err());
+    world.places[0] = there;
+    world.run(SECOND * 30, calm);
+    world.check(1);
+    assert_eq!(world.pair.sides.each_ref().map(|side| side.established), [1, 1], "the association stays");
+}
+
 #[test]
 fn backups_are_known_to_the_peer() {
     for (side, path, slow) in (0..8).map(|n| (n % 2, n / 2 % 2, n / 4)) {
