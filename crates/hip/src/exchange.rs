@@ -23,8 +23,7 @@ use crate::puzzle::Solver;
 use crate::route::Route;
 use crate::session::{Session, host_id, sign, verify};
 
-/// How often the first I2 is sent before a fresh R1 is asked for, should the Responder not know its puzzle any more. A
-/// later one is sent as often as all before it, so that a round trip of many seconds finds its R2.
+/// How often one I2 is sent before a fresh R1 is asked for, should the Responder not know its puzzle any more.
 const I2_TRIES: u32 = 2;
 /// Hashes in one go at a puzzle: about 1 ms.
 const SLICE: u64 = 256;
@@ -316,7 +315,7 @@ impl Host {
                     return self.answer_another(now, rng, peer, route, &r1);
                 }
                 // Where several R1s came, one more I1 tells sooner which is the peer's than the I2 again.
-                let most = if sent.asked.contested { 1 } else { sent.tries_before.max(I2_TRIES) };
+                let most = if sent.asked.contested { 1 } else { I2_TRIES };
                 if sent.retry.tries < most {
                     sent.retry.again(now, &self.config);
                     return self.out.send_again(sent.route, &sent.packet);
