@@ -123,7 +123,7 @@ pub(crate) struct Control {
     pub sent: SentLog,
     pub received: Received,
     /// Only what TCP acknowledges inside is heard of.
-    is_overheard: bool,
+    is_snooped: bool,
     /// Packets waited while the window or the pace was the limit.
     busy: bool,
     /// The most that was under way since the last report, in bytes.
@@ -258,9 +258,9 @@ impl Control {
     }
 
     fn clone_without_log(&self, now: Instant) -> Self {
-        let Self { slot, is_overheard, busy, top_flight, peak, is_told, last_sent, .. } = *self;
+        let Self { slot, is_snooped, busy, top_flight, peak, is_told, last_sent, .. } = *self;
         let (sent, received) = (SentLog::new(now), Received::new(Spi::default()));
-        Self { slot, sent, received, is_overheard, busy, top_flight, peak, is_told, asked: None, last_sent }
+        Self { slot, sent, received, is_snooped, busy, top_flight, peak, is_told, asked: None, last_sent }
     }
 
     /// The path before has ended: its measurements go on here.
@@ -270,8 +270,8 @@ impl Control {
     }
 
     /// Whether only what TCP acknowledges inside is heard of.
-    pub(crate) fn is_overheard(&self) -> bool {
-        self.is_overheard
+    pub(crate) fn is_snooped(&self) -> bool {
+        self.is_snooped
     }
 
     /// How long a packet takes there at the least, if what is under way leaves at the rate at which packets arrived lately:
@@ -306,19 +306,13 @@ impl PeerState {
     }
 
     /// A segment of the peer's TCP came: without feedback, what it acknowledges is what paths have delivered.
-    pub(crate) fn overhear(
-        &mut self,
-        now: Instant,
-        flow: FlowKey,
-        segment: &tcp::Segment<'_>,
-        counters: &mut Counters,
-    ) {
+    pub(crate) fn snooped(&mut self, now: Instant, flow: FlowKey, segment: &tcp::Segment<'_>, counters: &mut Counters) {
         let Some(snoop) = self.braid.as_mut().and_then(|braid| braid.snoop.as_mut()) else { return };
         for Delivered { path: id, ranges, timed } in snoop.acknowledged(now, flow, segment) {
             let Some(path) = self.paths.iter().chain(&self.retired).find(|path| path.id == id) else { continue };
             let highest = ranges.first().map_or(0, |(_, last)| *last);
             let record = Record { spi: path.outbound.spi(), highest, ranges, ..Record::default() };
-            // Nothing of it can be absurd: what was sent on a path is still known there, or is passed over.
+            // Nothing of it is impossible: what was sent on a path is still known there, or is passed over.
             let _ = self.record(now, if timed { id } else { NO_PATH }, &record, counters);
         }
     }
@@ -330,7 +324,7 @@ impl PeerState {
             slot: braid.windows.add(mtu),
             sent: SentLog::new(now),
             received: Received::new(spi),
-            is_overheard: braid.snoop.is_some(),
+            is_snooped: braid.snoop.is_some(),
             busy: false,
             top_flight: 0,
             is_told: false,
@@ -595,7 +589,7 @@ impl Control {
     pub(crate) fn life_deadline(&self, heartbeat: &Heartbeat) -> Instant {
         let patience = self.patience(heartbeat);
         if let Some(asked) = self.asked {
-            let answered = self.is_overheard && heartbeat.answered_at() >= asked;
+            let answered = self.is_snooped && heartbeat.answered_at() >= asked;
             return asked + patience + if answered { DELAYED_ACK } else { Duration::ZERO };
         }
         let (Some(oldest), Some(progress)) = (self.sent.oldest_at(), self.sent.silent_since()) else {
@@ -607,7 +601,7 @@ impl Control {
     /// Notes a packet that was sealed.
     pub(crate) fn sealed(&mut self, now: Instant, sequence: u32, wire: usize, content: Content) {
         let content = match content {
-            Content::Fleeting if self.is_overheard => Content::Report,
+            Content::Fleeting if self.is_snooped => Content::Report,
             content => content,
         };
         if !matches!(content, Content::Report) {

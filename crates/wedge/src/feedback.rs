@@ -38,7 +38,7 @@ impl Wedge {
             told.push(record.spi);
             match peer.record(now, id, record, &mut self.counters) {
                 Ok(()) => {}
-                Err(BadRecord::Absurd) => self.counters.bad_feedback += 1,
+                Err(BadRecord::Impossible) => self.counters.bad_feedback += 1,
                 Err(BadRecord::Invented) => return self.end_with_inventor(now, rng, index),
             }
         }

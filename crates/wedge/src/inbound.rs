@@ -191,7 +191,7 @@ impl Wedge {
         if view.protocol() == protocol::TCP
             && let Ok(segment) = tcp::Segment::parse(view.payload())
         {
-            peer.overhear(now, key, &segment, &mut self.counters);
+            peer.snooped(now, key, &segment, &mut self.counters);
         }
         let mut ready = Vec::new();
         self.counters.given_up_for_memory += peer.inbound(now, key, (id, number), packet, &mut ready);

@@ -47,13 +47,13 @@ impl PeerState {
                 continue;
             }
             // TCP acknowledges when it likes, or never: only a heartbeat without an answer shows that a path is dead.
-            let overheard = braid.snoop.is_some();
-            let answers = overheard && control.asked.is_some_and(|asked| path.heartbeat.answered_at() >= asked);
+            let snooped = braid.snoop.is_some();
+            let answers = snooped && control.asked.is_some_and(|asked| path.heartbeat.answered_at() >= asked);
             if !others.is_empty() && path.heartbeat.is_alive() && !answers {
                 dead.push(index);
                 continue;
             }
-            if !path.heartbeat.is_alive() && !overheard {
+            if !path.heartbeat.is_alive() && !snooped {
                 control.asked = None;
                 counters.given_up += control.sent.give_up(now).len() as u64;
                 continue;
@@ -75,7 +75,7 @@ impl PeerState {
                 name: path.name.clone(),
                 route: path.route,
             });
-            self.bury(now, index, counters);
+            self.path_died(now, index, counters);
         }
     }
 
@@ -95,7 +95,7 @@ impl PeerState {
     }
 
     /// A path has died: what it had under way goes on the others.
-    pub(crate) fn bury(&mut self, now: Instant, index: usize, counters: &mut Counters) {
+    pub(crate) fn path_died(&mut self, now: Instant, index: usize, counters: &mut Counters) {
         if let (Some(path), Some(braid)) = (self.paths.get_mut(index), &mut self.braid)
             && let Some(control) = &mut path.control
         {

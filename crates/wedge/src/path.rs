@@ -280,7 +280,7 @@ impl Path {
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
-        if let Some(control) = self.control.as_mut().filter(|control| !control.is_overheard())
+        if let Some(control) = self.control.as_mut().filter(|control| !control.is_snooped())
             && rng.next_u32() < u32::MAX / SKIPPED
         {
             control.sent.skipped(now, self.outbound.skip()?);

@@ -296,7 +296,7 @@ impl PeerState {
             }
         }
         for index in dead {
-            self.bury(now, index, counters);
+            self.path_died(now, index, counters);
         }
         if changed {
             self.refresh();
@@ -407,7 +407,7 @@ impl PeerState {
             proven_losses: statistics.proven_losses,
             expired_holes: statistics.expired,
             feedback: self.gives_feedback(),
-            overheard: self.braid.as_ref().and_then(|braid| braid.snoop.as_ref()).map(Snoop::segments),
+            snooped: self.braid.as_ref().and_then(|braid| braid.snoop.as_ref()).map(Snoop::segments),
             congestion: self.braid.as_ref().map(|braid| braid.windows.rule().to_owned()),
             holding: self.braid.as_ref().map(|braid| braid.status()),
             paths: self

@@ -152,7 +152,7 @@ struct Newest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadRecord {
     /// It says what cannot be.
-    Absurd,
+    Impossible,
     /// It acknowledges a number under which nothing was sent: who says that invents (RFC 9000 §21.4).
     Invented,
 }
@@ -379,11 +379,11 @@ impl SentLog {
         let highest = u64::from(record.highest);
         // RFC 9002 §2's "acknowledged what was never sent" is an attack or a fault, on an authentic channel too.
         if highest >= self.next() || highest == 0 || record.packets > record.highest {
-            return Err(BadRecord::Absurd);
+            return Err(BadRecord::Impossible);
         }
         // An answer before the question, or a time from the future.
         if self.packet(highest).is_some_and(|sent| record.delay > now - sent.at) {
-            return Err(BadRecord::Absurd);
+            return Err(BadRecord::Impossible);
         }
         let is_invented = |first: u64, last: u64| {
             let at = self.skipped.partition_point(|skipped| *skipped < first);

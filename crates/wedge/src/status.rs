@@ -31,7 +31,7 @@ pub struct PeerStatus {
     /// Whether the peer gives feedback; what is measured below is absent without.
     pub feedback: bool,
     /// Of a peer that gives none, where paths are measured by the acknowledgments of the TCP inside: segments under way.
-    pub overheard: Option<usize>,
+    pub snooped: Option<usize>,
     /// The rule by which windows grow and shrink.
     pub congestion: Option<String>,
     /// What waits because the paths have no room.

@@ -1,4 +1,4 @@
-//! Feedback that is forged, replayed or absurd, a peer that gives none any more, paths that carry nothing, clocks that
+//! Feedback that is forged, replayed or impossible, a peer that gives none any more, paths that carry nothing, clocks that
 //! jump: counted, bounded, recovered from.
 
 mod common;

@@ -39,7 +39,7 @@ fn goodput(specs: &[Spec], seconds: u64) -> f64 {
     let (mut sender, mut receiver) = download(&world);
     world.run(at(seconds * 1_000), &mut [&mut sender, &mut receiver]);
     let peer = world.hosts[0].status(world.now).peers.remove(0);
-    assert!(!peer.feedback && peer.overheard.is_some());
+    assert!(!peer.feedback && peer.snooped.is_some());
     assert!(world.hosts.iter().all(|host| host.counters().feedback_out == 0));
     receiver.goodput(at(5_000), at(seconds * 1_000))
 }
