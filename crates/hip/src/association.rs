@@ -223,6 +223,8 @@ pub(crate) struct Association {
     pub(crate) opening: Option<Opening>,
     /// Paths that are to get new keys.
     pub(crate) renewals: VecDeque<PathId>,
+    /// Of these, one that was asked for before without an answer.
+    pub(crate) asked: Option<(PathId, Retry)>,
     /// The peer is to be told our locators.
     pub(crate) announce: bool,
     /// The UPDATE that tells them is out.
@@ -390,6 +392,7 @@ impl Association {
             told: None,
             former: Vec::new(),
             renewals: VecDeque::new(),
+            asked: None,
             offers: Vec::new(),
             candidates: Vec::new(),
             r2: None,

@@ -101,7 +101,8 @@ impl Host {
             return up.postpone(route, now, self.config.path_retry);
         };
         self.out.send(route, packet.clone());
-        let retry = Retry::new(now, &self.config);
+        let asked = up.asked.take().filter(|(path, _)| Some(*path) == replaces);
+        let retry = asked.map_or_else(|| Retry::new(now, &self.config), |(_, retry)| retry);
         up.opening = Some(Opening { route, seq, nonce, secret, index, spi_in, packet, retry, replaces });
     }
 
@@ -121,6 +122,21 @@ impl Host {
     pub(crate) fn retry_updates(&mut self, now: Instant, peer: Hit) {
         self.renew_first(now, peer);
         let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
+        let tries = VAIN..self.config.max_update_tries;
+        let asks_anew = |opening: &mut Opening| {
+            opening.retry.at <= now && tries.contains(&opening.retry.tries) && opening.replaces.is_some()
+        };
+        if let Some(mut opening) = up.opening.take_if(asks_anew)
+            && let Some(path) = opening.replaces
+        {
+            // Where a NAT has a new mapping the answer went to the old one, and is given again nowhere else. So it is
+            // asked for under another Update ID.
+            self.out.spis.remove(&opening.spi_in);
+            opening.retry.again(now, &self.config);
+            self.out.counters.retransmissions += 1;
+            up.asked = Some((path, opening.retry));
+            up.renewals.push_front(path);
+        }
         if let Some(opening) = up.opening.as_mut().filter(|opening| opening.retry.at <= now) {
             if opening.retry.tries < self.config.max_update_tries {
                 opening.retry.again(now, &self.config);
@@ -332,6 +348,10 @@ impl Turn<'_> {
             return Err(Refusal::Malformed);
         }
         let skip = self.settle_crossing(up, replaces)?;
+        // Who asks again has given up what it asked for before.
+        let earlier = up.offers.iter().filter(|offer| replaces.is_some() && offer.replaces == replaces);
+        let earlier: Vec<PathId> = earlier.map(|offer| offer.path).collect();
+        earlier.into_iter().for_each(|path| remove(self.out, up, peer, path));
         let Agreed { keys, index, public } = self.keys_for(up, packet, (esp.keymat_index, skip))?;
         let spi_in = self.out.new_spi(self.rng);
         let ours = up.update_id.wrapping_add(1);

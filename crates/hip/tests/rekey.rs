@@ -532,3 +532,35 @@ fn a_renewal_that_is_given_up_is_given_up_by_both() {
     while pair.step(until, &mut answers_lost) {}
     pair.check_paths(1);
 }
+
+/// A NAT has given the opener another port while its UPDATE was answered: the answer went to the old one.
+#[test]
+fn a_renewal_whose_answer_went_to_an_old_mapping_is_asked_for_anew() {
+    for sinnet in [true, false] {
+        let mut pair = pair(27, 1, sinnet, |_| {});
+        let before = spis(&pair, 0);
+        let (old, new) = (addresses(&["10.1.0.1"], 10_500)[0], addresses(&["10.1.0.1"], 40_000)[0]);
+        let (mut rebound, start) = (false, pair.now);
+        let mut nat = |mut flying: Flying, fly: &mut Vec<Flying>| {
+            let now = flying.at;
+            if flying.to == 1 && now > start + Duration::from_millis(30) {
+                (rebound, flying.route.remote) = (true, new);
+                fly.push(flying);
+            } else if flying.to == 1 {
+                fly.push(flying);
+            } else if flying.route.remote.ip() != old.ip() && !rebound && now < start + Duration::from_millis(30) {
+                fly.push(flying);
+            } else if flying.route.local == new {
+                // Inside it has the port that it always had.
+                flying.route.local = old;
+                fly.push(flying);
+            }
+        };
+        let peer = pair.hit(1);
+        host(&mut pair, 0, &mut nat, |now, side| side.host.renew_path(now, &mut side.rng, peer, PathId(0)));
+        let until = pair.now + SECOND * 4;
+        while pair.step(until, &mut nat) {}
+        assert!(spis(&pair, 0).is_disjoint(&before), "Sinnet: {sinnet}");
+        assert_eq!(pair.sides[1].paths.len(), 1, "Sinnet: {sinnet}");
+    }
+}
