@@ -540,21 +540,18 @@ fn a_renewal_whose_answer_went_to_an_old_mapping_is_asked_for_anew() {
         let mut pair = pair(27, 1, sinnet, |_| {});
         let before = spis(&pair, 0);
         let (old, new) = (addresses(&["10.1.0.1"], 10_500)[0], addresses(&["10.1.0.1"], 40_000)[0]);
-        let (mut rebound, start) = (false, pair.now);
+        // What the opener sends comes from the new port 30 ms later, and then nothing gets in at the old one.
+        let begin = pair.now + Duration::from_millis(30);
         let mut nat = |mut flying: Flying, fly: &mut Vec<Flying>| {
-            let now = flying.at;
-            if flying.to == 1 && now > start + Duration::from_millis(30) {
-                (rebound, flying.route.remote) = (true, new);
-                fly.push(flying);
-            } else if flying.to == 1 {
-                fly.push(flying);
-            } else if flying.route.remote.ip() != old.ip() && !rebound && now < start + Duration::from_millis(30) {
-                fly.push(flying);
-            } else if flying.route.local == new {
+            let rebound = flying.at > begin;
+            match (flying.to, rebound) {
+                (1, true) => flying.route.remote = new,
+                (0, true) if flying.route.local == old => return,
                 // Inside it has the port that it always had.
-                flying.route.local = old;
-                fly.push(flying);
+                (0, _) => flying.route.local = old,
+                _ => {}
             }
+            fly.push(flying);
         };
         let peer = pair.hit(1);
         host(&mut pair, 0, &mut nat, |now, side| side.host.renew_path(now, &mut side.rng, peer, PathId(0)));
