@@ -145,7 +145,10 @@ impl Inspector {
                 }
                 WedgeEvent::Closed { peer, reason } => {
                     let Some(peer) = number(peer).filter(|peer| *peer < world.nodes.len()) else { continue };
-                    *world.ended.entry((host, peer)).or_default() += 1;
+                    // One that the peer begins anew takes the other's place: nobody loses anything.
+                    if reason != "the peer has begun anew" {
+                        *world.ended.entry((host, peer)).or_default() += 1;
+                    }
                     if world.plan.hosts[peer].hostile {
                         continue;
                     }
