@@ -187,7 +187,7 @@ impl Turn<'_> {
             if opened {
                 // Overtaken on the way by a later UPDATE: the peer still waits for its echo.
                 let answer = self.acknowledge(up, packet, seq)?;
-                self.out.send(self.route, answer);
+                self.reply(up, seq, answer);
             }
             return Err(Refusal::Replayed);
         }

@@ -120,6 +120,30 @@ fn a_base_exchange_ends_also_where_a_round_trip_takes_nearly_four_seconds() {
     assert_eq!([pair.sides[0].established, pair.sides[1].established.min(1)], [1, 1], "{:?}", pair.sides[0].failed);
 }
 
+/// A later UPDATE of the peer overtakes its answer, and our echo is lost: the peer asks for it again.
+#[test]
+fn an_echo_is_given_again_also_to_an_answer_that_was_overtaken() {
+    let a = addresses(&["10.1.0.1", "10.2.0.1"], 10500);
+    let b = addresses(&["10.1.0.2", "10.2.0.2"], 10500);
+    let mut configs = [config(&a), config(&b)];
+    configs[1].backups = vec![b[0].ip()];
+    let mut pair = Pair::new(identities(), configs, 13);
+    let mut lost = 0;
+    pair.exchange(&mut |mut flying, fly| {
+        let slow = flying.route.local == a[1] || flying.route.remote == a[1];
+        flying.at += Duration::from_millis(if slow { 50 } else { 0 });
+        let packet = wire::hip::Packet::parse(&flying.bytes).unwrap();
+        if slow && flying.to == 1 && packet.ack().is_some() && lost == 0 {
+            lost += 1;
+        } else {
+            fly.push(flying);
+        }
+    });
+    assert_eq!(lost, 1);
+    pair.run(SECOND);
+    assert_eq!(pair.sides[1].verified.len(), 2);
+}
+
 #[test]
 fn close_ends_it_on_both_sides_and_it_can_begin_anew() {
     let mut pair = Pair::usual(4);
