@@ -3,7 +3,7 @@
 use chaos::{Shape, draw, run, run_twice};
 
 #[expect(clippy::print_stderr, reason = "which seed failed, and how to see it again")]
-fn campaign(seeds: std::ops::Range<u64>, shape: Shape, options: &str) {
+fn campaign(seeds: impl IntoIterator<Item = u64>, shape: Shape, options: &str) {
     let mut failed = Vec::new();
     for seed in seeds {
         let plan = draw(seed, shape);
@@ -29,26 +29,24 @@ fn many_hosts_keep_every_promise() {
 /// The seed's day has flapping links, a dead locator, and no more events than a storm of a minute.
 #[test]
 fn a_virtual_day_keeps_every_promise() {
-    campaign(3..4, Shape::Long, " --long");
+    campaign([3], Shape::Long, " --long");
 }
 
 /// Seeds with attacks alone, in which a queue was full of what the attacker sent, or what he changed was lost: that is done
 /// to the network, not to the hosts.
 #[test]
 fn what_an_attacker_does_to_the_network_is_not_held_against_hosts() {
-    for seed in [1650, 3004, 4483, 5912] {
-        campaign(seed..seed + 1, Shape::Two, "");
-    }
+    campaign([1650, 3004, 4483, 5912], Shape::Two, "");
 }
 
 /// A host that closes again and again while nobody answers, and programs that go on sending.
 #[test]
 fn an_exchange_after_a_close_is_another() {
-    campaign(100_628..100_629, Shape::Two, "");
+    campaign([100_628], Shape::Two, "");
 }
 
 /// A peer that renews the keys of a dead path again and again, and proves none: all of them go at once.
 #[test]
 fn new_keys_of_a_path_that_is_given_up_go_with_it() {
-    campaign(302_254..302_255, Shape::Two, "");
+    campaign([302_254], Shape::Two, "");
 }

@@ -53,7 +53,7 @@ use crate::update::{Turn, echoes, remove, supersede};
 
 /// When a renewal that the peer has refused is tried again.
 const REFUSED: Duration = Duration::from_secs(8);
-/// An opening that was sent so often without an answer is worth less than another.
+/// After this number of packets without an answer an opening is worth less than another.
 const VAIN: u32 = 2;
 
 /// The keys of a path, where they begin in KEYMAT, and our half of the exchange that they come from.
@@ -70,7 +70,7 @@ impl Host {
         self.renew_first(now, peer);
         let Some(record) = self.peers.get_mut(&peer) else { return };
         let Phase::Up(up) = &mut record.phase else { return };
-        // Without a path what is told goes to where the peer was; a candidate that is due may be where it is.
+        // Without a path our locators go to where the peer was; a candidate that is due may be where the peer is.
         let is_due = |candidate: &Candidate| !candidate.stale && candidate.not_before <= now;
         if up.announcement.is_some() && up.initiator && up.paths.is_empty() && up.candidates.iter().any(is_due) {
             up.announce();

@@ -1,4 +1,4 @@
-//! How often something may happen: so often at once, and from then on at a rate.
+//! How often something may happen: a burst at once, and from then on at a rate.
 
 use clock::{Duration, Instant};
 

@@ -43,6 +43,12 @@ impl World {
         self.pair.collect(side, &mut |flying, fly| fly.push(flying));
     }
 
+    /// A name server tells the first host where the second is.
+    fn name(&mut self, place: SocketAddr) {
+        let peer = hip::Peer { hit: self.pair.hit(1), locators: vec![place], routes: Vec::new() };
+        self.pair.sides[0].host.add_peer(self.pair.now, peer);
+    }
+
     fn run(&mut self, time: Duration, mut weather: impl FnMut(Flying) -> Vec<Flying>) {
         let until = self.pair.now + time;
         let places = self.places.clone();
@@ -72,6 +78,15 @@ impl World {
         }
         assert_eq!(told.each_ref().map(Vec::len), [count; 2], "{told:?}");
         self.pair.check_paths(count);
+    }
+}
+
+/// The first host is behind a NAT, which lets in from `place` only after something was sent there.
+fn behind_nat(place: SocketAddr) -> impl FnMut(Flying) -> Vec<Flying> {
+    let mut asked = false;
+    move |flying| {
+        asked |= flying.to == 1 && flying.route.local == place;
+        if flying.to == 0 && flying.route.remote == place && !asked { Vec::new() } else { vec![flying] }
     }
 }
 
@@ -181,16 +196,12 @@ fn a_base_exchange_goes_on_where_the_peer_is_now() {
 #[test]
 fn a_responder_that_has_moved_is_found_where_it_is_said_to_be() {
     let mut world = World::new(3, &["10.1.0.1"], &["10.1.0.2"]);
-    let (hit, new) = (world.pair.hit(1), locator("10.1.0.3"));
+    let new = locator("10.1.0.3");
     world.change(1, &["10.1.0.2"], &["10.1.0.3"]);
     world.pair.flying.clear();
-    let mut asked = false;
-    let mut nat = |flying: Flying| {
-        asked |= flying.to == 1 && flying.route.local == new;
-        if flying.to == 0 && flying.route.remote == new && !asked { Vec::new() } else { vec![flying] }
-    };
+    let mut nat = behind_nat(new);
     world.run(Duration::from_millis(500), &mut nat);
-    world.pair.sides[0].host.add_peer(world.pair.now, hip::Peer { hit, locators: vec![new], routes: Vec::new() });
+    world.name(new);
     world.run(Duration::from_millis(700), &mut nat);
     world.check(1);
     assert_eq!(world.pair.sides.each_ref().map(|side| side.established), [1, 1], "the association stays");
@@ -201,12 +212,11 @@ fn a_responder_that_has_moved_is_found_where_it_is_said_to_be() {
 fn old_news_of_a_responder_that_has_moved_costs_no_second() {
     for pause in (0..100).step_by(5) {
         let mut world = World::new(pause, &["10.1.0.1"], &["10.1.0.2"]);
-        let (hit, new) = (world.pair.hit(1), locator("10.1.0.3"));
         world.change(1, &[], &["10.2.0.2"]);
         world.run(Duration::from_millis(pause), calm);
         world.change(1, &["10.1.0.2", "10.2.0.2"], &["10.1.0.3"]);
+        world.name(locator("10.1.0.3"));
         let (now, Side { host, rng, .. }) = (world.pair.now, &mut world.pair.sides[0]);
-        host.add_peer(now, hip::Peer { hit, locators: vec![new], routes: Vec::new() });
         host.handle_timeout(now, rng);
         world.pair.collect(0, &mut |flying, fly| fly.push(flying));
         world.run(Duration::from_millis(900), calm);
@@ -225,13 +235,9 @@ fn new_keys_where_the_peer_was_do_not_come_before_where_it_is() {
     let path = *paths.keys().next().unwrap();
     host.renew_path(now, rng, hit, path);
     world.pair.flying.clear();
-    let mut asked = false;
-    let mut nat = |flying: Flying| {
-        asked |= flying.to == 1 && flying.route.local == new;
-        if flying.to == 0 && flying.route.remote == new && !asked { Vec::new() } else { vec![flying] }
-    };
+    let mut nat = behind_nat(new);
     world.run(Duration::from_millis(100), &mut nat);
-    world.pair.sides[0].host.add_peer(world.pair.now, hip::Peer { hit, locators: vec![new], routes: Vec::new() });
+    world.name(new);
     world.run(Duration::from_millis(700), &mut nat);
     for side in &world.pair.sides {
         let joins = |route: &hip::Route| route.local == new || route.remote == new;

@@ -527,7 +527,7 @@ fn a_renewal_that_is_given_up_is_given_up_by_both() {
     };
     let peer = pair.hit(1);
     host(&mut pair, 0, &mut answers_lost, |now, side| side.host.renew_path(now, &mut side.rng, peer, PathId(0)));
-    // Four tries; what is told then ends what they have left.
+    // Four tries; the locators that are announced then end the path that is left.
     let until = pair.now + SECOND * 12;
     while pair.step(until, &mut answers_lost) {}
     pair.check_paths(1);

@@ -98,7 +98,7 @@ impl PeerState {
 
     /// When an old path has to be looked at.
     pub(crate) fn retirement_deadline(&self) -> Option<Instant> {
-        // What an old path has received is told on another: without one the report waits for it, and not for a time.
+        // What an old path has received is reported on another: without one the report waits for a path, not for a time.
         let can_report = self.paths.iter().any(Path::can_report);
         let due = |path: &Path| {
             let control = path.control.as_ref();

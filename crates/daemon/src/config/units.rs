@@ -9,15 +9,8 @@ use clock::Duration;
 pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
     let usual =
         || format!("\"{text}\" is no rate: write a number and bit/s, kbit/s, Mbit/s or Gbit/s, as in \"8Mbit/s\"");
-    let (number, unit) = split(text).ok_or_else(usual)?;
-    let factor = match unit {
-        "bit/s" => 1.0,
-        "kbit/s" => 1e3,
-        "Mbit/s" => 1e6,
-        "Gbit/s" => 1e9,
-        _ => return Err(usual()),
-    };
-    let rate = (number * factor).round();
+    let units = [("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
+    let rate = quantity(text, &units).ok_or_else(usual)?.round();
     // A terabit per second is beyond every link and far inside u64.
     if (1.0..=1e12).contains(&rate) {
         Ok(rate as u64)
@@ -32,14 +25,7 @@ pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
 /// A sentence that says what a delay looks like.
 pub(super) fn parse_delay(text: &str) -> Result<Duration, String> {
     let usual = || format!("\"{text}\" is no delay: write a number and s, ms or us, as in \"30ms\"");
-    let (number, unit) = split(text).ok_or_else(usual)?;
-    let factor = match unit {
-        "s" => 1.0,
-        "ms" => 1e-3,
-        "us" | "µs" => 1e-6,
-        _ => return Err(usual()),
-    };
-    let seconds = number * factor;
+    let seconds = quantity(text, &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6)]).ok_or_else(usual)?;
     if (0.0..=3600.0).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
@@ -53,14 +39,7 @@ pub(super) fn parse_delay(text: &str) -> Result<Duration, String> {
 /// A sentence that says what is possible.
 pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
     let usual = || format!("\"{text}\" is no time: write a number and h, min or s, as in \"1h\"");
-    let (number, unit) = split(text).ok_or_else(usual)?;
-    let factor = match unit {
-        "h" => 3600.0,
-        "min" => 60.0,
-        "s" => 1.0,
-        _ => return Err(usual()),
-    };
-    let seconds = number * factor;
+    let seconds = quantity(text, &[("h", 3600.0), ("min", 60.0), ("s", 1.0)]).ok_or_else(usual)?;
     // A renewal that came to nothing is tried again after 20 s at the earliest; more often than that nobody is helped.
     if (10.0..=604_800.0).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
@@ -69,11 +48,13 @@ pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn split(text: &str) -> Option<(f64, &str)> {
+/// A number and one of the units, each with what it is worth.
+fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(end);
-    Some((number.parse().ok()?, unit.trim_start()))
+    let (_, worth) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
+    Some(number.parse::<f64>().ok()? * worth)
 }
 
 #[cfg(test)]
