@@ -340,7 +340,8 @@ impl Turn<'_> {
         // A peer that has proved that it receives here gets as many answers as it takes; from elsewhere it is as new.
         let known = replaced.is_some_and(|path| path.verified && path.route == route);
         if esp.old_spi.0 != 0 && replaces.is_none() {
-            // The peer takes for a path what is none here any more: it has to hear that.
+            // The peer takes for a path what is none here any more: it has to hear that, before an opening in vain ends.
+            give_way(self.out, up, self.now, self.config, VAIN - 1, |_| true);
             up.announce();
             return Err(Refusal::Malformed);
         }

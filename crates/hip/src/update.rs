@@ -110,6 +110,10 @@ impl Host {
             let learned: Vec<_> = set.iter().map(|locator| unmapped(locator.address)).collect();
             up.learn(routes(config, known, &learned), now);
         }
+        if taken.is_err() {
+            // Where the peer's paths are not ours, it hears which are before the next is opened.
+            self.announce_locators(now, rng, peer);
+        }
         self.open_paths(now, rng, peer);
         taken
     }

@@ -515,6 +515,25 @@ fn a_path_that_only_one_host_has_ends_when_it_is_to_be_renewed() {
     pair.check_paths(2);
 }
 
+/// The refusal is news of our locators, and an opening that nobody answers may take half a minute (seed 763 of many hosts).
+#[test]
+fn which_paths_there_are_is_told_before_a_vain_opening_ends() {
+    let mut pair = pair(28, 2, true, |_| {});
+    let [initiator, responder] = [pair.hit(0), pair.hit(1)];
+    host(&mut pair, 0, &mut without_openings_of(0), |now, side| {
+        side.host.drop_path(now, responder, PathId(1));
+    });
+    let route = pair.sides[1].paths[&PathId(1)].0;
+    let opened = pair.now + SECOND * 3;
+    while pair.step(opened, &mut without_openings_of(0)) {}
+    host(&mut pair, 1, &mut without_openings_of(0), |now, side| {
+        side.host.renew_path(now, &mut side.rng, initiator, PathId(1));
+    });
+    let until = pair.now + SECOND * 5;
+    while pair.step(until, &mut without_openings_of(0)) {}
+    assert!(pair.sides[1].paths.values().all(|(other, ..)| *other != route), "the path without a peer is still there");
+}
+
 /// Only the answers are lost: the peer has the new path, and waits for an echo.
 #[test]
 fn a_renewal_that_is_given_up_is_given_up_by_both() {
