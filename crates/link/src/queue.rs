@@ -3,6 +3,7 @@
 //! Only sums, products, quotients and square roots of floats: the same bits on every machine.
 
 use clock::{Duration, Instant, Rng};
+use queue::codel;
 
 use crate::{CoDelConfig, QueueConfig, RedConfig};
 
@@ -126,27 +127,13 @@ fn power(base: f64, exponent: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub(crate) struct CoDel {
     config: CoDelConfig,
-    first_above: Option<Instant>,
-    dropping: bool,
-    just_dropped: bool,
-    next: Instant,
-    count: u32,
-    last_count: u32,
+    state: codel::CoDel,
     largest: u32,
 }
 
 impl CoDel {
     fn new(config: CoDelConfig) -> Self {
-        Self {
-            config,
-            first_above: None,
-            dropping: false,
-            just_dropped: false,
-            next: Instant::ZERO,
-            count: 0,
-            last_count: 0,
-            largest: 0,
-        }
+        Self { config, state: codel::CoDel::default(), largest: 0 }
     }
 
     /// Decides about a packet that arrives when `waiting` packets wait.
@@ -155,64 +142,20 @@ impl CoDel {
         if waiting >= self.config.limit { Verdict::DropFull } else { Verdict::Pass }
     }
 
-    /// The queue has been found empty (RFC 8289 §5.6).
+    /// The queue has been found empty.
     pub(crate) fn empty(&mut self) {
-        self.first_above = None;
-        self.dropping = false;
-        self.just_dropped = false;
+        self.state.empty();
     }
 
     /// Decides about the packet at the head, which has waited for `waited`; `left` bytes wait behind it. Called again
-    /// for the next one after a drop: this is the loop of RFC 8289 §5.5, packet by packet.
+    /// for the next one after a drop.
     pub(crate) fn departure(&mut self, now: Instant, waited: Duration, left: u64, capable: bool) -> Verdict {
-        let bad = self.has_been_above(now, waited, left);
-        if self.dropping {
-            if !bad {
-                self.dropping = false;
-                self.just_dropped = false;
-                return Verdict::Pass;
-            }
-            if self.just_dropped {
-                self.next += self.gap();
-                self.just_dropped = false;
-            }
-            if now < self.next {
-                return Verdict::Pass;
-            }
-            self.count = self.count.saturating_add(1);
-            self.just_dropped = true;
-        } else {
-            if !bad {
-                return Verdict::Pass;
-            }
-            self.dropping = true;
-            // Soon after the last time, the rate that was right then is a good start (§4.3).
-            let delta = self.count.saturating_sub(self.last_count);
-            let recent = now - self.next < self.config.interval * 16;
-            self.count = if delta > 1 && recent { delta } else { 1 };
-            self.next = now + self.gap();
-            self.last_count = self.count;
+        let parameters = codel::Parameters { target: self.config.target, interval: self.config.interval };
+        if !self.state.is_due(&parameters, now, waited, left, self.largest.into()) {
+            return Verdict::Pass;
         }
+        self.state.acted(&parameters, now);
         if self.config.ecn && capable { Verdict::Mark } else { Verdict::DropEarly }
-    }
-
-    fn has_been_above(&mut self, now: Instant, waited: Duration, left: u64) -> bool {
-        if waited < self.config.target || left <= u64::from(self.largest) {
-            self.first_above = None;
-            return false;
-        }
-        match self.first_above {
-            Some(since) => now >= since,
-            None => {
-                self.first_above = Some(now + self.config.interval);
-                false
-            }
-        }
-    }
-
-    /// The control law (RFC 8289 §4.3): interval / sqrt(count).
-    fn gap(&self) -> Duration {
-        self.config.interval.mul_f64(1.0 / f64::from(self.count).sqrt())
     }
 }
 
@@ -292,21 +235,6 @@ mod tests {
             }
             let dropped = chances.iter().filter(|dropped| **dropped).count() as f64 / 20_000.0;
             assert!((dropped - share).abs() < 0.02, "{gentle} {average}: {dropped}");
-        }
-    }
-
-    #[test]
-    fn vector_wedge_2() {
-        let config = CoDelConfig {
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-            limit: 1,
-            ecn: false,
-        };
-        let mut codel = CoDel::new(config);
-        for (count, gap) in [(1, 0.1), (2, 0.070_710_678_118_7), (3, 0.057_735_026_919), (4, 0.05)] {
-            codel.count = count;
-            assert!((codel.gap().as_secs_f64() - gap).abs() < 1e-9);
         }
     }
 }

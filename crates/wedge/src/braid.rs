@@ -25,6 +25,7 @@ use crate::windows::{Slot, Windows};
 use clock::{Duration, Instant};
 use congestion::Rule;
 use hip::feedback::NEXT_HEADER;
+use queue::codel;
 use rand_core::CryptoRng;
 use scheduler::{Decision, PacketMeta, PathScheduler, PathView};
 use std::collections::VecDeque;
@@ -43,10 +44,9 @@ const LEAVING: Duration = Duration::from_secs(2);
 const ENOUGH: f64 = 1.5;
 /// Of that, what TCPs may fill that can be told: they follow the windows at once, and are not to meet CoDel.
 pub(crate) const TOLD: f64 = 0.75;
-/// CoDel's target is at least this (RFC 8289 §4.3) ...
-const LEAST_TARGET: Duration = Duration::from_millis(5);
-/// ... and its interval this.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// CoDel's target and interval are at least these (RFC 8289 §4.2, §4.3).
+const LEAST_CODEL: codel::Parameters =
+    codel::Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
 /// A packet may be lost so often and is sent again.
 const REPAIRS: u8 = 1;
 /// What may be under way on a path that does not answer, in bytes, where no path does.
@@ -557,7 +557,7 @@ impl PeerState {
 
     fn limits(&mut self, now: Instant) -> Limits {
         let Some(braid) = &mut self.braid else {
-            return Limits { bytes: 0, most: 0, told: 0, target: LEAST_TARGET, interval: INTERVAL };
+            return Limits { bytes: 0, most: 0, told: 0, codel: LEAST_CODEL };
         };
         let controls = || self.paths.iter().filter(|path| path.is_usable()).filter_map(|path| path.control.as_ref());
         let windows: f64 = controls().map(|control| braid.windows.window(control.slot)).sum();
@@ -577,8 +577,10 @@ impl PeerState {
             // Of slow paths the least that the buffer holds would stay longer than CoDel's target. But by ear it is the TCP
             // inside that repairs, and paths are not to run dry while its own window falls.
             told: (TOLD * if braid.snoop.is_some() { enough } else { wanted }) as usize,
-            target: LEAST_TARGET.max(rtt.mul_f64(ENOUGH)),
-            interval: INTERVAL.max(rtt * 4),
+            codel: codel::Parameters {
+                target: LEAST_CODEL.target.max(rtt.mul_f64(ENOUGH)),
+                interval: LEAST_CODEL.interval.max(rtt * 4),
+            },
         }
     }
 }
@@ -672,7 +674,7 @@ mod tests {
         for order in [4, 7, 1, 4, 9, 2] {
             braid.again(Waiting { order, ..Waiting::new(protocol::TCP, Vec::new(), 1500, Ecn::NotEct) });
         }
-        let limits = Limits { bytes: 0, most: 0, told: 0, target: LEAST_TARGET, interval: INTERVAL };
+        let limits = Limits { bytes: 0, most: 0, told: 0, codel: LEAST_CODEL };
         let left: Vec<u64> =
             std::iter::from_fn(|| braid.next(Instant::ZERO, &limits)).map(|packet| packet.order).collect();
         assert_eq!(left, [1, 2, 4, 4, 7, 9]);

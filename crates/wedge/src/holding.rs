@@ -7,6 +7,7 @@
 use crate::flows::FlowKey;
 use crate::pacing::Waiting;
 use clock::{Duration, Instant};
+use queue::codel::{self, CoDel};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ip::protocol;
 
@@ -23,10 +24,8 @@ pub(crate) struct Limits {
     pub most: usize,
     /// What TCPs may fill that can be told how much they may send, so that nothing is dropped.
     pub told: usize,
-    /// CoDel's target for the least time in the queue.
-    pub target: Duration,
-    /// CoDel's interval.
-    pub interval: Duration,
+    /// How long the packets of a flow may wait.
+    pub codel: codel::Parameters,
 }
 
 #[derive(Clone, Debug)]
@@ -54,16 +53,6 @@ impl Queue {
         let first = first.and_then(|held| held.packet.segment()).map(|segment| segment.seq());
         first.is_some_and(|first| sequence.wrapping_sub(first) as i32 >= 0)
     }
-}
-
-/// Of RFC 8289 §5.1.
-#[derive(Clone, Copy, Debug, Default)]
-struct CoDel {
-    first_above: Option<Instant>,
-    dropping: bool,
-    drop_next: Instant,
-    count: u32,
-    last_count: u32,
 }
 
 /// The buffer of one peer.
@@ -154,7 +143,7 @@ impl Holding {
             queue.again.push_back(held);
         }
         while self.bytes > limits.most || self.bytes > limits.bytes && now >= self.warned_until {
-            self.warned_until = now + limits.interval;
+            self.warned_until = now + limits.codel.interval;
             // RFC 8290 §4.1.3, at the head: the sender hears of it sooner.
             // Of equal ones the one that came last, or it would always be the same.
             let length = |queue: &Queue| (queue.bytes, queue.packets.front().map(|held| held.at));
@@ -257,70 +246,27 @@ impl Holding {
         Some(held)
     }
 
-    /// RFC 8289 §5.5.
+    /// The next packet of a flow that CoDel lets pass. What TCP sends again is never dropped here.
     fn dequeue(&mut self, now: Instant, flow: Option<FlowKey>, limits: &Limits) -> Option<Held> {
-        if self.queues.get(&flow).is_some_and(|queue| !queue.again.is_empty()) {
-            return self.take(flow);
-        }
-        let (mut held, mut late) = self.inspect(now, flow, limits);
-        let codel = self.queues.get(&flow)?.codel;
-        let mut next = codel;
-        if codel.dropping {
-            if !late {
-                next.dropping = false;
+        loop {
+            let goes_first = self.queues.get(&flow).is_some_and(|queue| !queue.again.is_empty());
+            let held = self.take(flow);
+            let queue = self.queues.get_mut(&flow)?;
+            let Some(held) = held else {
+                queue.codel.empty();
+                return None;
+            };
+            if goes_first {
+                return Some(held);
             }
-            while next.dropping && held.as_ref().is_some_and(|held| !held.again) && now >= next.drop_next {
-                self.dropped += 1;
-                next.count += 1;
-                (held, late) = self.inspect(now, flow, limits);
-                if late {
-                    next.drop_next = control_law(next.drop_next, next.count, limits);
-                } else {
-                    next.dropping = false;
-                }
+            let (waited, left) = (now - held.at, queue.bytes as u64);
+            if !queue.codel.is_due(&limits.codel, now, waited, left, QUANTUM as u64) || held.again {
+                return Some(held);
             }
-        } else if late && held.as_ref().is_some_and(|held| !held.again) {
+            queue.codel.acted(&limits.codel, now);
             self.dropped += 1;
-            (held, _) = self.inspect(now, flow, limits);
-            next.dropping = true;
-            let delta = next.count.saturating_sub(next.last_count);
-            let soon = now - next.drop_next < limits.interval * 16;
-            next.count = if delta > 1 && soon { delta } else { 1 };
-            next.drop_next = control_law(now, next.count, limits);
-            next.last_count = next.count;
-        }
-        if let Some(queue) = self.queues.get_mut(&flow) {
-            let first_above = queue.codel.first_above;
-            queue.codel = CoDel { first_above, ..next };
-        }
-        held
-    }
-
-    /// The first packet of the queue, and whether the queue has been too long for an interval.
-    fn inspect(&mut self, now: Instant, flow: Option<FlowKey>, limits: &Limits) -> (Option<Held>, bool) {
-        let held = self.take(flow);
-        let Some(queue) = self.queues.get_mut(&flow) else { return (held, false) };
-        let Some(packet) = &held else {
-            queue.codel.first_above = None;
-            return (None, false);
-        };
-        if now - packet.at < limits.target || queue.bytes <= QUANTUM as usize {
-            queue.codel.first_above = None;
-            return (held, false);
-        }
-        match queue.codel.first_above {
-            None => {
-                queue.codel.first_above = Some(now + limits.interval);
-                (held, false)
-            }
-            Some(at) => (held, now >= at),
         }
     }
-}
-
-/// RFC 8289 §5.2: the next drop, sooner each time.
-fn control_law(from: Instant, count: u32, limits: &Limits) -> Instant {
-    from + Duration::from_secs_f64(limits.interval.as_secs_f64() / f64::from(count.max(1)).sqrt())
 }
 
 #[cfg(test)]
@@ -334,8 +280,7 @@ mod tests {
         bytes: 1 << 20,
         most: 1 << 21,
         told: 1 << 20,
-        target: Duration::from_millis(5),
-        interval: Duration::from_millis(100),
+        codel: codel::Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100) },
     };
 
     fn flow(port: u16) -> Option<FlowKey> {
