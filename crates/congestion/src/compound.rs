@@ -83,6 +83,13 @@ impl WindowRule for Compound {
         self.paths.push(State { gamma: self.gamma, ..State::default() });
     }
 
+    fn unit_changed(&mut self, path: usize, ratio: f64) {
+        let State { second, queued, before, .. } = &mut self.paths[path];
+        for packets in [second, queued, before] {
+            *packets *= ratio;
+        }
+    }
+
     fn tune(&mut self, name: &str, value: &str) -> Result<(), BadTunable> {
         match name {
             "gamma" => self.gamma = number(value, 1.0, 1e6, "a number of packets from 1 to 1e6")?,
@@ -120,7 +127,7 @@ impl WindowRule for Compound {
         // As RFC 5681, in proportion to what was outstanding.
         let used = path.flight / path.cwnd;
         state.second = used * (win * (1.0 - BETA) - reno / 2.0).max(0.0);
-        Backoff::to((used * reno / 2.0 + state.second) * path.mss, floor)
+        Backoff::to((used * reno / 2.0 + state.second) * path.unit, floor)
     }
 
     fn on_round(&mut self, index: usize, group: Group<'_>, round: &Round) -> RoundDecision {
@@ -140,7 +147,7 @@ impl WindowRule for Compound {
             return RoundDecision::default();
         }
         state.second = next;
-        RoundDecision::set(Some(path.cwnd + (next - second) * path.mss), None)
+        RoundDecision::set(Some(path.cwnd + (next - second) * path.unit), None)
     }
 
     fn undone(&mut self, path: usize, _group: Group<'_>) {

@@ -44,6 +44,14 @@ impl WindowRule for Cubic {
         self.paths.push(State::default());
     }
 
+    fn unit_changed(&mut self, path: usize, ratio: f64) {
+        let State { w_max, cwnd_prior, saved, epoch, .. } = &mut self.paths[path];
+        for packets in [w_max, cwnd_prior, &mut saved.0, &mut saved.1] {
+            *packets *= ratio;
+        }
+        *epoch = None;
+    }
+
     fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
         let (state, now) = (&mut self.paths[path], group.now);
         let path = group.path(path);
@@ -58,7 +66,7 @@ impl WindowRule for Cubic {
             state.w_est = w;
             (now, cbrt((state.w_max - w) / C))
         });
-        let segments = acked / path.mss;
+        let segments = acked / path.unit;
         // RFC 9438 §4.3: once Reno would be where the window was, it grows as Reno does.
         let alpha = if state.w_est >= state.cwnd_prior { 1.0 } else { ALPHA };
         state.w_est += alpha * segments / w;
@@ -74,7 +82,7 @@ impl WindowRule for Cubic {
         // The curve is flat where it starts, whatever the path could carry. Linux grows by a twentieth of what is acknowledged
         // at least until the first loss has told (`bictcp_update` in net/ipv4/tcp_cubic.c); RFC 9438 has nothing for it.
         let least = if state.cwnd_prior == 0.0 { segments / UNTOLD } else { 0.0 };
-        packets.max(least) * path.mss
+        packets.max(least) * path.unit
     }
 
     fn decrease(&mut self, path: usize, group: Group<'_>, cause: Cause) -> Backoff {

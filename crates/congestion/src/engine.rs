@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use crate::group::{Group, Path};
 use crate::math::ceil;
 use crate::rule::{Cause, Round, WindowRule};
+use crate::slow_start::{RoundTrip, Search, SlowStart};
 
 /// How large the first window is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,6 +70,8 @@ pub struct EngineConfig {
     pub slow_start_test: SlowStartTest,
     /// How a reduced window is rounded.
     pub rounding: WindowRounding,
+    /// How slow start ends where nothing is lost. Its owner tells of round trips with [`Controller::on_round_trip`].
+    pub slow_start: SlowStart,
 }
 
 impl Default for EngineConfig {
@@ -80,6 +83,7 @@ impl Default for EngineConfig {
             window_limited_growth: true,
             slow_start_test: SlowStartTest::Below,
             rounding: WindowRounding::Exact,
+            slow_start: SlowStart::Standard,
         }
     }
 }
@@ -138,8 +142,6 @@ pub struct Congestion {
 pub enum Undo {
     /// Window and threshold as before, or larger if they have grown since (RFC 3708, Linux).
     Restore,
-    /// The same, if the reduction is not older than this; otherwise it stands for good (ADDR of mHIP).
-    RestoreWithin(Duration),
     /// RFC 4015 §3.2: threshold as before, window `flight + min(acked, IW)`.
     Eifel {
         /// Bytes outstanding now.
@@ -171,6 +173,10 @@ struct Phase {
     last_rtt: Duration,
     blocked_until: Instant,
     early_reductions: u64,
+    /// The next new data had this position when last heard of.
+    next: u64,
+    /// None where slow start ends with a loss only.
+    search: Option<Box<Search>>,
 }
 
 /// What the last reduction took away, for undo.
@@ -180,7 +186,6 @@ struct Before {
     ssthresh: f64,
     /// `pipe_prev` of RFC 4015 §3.2.
     pipe: f64,
-    at: Instant,
 }
 
 const NO_SAMPLES: Round = Round {
@@ -211,6 +216,8 @@ impl<R: WindowRule> Controller<R> {
             last_rtt: Duration::ZERO,
             blocked_until: Instant::ZERO,
             early_reductions: 0,
+            next: 0,
+            search: self.config.slow_start.search(),
         });
         let index = self.paths.len() - 1;
         self.rule.path_added(index);
@@ -234,7 +241,22 @@ impl<R: WindowRule> Controller<R> {
         (state.top_rtt, state.steady_rtt) = (Duration::ZERO, Duration::ZERO);
         let phase = &mut self.phases[path];
         (phase.round, phase.last_rtt) = (NO_SAMPLES, Duration::ZERO);
+        phase.search = self.config.slow_start.search();
         self.rule.path_changed(path);
+    }
+
+    /// `path` begins anew: nothing that was known of it holds any more, its window neither.
+    pub fn restart(&mut self, path: usize) {
+        self.path_changed(path);
+        let state = &mut self.paths[path];
+        state.in_recovery = false;
+        state.cwnd = self.config.initial_window.bytes(state.mss).max(state.mss);
+        state.ssthresh = self.config.initial_ssthresh;
+    }
+
+    /// How slow start ends on paths that are added or changed from now on.
+    pub fn set_slow_start(&mut self, slow_start: SlowStart) {
+        self.config.slow_start = slow_start;
     }
 
     /// Tells the retransmission timeout of `path`, which rules read that block a path; 1 s until then.
@@ -310,9 +332,31 @@ impl<R: WindowRule> Controller<R> {
         path.ssthresh = ssthresh.max(path.mss);
     }
 
-    /// Changes the first window of paths added or restarted later.
-    pub fn set_initial_window(&mut self, window: InitialWindow) {
-        self.config.initial_window = window;
+    /// The rule counts the window of `path` in packets of `unit` bytes from now on ([`Path::unit`]).
+    pub(crate) fn set_unit(&mut self, path: usize, unit: f64) {
+        let state = &mut self.paths[path];
+        let before = std::mem::replace(&mut state.unit, unit);
+        if before != unit {
+            self.rule.unit_changed(path, before / unit);
+        }
+    }
+
+    /// A round trip was measured on `path`; called before [`Self::on_ack`] with the same acknowledgment. Slow start ends where
+    /// [`EngineConfig::slow_start`] finds a queue in it.
+    #[inline]
+    pub fn on_round_trip(&mut self, path: usize, sample: &RoundTrip, now: Instant) {
+        let (state, phase) = (&mut self.paths[path], &mut self.phases[path]);
+        let Some(search) = &mut phase.search else { return };
+        if state.cwnd >= state.ssthresh {
+            search.pause();
+        } else if search.finds_queue(state.packets(), state.base_rtt.min(sample.rtt), sample, now) {
+            state.ssthresh = state.cwnd;
+        }
+    }
+
+    /// The next new data on `path` had this position when last heard of.
+    pub(crate) fn next(&self, path: usize) -> u64 {
+        self.phases[path].next
     }
 
     /// Data were acknowledged on `path`.
@@ -348,8 +392,9 @@ impl<R: WindowRule> Controller<R> {
         if !(timeout && phase.before.is_some() && state.cwnd <= state.mss) {
             // RFC 4015 §3.2: pipe_prev is taken before the cut.
             let pipe = event.flight.max(state.ssthresh);
-            phase.before = Some(Before { cwnd: state.cwnd, ssthresh: state.ssthresh, pipe, at: now });
+            phase.before = Some(Before { cwnd: state.cwnd, ssthresh: state.ssthresh, pipe });
         }
+        phase.next = event.next;
         phase.recover = event.next;
         phase.round_end = event.next;
         phase.round = NO_SAMPLES;
@@ -388,8 +433,7 @@ impl<R: WindowRule> Controller<R> {
             return false;
         };
         match undo {
-            Undo::RestoreWithin(limit) if now.saturating_since(before.at) > limit => return false,
-            Undo::Restore | Undo::RestoreWithin(_) => {
+            Undo::Restore => {
                 state.cwnd = state.cwnd.max(before.cwnd);
                 state.ssthresh = state.ssthresh.max(before.ssthresh);
             }
@@ -416,8 +460,9 @@ impl<R: WindowRule> Controller<R> {
     /// Notes what an acknowledgment says of the path. True if the rule asks for a reduction.
     #[inline]
     fn measure(&mut self, path: usize, acked: &Acked, now: Instant) -> bool {
-        let (state, Phase { round, last_rtt, .. }) = (&mut self.paths[path], &mut self.phases[path]);
+        let (state, Phase { round, last_rtt, next, .. }) = (&mut self.paths[path], &mut self.phases[path]);
         state.flight = acked.flight as f64;
+        *next = acked.next;
         if let Some(rtt) = acked.rtt {
             state.srtt = acked.srtt;
             state.base_rtt = state.base_rtt.min(rtt);

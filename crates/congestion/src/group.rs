@@ -11,6 +11,9 @@ pub struct Path {
     pub ssthresh: f64,
     /// Largest payload of one packet, in bytes.
     pub mss: f64,
+    /// What one packet is to the arithmetic of an uncoupled rule, in bytes: `mss`, or where n paths through one bottleneck are one
+    /// flow together an n-th of it, so that each counts the packets of an n-th of a flow.
+    pub unit: f64,
     /// Bytes outstanding before the event that is being handled.
     pub flight: f64,
     /// Smoothed round-trip time; zero while there is no sample.
@@ -36,6 +39,7 @@ impl Path {
             cwnd,
             ssthresh,
             mss,
+            unit: mss,
             flight: 0.0,
             srtt: Duration::ZERO,
             base_rtt: Duration::MAX,
@@ -51,9 +55,9 @@ impl Path {
         self.open && !self.srtt.is_zero()
     }
 
-    /// The window in packets of `mss` bytes.
+    /// The window in packets of [`Self::unit`] bytes.
     pub fn packets(&self) -> f64 {
-        self.cwnd / self.mss
+        self.cwnd / self.unit
     }
 
     /// The smoothed round-trip time in seconds, if there is a sample.
@@ -63,7 +67,7 @@ impl Path {
 
     /// What Reno adds for `acked` bytes: RFC 5681 §3.1 equation (3), without its rounding to whole bytes.
     pub fn reno(&self, acked: f64) -> f64 {
-        acked * self.mss / self.cwnd
+        acked * self.unit / self.cwnd
     }
 }
 

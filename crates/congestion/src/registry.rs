@@ -61,6 +61,9 @@ macro_rules! registry {
             fn path_changed(&mut self, path: usize) {
                 match self { $(Self::$rule(rule) => rule.path_changed(path),)* }
             }
+            fn unit_changed(&mut self, path: usize, ratio: f64) {
+                match self { $(Self::$rule(rule) => rule.unit_changed(path, ratio),)* }
+            }
             fn seed(&mut self, rng: Rng) {
                 match self { $(Self::$rule(rule) => rule.seed(rng),)* }
             }

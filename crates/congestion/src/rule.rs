@@ -110,6 +110,10 @@ pub trait WindowRule {
     /// The route behind a path changed: what was measured on it is void.
     fn path_changed(&mut self, _path: usize) {}
 
+    /// The path's windows are `ratio` times as many packets from now on as before ([`Path::unit`](crate::Path::unit)): what a rule
+    /// keeps in packets is multiplied by it.
+    fn unit_changed(&mut self, _path: usize, _ratio: f64) {}
+
     /// The random stream of rules that draw; they start with a fixed one.
     fn seed(&mut self, _rng: Rng) {}
 

@@ -74,7 +74,7 @@ impl WindowRule for Vegas {
                 return RoundDecision::default();
             }
             // The queue builds up: leave slow start with what the path holds without one.
-            let cwnd = w.min((w * base / rtt).floor() + 1.0).max(FLOOR) * path.mss;
+            let cwnd = w.min((w * base / rtt).floor() + 1.0).max(FLOOR) * path.unit;
             return RoundDecision::set(Some(cwnd), Some(path.ssthresh.min(cwnd)));
         }
         let step = if diff > BETA {
@@ -84,7 +84,7 @@ impl WindowRule for Vegas {
         } else {
             0.0
         };
-        let cwnd = (w + step).max(FLOOR) * path.mss;
+        let cwnd = (w + step).max(FLOOR) * path.unit;
         // A window that shrinks does not fall back into slow start.
         RoundDecision::set(Some(cwnd), Some(path.ssthresh.min(cwnd)))
     }

@@ -72,8 +72,7 @@ impl<R: WindowRule> Player<R> {
             0 => drop(controller.on_congestion(path, &sign(Cause::Loss), self.now)),
             1 => drop(controller.on_congestion(path, &sign(Cause::Timeout), self.now)),
             2 => drop(controller.on_congestion(path, &sign(Cause::Ecn), self.now)),
-            3 => drop(controller.on_spurious(path, Undo::Restore, self.now)),
-            4 => drop(controller.on_spurious(path, Undo::RestoreWithin(event.rtt), self.now)),
+            3 | 4 => drop(controller.on_spurious(path, Undo::Restore, self.now)),
             5 => controller.on_idle(path, self.now),
             6 => {
                 let open = controller.paths()[path].open;
@@ -108,7 +107,6 @@ fn any_rule() -> impl Strategy<Value = String> {
         "olia:ranking=l2/rtt",
         "mhip:growth=coupled",
         "mhip:growth=lia",
-        "mhip:growth=per_bottleneck",
         "daimd:needs_loss=off,ageing=64,statistic=mean",
         "daimd-balia:hold=10,high=0.3",
         "vegas:divisor=base",

@@ -238,11 +238,11 @@ fn mhip(
             return refuse("growth", "in generation 1 there are no windows for paths", "generation = 2 or 3");
         }
         config.growth = match growth {
-            GrowthSpec::PerPath => Growth::PerPath,
+            GrowthSpec::PerPath | GrowthSpec::PerBottleneck => Growth::PerPath,
             GrowthSpec::Coupled => Growth::Coupled,
             GrowthSpec::Lia => Growth::Lia,
-            GrowthSpec::PerBottleneck => Growth::PerBottleneck,
         };
+        config.per_bottleneck = growth == GrowthSpec::PerBottleneck;
     }
     if spec.dupthresh.is_some() && generation == Generation::Simple {
         return refuse("dupthresh", "generation 1 is TCP's New Reno, with three duplicates", "generation = 2 or 3");

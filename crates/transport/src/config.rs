@@ -64,8 +64,6 @@ pub struct TcpConfig {
     pub timer: TimerConfig,
     /// Round-trip samples from every acknowledgment by timestamps (RFC 7323), instead of one timed packet a round trip.
     pub timestamps: bool,
-    /// Slow start ends when round trips become longer, as in Linux with CUBIC; otherwise with the first loss.
-    pub hystart: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
     /// New data wait a random time up to this before they are sent: the processing time that breaks the lockstep of
@@ -92,7 +90,6 @@ impl Default for TcpConfig {
             delayed_ack: Some(Duration::from_millis(40)),
             timer: TimerConfig::default(),
             timestamps: true,
-            hystart: false,
             ecn: false,
             send_jitter: Duration::ZERO,
             details: Details::Rfc,

@@ -7,7 +7,6 @@
 mod config;
 mod endpoint;
 mod histogram;
-mod hystart;
 pub mod mhip;
 pub mod mptcp;
 mod packet;

@@ -8,11 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
-use congestion::{Acked, Cause, Congestion, Controller, InitialWindow, Rule, Undo, WindowRule as _};
+use congestion::{Acked, Cause, Congestion, Controller, InitialWindow, RoundTrip, Rule, Undo, WindowRule as _};
 use recovery::{DupThresh, Duplicate, NewRenoRecovery, Partial, Progress};
 
 use crate::config::{Details, Recovery, TcpConfig, UndoBy};
-use crate::hystart::HyStart;
 use crate::packet::{Flags, NO_BLOCKS, Packet, expand};
 use crate::selective::{Next, Selective, Verdict};
 use crate::timer::Timer;
@@ -72,7 +71,6 @@ pub(crate) struct Subflow {
     tolerant: Instant,
     config: Arc<TcpConfig>,
     random: Option<Box<Rng>>,
-    hystart: Option<Box<HyStart>>,
     counters: SenderCounters,
     /// The integral of the window over time in byte-seconds, since the start to `accounted`.
     cwnd_seconds: f64,
@@ -169,7 +167,6 @@ impl Subflow {
             episode: None,
             tolerant: Instant::ZERO,
             random: (!config.send_jitter.is_zero()).then(|| Box::new(random)),
-            hystart: config.hystart.then(|| Box::new(HyStart::new())),
             config,
             counters: SenderCounters::default(),
             cwnd_seconds: 0.0,
@@ -440,11 +437,8 @@ impl Subflow {
             control.set_cwnd(self.index, self.first_window());
             return;
         }
-        if let (Some(hystart), Some(rtt)) = (&mut self.hystart, rtt) {
-            let cwnd = control.cwnd(self.index);
-            if cwnd < control.ssthresh(self.index) && hystart.on_ack(ack, self.max, cwnd / self.mss, rtt) {
-                control.set_ssthresh(self.index, cwnd);
-            }
+        if let Some(rtt) = rtt {
+            control.on_round_trip(self.index, &RoundTrip { upto: ack, next: self.max, rtt }, now);
         }
         if let Some(last_sent) = last_sent {
             rtt = last_sent.map(|sent| now - sent);

@@ -155,7 +155,8 @@ proptest! {
     #[test]
     fn everything_arrives_over_any_network(
         generation in prop_oneof![Just(Generation::Simple), Just(Generation::TwoLevel), Just(Generation::Final)],
-        growth in prop_oneof![Just(Growth::PerPath), Just(Growth::Coupled), Just(Growth::Lia), Just(Growth::PerBottleneck)],
+        growth in prop_oneof![Just(Growth::PerPath), Just(Growth::Coupled), Just(Growth::Lia)],
+        per_bottleneck in any::<bool>(),
         mut ways in prop::collection::vec(way(), 1..4),
         packets in 1u64..150,
         dupthresh in 1u32..12,
@@ -168,7 +169,7 @@ proptest! {
         if let Some((_, to)) = &mut ways[0].cut {
             *to = (*to).min(Instant::ZERO + Duration::from_secs(10));
         }
-        let mut config = MhipConfig { growth, ..config(generation, &ways, packets) };
+        let mut config = MhipConfig { growth, per_bottleneck, ..config(generation, &ways, packets) };
         if generation != Generation::Simple {
             config.dupthresh = dupthresh;
             config.addr = addr;

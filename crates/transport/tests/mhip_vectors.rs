@@ -49,7 +49,7 @@ fn mhip2_1() {
     let (input, output) = vector("mhip2.1");
     let (cwnd, ssthresh) = (numbers(&input["w"]), numbers(&input["ssthresh"]));
     let pairs: Vec<_> = cwnd.into_iter().zip(ssthresh).collect();
-    let mut windows = Windows::new(&pairs, Growth::PerPath);
+    let mut windows = Windows::new(&pairs, Growth::PerPath, false);
     let addr = Duration::from_secs_f64(input["addr"].as_f64().unwrap());
     let trace = output["trace"].as_array().unwrap();
     let check = |windows: &Windows, step: usize| {
@@ -77,7 +77,7 @@ fn mhip2_1() {
 
 #[test]
 fn a_reduction_is_taken_back_only_if_nothing_was_missing() {
-    let mut windows = Windows::new(&[(40.0, 10.0), (20.0, 10.0)], Growth::PerPath);
+    let mut windows = Windows::new(&[(40.0, 10.0), (20.0, 10.0)], Growth::PerPath, false);
     windows.on_missing(0, 7, at(100), at(0));
     windows.on_also_missing(0, 9);
     assert_eq!(windows.on_arrived(7, at(50)), None); // 9 may still be lost.

@@ -60,8 +60,12 @@ fn beside_reno(rule: &str, specs: &[Spec], via: &[usize], rival: Option<(usize, 
 /// The mean of runs whose rivals begin at other times: one drop-tail queue and a minute are chance, and give a tenth more or
 /// less.
 fn friendliness(specs: &[Spec], via: &[usize], shared: usize) -> f64 {
+    friendliness_of("mhip", specs, via, shared)
+}
+
+fn friendliness_of(rule: &str, specs: &[Spec], via: &[usize], shared: usize) -> f64 {
     let runs = (1..=8).map(|begins| {
-        let outcome = beside_reno("mhip", specs, via, Some((shared, ms(begins * 700))), 100);
+        let outcome = beside_reno(rule, specs, via, Some((shared, ms(begins * 700))), 100);
         // Nothing stays unused.
         let links: std::collections::BTreeSet<usize> = via.iter().copied().collect();
         let rate: u64 = links.iter().map(|link| specs[*link].rate).sum();
@@ -103,4 +107,13 @@ fn a_reno_beside_the_slower_path_is_left_its_share() {
 fn two_paths_through_one_bottleneck_are_one_tcp() {
     let ff = friendliness(&[Spec::new(10_000_000, ms(20)); 2], &[0, 0], 0);
     assert!((0.8..=1.25).contains(&ff), "{ff}");
+}
+
+/// Beside the same Reno, two paths of CUBIC through one bottleneck get what one gets alone.
+#[test]
+fn two_cubic_paths_through_one_bottleneck_are_one_cubic() {
+    let spec = Spec::new(10_000_000, ms(20));
+    let one = friendliness_of("cubic", &[spec], &[0], 0);
+    let two = friendliness_of("cubic", &[spec; 2], &[0, 0], 0);
+    assert!((0.8..=1.25).contains(&(two / one)), "{two} and {one}");
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use clock::{Duration, Instant, Streams};
-use congestion::{InitialWindow, Rule};
+use congestion::{InitialWindow, Rule, SlowStart};
 use emulator::{Capture, LinkId};
 use scenario::Scenario;
 use transport::{Recovery, TcpConfig, UndoBy};
@@ -160,12 +160,14 @@ impl Virtual<'_> {
         if mhip {
             engine.initial_window = InitialWindow::Packets(wedge::FIRST_WINDOW);
         }
+        if self.plan.flows.get(flow).is_some_and(|flow| flow.congestion == "cubic") {
+            engine.slow_start = SlowStart::HyStart; // As Linux has it, with CUBIC alone.
+        }
         TcpConfig {
             engine,
             rule: self.rules.get(flow).cloned().unwrap_or(TcpConfig::default().rule),
             recovery: Recovery::Sack,
             undo: UndoBy::Eifel,
-            hystart: self.plan.flows.get(flow).is_some_and(|flow| flow.congestion == "cubic"),
             packet_size: mtu.into(),
             header_size,
             receiver_window: SEND_BUFFER / u32::from(mtu),

@@ -84,6 +84,9 @@ pub struct MhipConfig {
     pub gain: f64,
     /// Growth of the windows, from generation 2 on (M7).
     pub growth: Growth,
+    /// Paths through one bottleneck, told by their queueing delays, grow as one Reno that a loss halves as a whole. Only with
+    /// [`Growth::PerPath`]: the others couple all paths.
+    pub per_bottleneck: bool,
     /// Duplicates that mean a loss, from generation 2 on (M11).
     pub dupthresh: u32,
     /// Which duplicates count (M13).
@@ -110,6 +113,7 @@ impl MhipConfig {
             heartbeat: Some(Duration::from_millis(50)),
             gain: 0.25,
             growth: Growth::PerPath,
+            per_bottleneck: false,
             dupthresh: if last { 6 } else { 3 },
             attribution: if generation == Generation::TwoLevel { Attribution::AnyPath } else { Attribution::SamePath },
             addr: last.then_some(0.9),

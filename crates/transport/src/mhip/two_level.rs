@@ -88,7 +88,7 @@ impl TwoLevelSender {
             counters: PathCounters::default(),
         };
         Self {
-            windows: Windows::new(&vec![(first, threshold); count], config.growth),
+            windows: Windows::new(&vec![(first, threshold); count], config.growth, config.per_bottleneck),
             outstanding: Outstanding::new(count),
             forecast: Forecast::new(&config.paths, config.tcp.packet_size),
             heartbeats: Heartbeats::new(config.heartbeat, config.paths.len()),

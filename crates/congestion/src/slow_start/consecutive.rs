@@ -1,0 +1,62 @@
+//! Samples in a row that tell of a queue.
+
+use super::{SAMPLES, threshold};
+use clock::{Duration, Instant};
+
+/// The samples of one path.
+#[derive(Clone, Debug)]
+pub(crate) struct Consecutive {
+    spanning: bool,
+    /// How many samples in a row met a queue, and since when.
+    late: Option<(u32, Instant)>,
+}
+
+impl Consecutive {
+    pub(super) fn new(spanning: bool) -> Self {
+        Self { spanning, late: None }
+    }
+
+    pub(super) fn finds_queue(&mut self, base: Duration, rtt: Duration, now: Instant) -> bool {
+        let is_late = rtt.saturating_sub(base) >= threshold(base);
+        self.late = is_late.then(|| self.late.map_or((1, now), |(samples, since)| (samples + 1, since)));
+        self.late.is_some_and(|(samples, since)| samples >= SAMPLES && (!self.spanning || now - since >= rtt))
+    }
+
+    pub(super) fn interrupt(&mut self) {
+        self.late = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: Duration = Duration::from_millis(80);
+
+    /// At which of these round-trip times, one each `step` milliseconds, slow start ends.
+    fn ends_at(spanning: bool, step: u64, rtts: &[u64]) -> Option<usize> {
+        let mut samples = Consecutive::new(spanning);
+        let mut now = Instant::ZERO;
+        rtts.iter().position(|ms| {
+            now += Duration::from_millis(step);
+            samples.finds_queue(BASE, Duration::from_millis(*ms), now)
+        })
+    }
+
+    /// RFC 9406 §4.3: an eighth of 80 ms is 10 ms, and eight samples make a verdict.
+    #[test]
+    fn eight_late_samples_in_a_row_end_slow_start() {
+        assert_eq!(ends_at(false, 1, &[90; 20]), Some(7));
+        assert_eq!(ends_at(false, 1, &[89; 20]), None);
+        let mut interrupted = [90; 20];
+        interrupted[5] = 89;
+        assert_eq!(ends_at(false, 1, &interrupted), Some(13));
+    }
+
+    /// One of them early within a round trip, and the rest may have waited for other paths.
+    #[test]
+    fn samples_that_may_have_waited_for_others_span_a_round_trip() {
+        assert_eq!(ends_at(true, 10, &[90; 20]), Some(9), "the first is 90 ms old at the tenth");
+        assert_eq!(ends_at(true, 20, &[90; 20]), Some(7), "eight are needed still");
+    }
+}

@@ -1,0 +1,198 @@
+//! Paths through one bottleneck are one flow together.
+
+use clock::{Duration, Instant};
+use congestion::{
+    Acked, Cause, Congestion, Controller, CoupledController, Cubic, Doubt, EngineConfig, Mhip, NewReno, Rule, Share,
+    WindowRule,
+};
+
+const MSS: u32 = 1500;
+const RTT: Duration = Duration::from_millis(80);
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// Paths out of slow start with windows of so many packets, whose queues have been known for ten seconds: the same saw-tooth for
+/// those of the first `bundled`.
+fn coupled<R: WindowRule>(rule: R, share: Share, packets: &[f64], bundled: usize) -> CoupledController<R> {
+    let mut paths = CoupledController::new(rule, EngineConfig::default(), share);
+    for packets in packets {
+        let path = paths.add_path(MSS);
+        paths.on_ack(path, &acked(0.0, 0.0, 0), Instant::ZERO);
+        paths.control_mut().set_cwnd(path, packets * f64::from(MSS));
+        paths.control_mut().set_ssthresh(path, packets * f64::from(MSS));
+    }
+    for millis in (0..10_000).step_by(10) {
+        for path in 0..packets.len() {
+            let period = if path < bundled { 2_300 } else { 1_700 };
+            paths.on_queueing(path, Duration::from_micros(millis % period * 30), at(millis));
+        }
+    }
+    paths
+}
+
+fn windows<R: WindowRule>(paths: &CoupledController<R>) -> Vec<f64> {
+    paths.control().paths().iter().map(|path| path.cwnd / f64::from(MSS)).collect()
+}
+
+fn acked(bytes: f64, cwnd: f64, upto: u64) -> Acked {
+    Acked { bytes: bytes as u64, flight: cwnd as u64, upto, next: upto + 10, rtt: Some(RTT), srtt: RTT }
+}
+
+/// What each path alone gains in packets by the acknowledgment of a window of data.
+fn growth<R: WindowRule + Clone>(paths: &CoupledController<R>) -> Vec<f64> {
+    let growth = |(path, packets): (usize, f64)| {
+        let (mut paths, cwnd) = (paths.clone(), packets * f64::from(MSS));
+        paths.on_ack(path, &acked(cwnd, cwnd, 1), at(10_000));
+        windows(&paths)[path] - packets
+    };
+    windows(paths).into_iter().enumerate().map(growth).collect()
+}
+
+fn lose<R: WindowRule>(paths: &mut CoupledController<R>, path: usize, missing: u32) -> bool {
+    let event = Congestion { cause: Cause::Loss, flight: paths.control().cwnd(path), next: 100 };
+    paths.on_congestion(path, &event, Doubt { missing, until: at(11_000) }, at(10_000))
+}
+
+/// RFC 5681 §3.1 and ALGORITHMS §13 M7: a packet a round trip for the one flow that they are, and another for who is alone.
+#[test]
+fn a_bundle_of_renos_grows_by_one_packet_in_a_round_trip() {
+    for (share, expected) in [(Share::Equal, [0.5, 0.5, 1.0]), (Share::ByWindow, [0.25, 0.75, 1.0])] {
+        for rule in ["newreno", "mhip"] {
+            let paths = coupled(rule.parse::<Rule>().unwrap(), share, &[10.0, 30.0, 20.0], 2);
+            for (ours, expected) in growth(&paths).into_iter().zip(expected) {
+                assert!((ours - expected).abs() < 1e-9, "{share:?} {rule} {ours} {expected}");
+            }
+        }
+    }
+}
+
+/// A rule that couples paths is left alone, and so is one whose owner asks for it.
+#[test]
+fn what_couples_itself_is_not_coupled_again() {
+    let paths = coupled(Mhip { growth: congestion::Growth::Coupled }, Share::Equal, &[10.0, 10.0], 2);
+    assert!(growth(&paths).into_iter().all(|more| (more - 0.5).abs() < 1e-9));
+    let mut paths = CoupledController::new(NewReno, EngineConfig::default(), Share::Equal).uncoupled();
+    (0..2).for_each(|_| _ = paths.add_path(MSS));
+    for millis in (0..10_000).step_by(10) {
+        (0..2).for_each(|path| paths.on_queueing(path, Duration::from_micros(millis % 2_300 * 30), at(millis)));
+    }
+    assert_eq!(paths.sharers(0), 2, "it is seen all the same");
+    let before = windows(&paths)[1];
+    assert!(lose(&mut paths, 0, 1));
+    assert_eq!(windows(&paths)[1], before);
+}
+
+/// A window of CUBIC, its losses and its growth, round by round.
+struct Single(Controller<Cubic>);
+
+impl Single {
+    fn round(&mut self, now: Instant, loses: bool) -> f64 {
+        let cwnd = self.0.cwnd(0);
+        let position = now.as_nanos();
+        if loses {
+            self.0.on_congestion(0, &Congestion { cause: Cause::Loss, flight: cwnd, next: position }, now);
+        }
+        self.0.on_ack(0, &acked(cwnd, cwnd, position), now);
+        self.0.cwnd(0)
+    }
+}
+
+/// One CUBIC with a window of W, and two paths with W/2 each that lose when it does: RFC 9438 §4.2 is a function of time, so the
+/// two are it only if their curve is half as high. Were each a CUBIC, they would have twice its growth (Reno's would do with half
+/// the growth and the same curve).
+#[test]
+fn two_cubics_through_one_bottleneck_are_one() {
+    let mut single = Single(Controller::new(Cubic::default(), EngineConfig::default()));
+    single.0.add_path(MSS);
+    single.0.set_cwnd(0, 400.0 * f64::from(MSS));
+    single.0.set_ssthresh(0, 400.0 * f64::from(MSS));
+    let mut pair = coupled(Cubic::default(), Share::Equal, &[200.0, 200.0], 2);
+    let (mut all, mut rounds) = ([0.0, 0.0], 0);
+    for round in 0..1_000_u64 {
+        let now = at(10_000) + RTT * round;
+        // Every 9 s or so, of this path or that; others' traffic decides.
+        let loses = round % 113 == 0;
+        let one = single.round(now, loses);
+        if loses {
+            let path = (round / 113 % 2) as usize;
+            let event = Congestion { cause: Cause::Loss, flight: pair.control().cwnd(path), next: now.as_nanos() };
+            assert!(pair.on_congestion(path, &event, Doubt::NONE, now));
+        }
+        for path in 0..2 {
+            let cwnd = pair.control().cwnd(path);
+            pair.on_ack(path, &acked(cwnd, cwnd, now.as_nanos()), now);
+        }
+        let two: f64 = windows(&pair).iter().sum();
+        all = [all[0] + one / f64::from(MSS), all[1] + two];
+        rounds += 1;
+    }
+    let ratio = all[1] / all[0];
+    assert!((ratio - 1.0).abs() < 0.02, "{ratio} of one CUBIC's window of {:.0}", all[0] / f64::from(rounds));
+}
+
+/// The bundle ends while windows are reduced: what a path keeps in packets is of its own window again.
+#[test]
+fn a_path_that_is_alone_again_returns_to_its_own_plateau() {
+    let mut paths = coupled(Cubic::default(), Share::Equal, &[200.0, 200.0], 2);
+    assert!(lose(&mut paths, 0, 1));
+    assert_eq!(windows(&paths), [140.0, 140.0]);
+    for millis in (10_000..20_000).step_by(10) {
+        paths.on_queueing(0, Duration::from_micros(millis % 2_300 * 30), at(millis));
+        paths.on_queueing(1, Duration::from_micros(millis % 1_700 * 30), at(millis));
+    }
+    assert_eq!(paths.sharers(0), 1);
+    // RFC 9438 §4.2: K = ∛(60 / 0.4) = 5.3 s after which the window is 200 packets again.
+    let mut now = at(20_000);
+    let k = Duration::from_secs_f64(150.0_f64.cbrt());
+    paths.on_ack(0, &acked(1.0, paths.control().cwnd(0), 200), now);
+    let (start, mut upto) = (now, 300);
+    while now - start < k {
+        now += RTT;
+        upto += 100;
+        let cwnd = paths.control().cwnd(0);
+        paths.on_ack(0, &acked(cwnd, cwnd, upto), now);
+    }
+    let window = windows(&paths)[0];
+    assert!((window - 200.0).abs() < 2.0, "{window}");
+}
+
+#[test]
+fn what_one_has_lost_all_answer_once_and_what_came_late_is_taken_back() {
+    let mut paths = coupled(NewReno, Share::Equal, &[10.0, 10.0, 10.0], 2);
+    assert!(lose(&mut paths, 0, 2));
+    assert_eq!(windows(&paths), [5.0, 5.0, 10.0]);
+    assert!(!lose(&mut paths, 1, 1), "it was in the same queue");
+    assert_eq!(windows(&paths), [5.0, 5.0, 10.0]);
+    assert!(!paths.on_late(0, 1, false, at(10_100)), "another is missing");
+    assert!(!paths.on_late(1, 1, false, at(10_100)), "says nothing of what the first has lost");
+    assert!(paths.on_late(0, 1, false, at(10_100)));
+    assert!(paths.on_spurious(0, at(10_100)));
+    assert_eq!(windows(&paths), [10.0, 10.0, 10.0]);
+    assert!(!paths.on_late(0, 1, false, at(10_100)), "once");
+}
+
+#[test]
+fn what_comes_too_late_shows_nothing() {
+    let mut paths = coupled(NewReno, Share::Equal, &[10.0, 10.0], 2);
+    assert!(lose(&mut paths, 0, 1));
+    assert!(!paths.on_late(0, 1, false, at(11_001)), "it may be a retransmission's");
+}
+
+#[test]
+fn a_path_that_lost_itself_stays_halved_when_the_other_had_not() {
+    let mut paths = coupled(NewReno, Share::Equal, &[10.0, 10.0], 2);
+    assert!(lose(&mut paths, 0, 1));
+    assert!(!lose(&mut paths, 1, 1));
+    assert!(paths.on_late(0, 1, false, at(10_100)) && paths.on_spurious(0, at(10_100)));
+    assert_eq!(windows(&paths), [10.0, 5.0]);
+}
+
+#[test]
+fn a_timeout_is_a_path_s_own() {
+    let mut paths = coupled(NewReno, Share::Equal, &[10.0, 10.0], 2);
+    let event = Congestion { cause: Cause::Timeout, flight: 15e3, next: 100 };
+    assert!(paths.on_congestion(0, &event, Doubt::NONE, at(10_000)));
+    assert_eq!(windows(&paths), [1.0, 10.0]);
+}
