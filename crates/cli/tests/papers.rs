@@ -29,10 +29,27 @@ fn list_run_and_report() {
     assert!(row["low"].as_f64().unwrap() <= row["mean"].as_f64().unwrap());
     assert!(row["high"].as_f64().unwrap() >= row["mean"].as_f64().unwrap());
 
+    // Nothing of this experiment is red, nor on the list.
+    let check = sinnet(&["run", "secure-multipath/ideal-three-path", "--seeds", "2", "--check", "--out", directory]);
+    assert!(check.status.success(), "{}", told(&check));
+
     let report = sinnet(&["report", "secure-multipath/ideal-three-path", "--seeds", "2", "--out", directory]);
     assert!(report.status.success(), "{}", told(&report));
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("Three ideal paths") && page.contains("<svg"));
+}
+
+/// One run cannot show that a goodput comes out right to a thousandth, but that the list is compared.
+#[test]
+fn what_is_red_has_to_be_on_the_list() {
+    let out = tempfile::tempdir().unwrap();
+    let directory = out.path().to_str().unwrap();
+    // Nothing is measured of an experiment that is only computed.
+    let computed = sinnet(&["run", "multipath-fairness/expected", "--seeds", "1", "--check", "--out", directory]);
+    assert!(computed.status.success(), "{}", told(&computed));
+    let known = sinnet(&["run", "secure-multipath/ideal-two-path", "--seeds", "1", "--check", "--out", directory]);
+    assert!(known.status.success(), "{}", told(&known));
+    assert!(String::from_utf8_lossy(&known.stdout).contains("RED  goodput, 10 + 10"));
 }
 
 #[test]

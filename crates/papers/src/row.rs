@@ -10,7 +10,7 @@ use crate::published::{Printed, Published, Quantity};
 use crate::results::Results;
 
 /// One line of the result. Serialises to an element of `sinnet papers run --json`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
     /// The experiment.
     pub id: String,
@@ -144,20 +144,7 @@ fn split(quantities: &[Quantity]) -> Vec<Quantity> {
 }
 
 fn row(id: &str, quantity: &str, unit: &str) -> Row {
-    Row {
-        id: id.to_owned(),
-        quantity: quantity.to_owned(),
-        unit: unit.to_owned(),
-        published: None,
-        accept: None,
-        mean: None,
-        low: None,
-        high: None,
-        seeds: 0,
-        ok: None,
-        relation: false,
-        detail: String::new(),
-    }
+    Row { id: id.to_owned(), quantity: quantity.to_owned(), unit: unit.to_owned(), ..Row::default() }
 }
 
 fn printed_row(id: &str, quantity: &Quantity, measured: Option<Measured>) -> Row {

@@ -33,7 +33,13 @@ enum Action {
         json: bool,
     },
     /// Run experiments and print published, measured, accepted range and verdict, and the relations.
-    Run(Run),
+    Run {
+        #[command(flatten)]
+        run: Run,
+        /// Fail where the red rows are not those that are known, with their reasons, for 3 seeds.
+        #[arg(long)]
+        check: bool,
+    },
     /// Run what is missing and write one HTML file that opens without a network.
     Report(Run),
 }
@@ -63,7 +69,7 @@ struct Run {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
         Some(Action::List { json }) => list(*json),
-        Some(Action::Run(run)) => measure(run),
+        Some(Action::Run { run, check }) => measure(run, *check),
         Some(Action::Report(run)) => report(run),
         None => list(false),
     }
@@ -91,7 +97,7 @@ fn list(json: bool) -> Result<(), Failure> {
     output::result(text.trim_end())
 }
 
-fn measure(run: &Run) -> Result<(), Failure> {
+fn measure(run: &Run, check: bool) -> Result<(), Failure> {
     let (experiments, results, stopped) = results(run)?;
     let rows = rows(&experiments, &results)?;
     if run.json {
@@ -99,7 +105,21 @@ fn measure(run: &Run) -> Result<(), Failure> {
     } else {
         output::result(&papers::table(&rows))?;
     }
-    stopped.map_or(Ok(()), Err)
+    match stopped {
+        Some(stopped) => Err(stopped),
+        None if check => compare(&rows),
+        None => Ok(()),
+    }
+}
+
+/// Whether the red rows are the known ones.
+fn compare(rows: &[Row]) -> Result<(), Failure> {
+    let differences = papers::differences(rows, &papers::reasons().map_err(failure)?);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let list = "the list of known red rows is crates/papers/assets/reasons.toml, for 3 seeds";
+    Err(Failure::failed(format!("{}\n{list}", differences.join("\n"))))
 }
 
 fn report(run: &Run) -> Result<(), Failure> {

@@ -10,26 +10,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use scenario::Scenario;
-use serde::Deserialize;
 
 use crate::PapersError;
 use crate::experiment::Experiment;
 use crate::published::{Published, published};
+use crate::reasons::{Reason, reason, reasons};
 use crate::results::Results;
 use crate::row::{Row, evaluate, short};
 
 const LIBRARY: &str = include_str!("../../assets/echarts.common.min.js");
 const STYLE: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
-const REASONS: &str = include_str!("../../assets/reasons.toml");
-
-/// Why a value that is not reached is not, as far as we know.
-#[derive(Deserialize)]
-struct Reason {
-    id: String,
-    quantity: String,
-    why: String,
-}
 
 /// The page over `experiments`, written by `version` of the program.
 ///
@@ -78,16 +69,6 @@ pub fn report(experiments: &[&Experiment], results: &Results, version: &str) -> 
         escaped(version)
     );
     Ok(page)
-}
-
-fn reasons() -> Result<Vec<Reason>, PapersError> {
-    #[derive(Deserialize)]
-    struct File {
-        #[serde(default)]
-        reason: Vec<Reason>,
-    }
-    let file: File = toml::from_str(REASONS).map_err(|error| PapersError::Asset(error.to_string()))?;
-    Ok(file.reason)
 }
 
 fn entry(experiment: &Experiment, rows: &[Row]) -> String {
@@ -162,7 +143,7 @@ fn table(rows: &[Row], reasons: &[Reason]) -> String {
             Some(false) => ("red", "✗"),
             None => ("", ""),
         };
-        let reason = reasons.iter().find(|reason| reason.id == row.id && row.quantity.starts_with(&reason.quantity));
+        let reason = reason(row, reasons);
         // What several rows have in common is told once.
         let reason = reason.filter(|reason| row.ok == Some(false) && !told.contains(&&reason.why));
         told.extend(reason.map(|reason| &reason.why));
@@ -225,12 +206,5 @@ mod tests {
         // Nothing is fetched: the only addresses are those inside the library's licence and its own namespaces.
         let ours = page.replace(LIBRARY, "");
         assert!(!ours.contains("http://") && !ours.contains("https://"), "an address outside the file");
-    }
-
-    #[test]
-    fn every_reason_is_of_a_row() {
-        for reason in reasons().unwrap() {
-            assert!(crate::experiment::all().any(|experiment| experiment.id == reason.id), "{}", reason.id);
-        }
     }
 }

@@ -1,0 +1,124 @@
+//! The figures that are known not to be reproduced, each with its reason: `assets/reasons.toml`. A run can be checked against the
+//! list, so that a figure that gets worse is noticed, and one that gets better is taken off the list.
+
+use serde::Deserialize;
+
+use crate::PapersError;
+use crate::row::{Row, short};
+
+const TEXT: &str = include_str!("../assets/reasons.toml");
+
+/// Why figures are not reproduced, as far as we know.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reason {
+    /// The experiment.
+    pub id: String,
+    /// Its rows that are red, by their names.
+    pub red: Vec<String>,
+    /// The reason.
+    pub why: String,
+}
+
+/// All reasons, in the order of the file.
+///
+/// # Errors
+/// None, unless the file that is part of the program is broken.
+pub fn reasons() -> Result<Vec<Reason>, PapersError> {
+    #[derive(Deserialize)]
+    struct File {
+        reason: Vec<Reason>,
+    }
+    let file: File = toml::from_str(TEXT).map_err(|error| PapersError::Asset(error.to_string()))?;
+    Ok(file.reason)
+}
+
+/// The reason why `row` is red, if one is known.
+pub fn reason<'a>(row: &Row, reasons: &'a [Reason]) -> Option<&'a Reason> {
+    reasons.iter().find(|reason| reason.id == row.id && reason.red.contains(&row.quantity))
+}
+
+/// Where `rows`, all those of some experiments, differ from what `reasons` say, in a sentence each: a red row without a reason, a
+/// reason for a row that is not red, or for one that does not exist.
+pub fn differences(rows: &[Row], reasons: &[Reason]) -> Vec<String> {
+    let unknown = rows.iter().filter(|row| row.ok == Some(false) && reason(row, reasons).is_none());
+    let mut sentences: Vec<String> =
+        unknown.map(|row| format!("{} is red and not known to be: {}", name(row), measured(row))).collect();
+    for reason in reasons.iter().filter(|reason| rows.iter().any(|row| row.id == reason.id)) {
+        for quantity in &reason.red {
+            match rows.iter().find(|row| row.id == reason.id && row.quantity == *quantity) {
+                None => sentences.push(format!("{}, \"{quantity}\" is on the list and no row is called so", reason.id)),
+                Some(row) if row.ok != Some(false) => {
+                    sentences.push(format!("{} is on the list and not red any more: take it off", name(row)));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    sentences
+}
+
+fn name(row: &Row) -> String {
+    format!("{}, \"{}\"", row.id, row.quantity)
+}
+
+fn measured(row: &Row) -> String {
+    match (row.mean, row.low, row.high, row.accept) {
+        (Some(mean), Some(low), Some(high), Some([least, most])) => {
+            format!("{} [{}, {}], where {least} to {most} is accepted", short(mean), short(low), short(high))
+        }
+        _ => row.detail.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(quantity: &str, ok: Option<bool>) -> Row {
+        Row { id: "a/b".to_owned(), quantity: quantity.to_owned(), detail: "1 and 2".to_owned(), ok, ..Row::default() }
+    }
+
+    fn of(red: &[&str]) -> Vec<Reason> {
+        let red = red.iter().map(|name| (*name).to_owned()).collect();
+        vec![Reason { id: "a/b".to_owned(), red, why: "because".to_owned() }]
+    }
+
+    #[test]
+    fn the_list_and_the_rows_have_to_agree() {
+        let rows = [row("good", Some(true)), row("bad", Some(false)), row("unjudged", None)];
+        assert_eq!(differences(&rows, &of(&["bad"])), [""; 0]);
+        assert_eq!(differences(&rows, &of(&[])), ["a/b, \"bad\" is red and not known to be: 1 and 2"]);
+        for (red, told) in [("good", "take it off"), ("unjudged", "take it off"), ("gone", "no row is called so")] {
+            let found = differences(&rows, &of(&["bad", red]));
+            assert!(matches!(&found[..], [one] if one.contains(red) && one.contains(told)), "{found:?}");
+        }
+        // What was not run is not compared.
+        assert_eq!(differences(&[], &of(&["bad"])), [""; 0]);
+    }
+
+    #[test]
+    fn a_number_is_told_with_its_range() {
+        let number = Row {
+            mean: Some(1.25),
+            low: Some(1.2),
+            high: Some(1.3),
+            accept: Some([0.9, 1.1]),
+            ..row("n", Some(false))
+        };
+        let found = differences(&[number], &[]);
+        assert!(found[0].ends_with("1.250 [1.200, 1.300], where 0.9 to 1.1 is accepted"), "{found:?}");
+    }
+
+    #[test]
+    fn every_reason_is_of_an_experiment_and_each_row_is_listed_once() {
+        let mut seen = std::collections::BTreeSet::new();
+        for reason in reasons().unwrap() {
+            assert!(crate::experiment::all().any(|experiment| experiment.id == reason.id), "{}", reason.id);
+            assert!(!reason.red.is_empty() && !reason.why.is_empty(), "{}", reason.id);
+            for red in reason.red {
+                assert!(seen.insert((reason.id.clone(), red.clone())), "{}, \"{red}\" is listed twice", reason.id);
+            }
+        }
+    }
+}
