@@ -7,24 +7,19 @@
 
 use crate::Transmit;
 use crate::config::UNKNOWN_RATE;
-use crate::ecn::Ecn;
-use crate::flows::FlowKey;
+use crate::flows::flow_of;
 use crate::heartbeat::Heartbeat;
-use crate::holding::{Holding, Limits};
-use crate::numbers::Numbers;
-use crate::pacing::{Pacer, Waiting};
 use crate::path::Path;
+use crate::payload::Payload;
 use crate::peer::PeerState;
-use crate::received::Received;
-use crate::report::Record;
-use crate::sent::{BadRecord, Content, SentLog};
-use crate::snoop::{Delivered, Snoop};
 use crate::status::{Counters, HoldingStatus, Measured};
 use crate::wedge::TimerKind;
-use crate::windows::{Slot, Windows};
 use clock::{Duration, Instant};
 use congestion::Rule;
-use hip::feedback::NEXT_HEADER;
+use multipath::{
+    Acknowledgment, Delivered, Ecn, FlowId, InvalidReport, Kind, Limits, Numbers, Pacer, QueuedPacket, Received,
+    Report, SendBuffer, SentPackets, Slot, Snooping, Windows,
+};
 use queue::codel;
 use rand_core::CryptoRng;
 use scheduler::{Decision, PacketMeta, PathScheduler, PathView};
@@ -80,16 +75,16 @@ const IDLE: Duration = Duration::from_secs(1);
 /// The windows of a peer and what waits for them.
 pub(crate) struct Braid {
     pub windows: Windows,
-    pub holding: Holding,
+    pub holding: SendBuffer<Payload>,
     /// What a path has lost, in the order in which it left the holding buffer.
-    repairs: VecDeque<Waiting>,
+    repairs: VecDeque<QueuedPacket<Payload>>,
     /// Their bytes.
     repair_bytes: usize,
     /// Packets that left the holding buffer.
     taken: u64,
     numbers: Numbers,
     /// Where the peer gives no feedback.
-    pub snoop: Option<Snoop>,
+    pub snoop: Option<Snooping>,
     /// What the holding buffer has room for, in bytes, and since when.
     room: (f64, Instant),
     /// The path of thin flows.
@@ -120,7 +115,7 @@ pub(crate) struct Binding {
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
     pub slot: Slot,
-    pub sent: SentLog,
+    pub sent: SentPackets<Payload>,
     pub received: Received,
     /// Only what TCP acknowledges inside is heard of.
     is_snooped: bool,
@@ -142,7 +137,7 @@ impl Braid {
     fn new(rule: Rule) -> Self {
         Self {
             windows: Windows::new(rule),
-            holding: Holding::default(),
+            holding: SendBuffer::default(),
             repairs: VecDeque::new(),
             repair_bytes: 0,
             taken: 0,
@@ -161,7 +156,7 @@ impl Braid {
     /// Bytes of memory that it takes.
     pub(crate) fn memory(&self) -> usize {
         let packets = self.holding.packets() + self.repairs.len();
-        self.holding.bytes() + self.repair_bytes + packets * size_of::<Waiting>() + self.numbers.memory()
+        self.holding.bytes() + self.repair_bytes + packets * size_of::<QueuedPacket<Payload>>() + self.numbers.memory()
     }
 
     /// A snapshot.
@@ -178,33 +173,31 @@ impl Braid {
     }
 
     /// The next packet to be sent: what was lost before what waits. What has waited gets its number.
-    fn next(&mut self, now: Instant, limits: &Limits) -> Option<Waiting> {
+    fn next(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<Payload>> {
         if let Some(packet) = self.repairs.pop_front() {
             self.repair_bytes -= packet.wire;
             return Some(packet);
         }
-        let (flow, mut packet) = self.holding.pop(now, limits)?;
+        let mut packet = self.holding.pop(now, limits)?;
         self.moved = now;
         packet.order = self.taken;
         self.taken += 1;
-        let waited = packet.next_header == protocol::TCP || self.holding.sojourn() > UNORDERED;
+        let waited = packet.meta.is_tcp() || self.holding.sojourn() > UNORDERED;
         // The number carries the flow's mark along; without one the peer takes the flow for one that has none.
-        let waited = waited || packet.ecn != Ecn::NotEct;
-        if let Some(flow) = flow.filter(|_| waited && self.snoop.is_none()) {
-            let header = self.numbers.header(flow, packet.next_header, packet.ecn);
-            packet.payload.splice(0..0, header);
-            packet.next_header = NEXT_HEADER;
-            packet.wire += header.len();
+        let waited = waited || packet.meta.ecn != Ecn::NotEct;
+        if let Some(flow) = packet.meta.flow.filter(|_| waited && self.snoop.is_none()) {
+            packet.number = Some(self.numbers.next(flow));
+            packet.wire += multipath::NUMBER;
         } else if self.snoop.is_none() {
-            packet.ecn = Ecn::NotEct;
+            packet.meta.ecn = Ecn::NotEct;
         }
         Some(packet)
     }
 
     /// Takes all that waits, in no order.
-    pub(crate) fn drain(&mut self) -> Vec<Waiting> {
+    pub(crate) fn drain(&mut self) -> Vec<QueuedPacket<Payload>> {
         self.repair_bytes = 0;
-        let mut all: Vec<Waiting> = std::mem::take(&mut self.repairs).into();
+        let mut all: Vec<QueuedPacket<Payload>> = std::mem::take(&mut self.repairs).into();
         for mut packet in self.holding.drain() {
             packet.order = self.taken;
             self.taken += 1;
@@ -214,7 +207,7 @@ impl Braid {
     }
 
     /// Queues a packet to be sent again, the older the sooner: the peer's programs wait for it.
-    fn again(&mut self, packet: Waiting) {
+    fn again(&mut self, packet: QueuedPacket<Payload>) {
         let at = self.repairs.partition_point(|other| other.order <= packet.order);
         self.repair_bytes += packet.wire;
         self.repairs.insert(at, packet);
@@ -224,7 +217,7 @@ impl Braid {
     fn next_wire(&self, largest: usize) -> usize {
         match (self.repairs.front(), self.repairs.len() + self.holding.packets()) {
             (Some(packet), _) => packet.wire,
-            (None, 1) => self.holding.bytes() + crate::numbers::HEADER,
+            (None, 1) => self.holding.bytes() + multipath::NUMBER,
             _ => largest,
         }
     }
@@ -253,19 +246,19 @@ impl Binding {
 
 impl Control {
     /// For a path of the same route with new keys, while this one is still in use.
-    pub(crate) fn following(&self, now: Instant, spi: Spi) -> Self {
-        Self { sent: SentLog::new(now), received: Received::new(spi), asked: None, ..self.clone_without_log(now) }
+    pub(crate) fn following(&self, now: Instant) -> Self {
+        Self { sent: SentPackets::new(now), received: Received::default(), asked: None, ..self.clone_without_log(now) }
     }
 
     fn clone_without_log(&self, now: Instant) -> Self {
         let Self { slot, is_snooped, busy, top_flight, peak, is_told, last_sent, .. } = *self;
-        let (sent, received) = (SentLog::new(now), Received::new(Spi::default()));
+        let (sent, received) = (SentPackets::new(now), Received::default());
         Self { slot, sent, received, is_snooped, busy, top_flight, peak, is_told, asked: None, last_sent }
     }
 
     /// The path before has ended: its measurements go on here.
     pub(crate) fn take_over(&mut self, now: Instant, before: &Self) {
-        let received = std::mem::replace(&mut self.received, Received::new(Spi::default()));
+        let received = std::mem::take(&mut self.received);
         *self = Self { received, sent: before.sent.following(now), ..before.clone_without_log(now) };
     }
 
@@ -300,30 +293,30 @@ impl PeerState {
     pub(crate) fn begin(&mut self, feedback: bool, learns: bool, rule: Rule) {
         self.braid = (feedback || learns).then(|| Box::new(Braid::new(rule)));
         if let Some(braid) = self.braid.as_mut().filter(|_| !feedback) {
-            braid.snoop = Some(Snoop::default());
+            braid.snoop = Some(Snooping::default());
             braid.windows.listen();
         }
     }
 
     /// A segment of the peer's TCP came: without feedback, what it acknowledges is what paths have delivered.
-    pub(crate) fn snooped(&mut self, now: Instant, flow: FlowKey, segment: &tcp::Segment<'_>, counters: &mut Counters) {
+    pub(crate) fn snooped(&mut self, now: Instant, flow: FlowId, heard: &Acknowledgment<'_>, counters: &mut Counters) {
         let Some(snoop) = self.braid.as_mut().and_then(|braid| braid.snoop.as_mut()) else { return };
-        for Delivered { path: id, ranges, timed } in snoop.acknowledged(now, flow, segment) {
+        for Delivered { path: id, ranges, timed } in snoop.acknowledged(now, flow, heard) {
             let Some(path) = self.paths.iter().chain(&self.retired).find(|path| path.id == id) else { continue };
             let highest = ranges.first().map_or(0, |(_, last)| *last);
-            let record = Record { spi: path.outbound.spi(), highest, ranges, ..Record::default() };
+            let (spi, report) = (path.outbound.spi(), Report { highest, ranges, ..Report::default() });
             // Nothing of it is impossible: what was sent on a path is still known there, or is passed over.
-            let _ = self.record(now, if timed { id } else { NO_PATH }, &record, counters);
+            let _ = self.record(now, if timed { id } else { NO_PATH }, spi, &report, counters);
         }
     }
 
     /// What a new path needs, where there is feedback.
-    pub(crate) fn control(&mut self, now: Instant, mtu: u16, spi: Spi) -> Option<Control> {
+    pub(crate) fn control(&mut self, now: Instant, mtu: u16) -> Option<Control> {
         let braid = self.braid.as_mut()?;
         Some(Control {
             slot: braid.windows.add(mtu),
-            sent: SentLog::new(now),
-            received: Received::new(spi),
+            sent: SentPackets::new(now),
+            received: Received::default(),
             is_snooped: braid.snoop.is_some(),
             busy: false,
             top_flight: 0,
@@ -342,14 +335,14 @@ impl PeerState {
         }
     }
 
-    /// Takes a packet for the holding buffer. `before` is the first sequence number of what a TCP sends again.
-    pub(crate) fn hold(&mut self, now: Instant, flow: Option<FlowKey>, packet: Waiting, before: Option<u32>) {
+    /// Takes a packet for the holding buffer.
+    pub(crate) fn hold(&mut self, now: Instant, packet: QueuedPacket<Payload>) {
         let limits = self.limits(now);
         let Some(braid) = &mut self.braid else { return };
         if braid.holding.packets() == 0 {
             braid.moved = now;
         }
-        braid.holding.push(now, flow, packet, before, &limits);
+        braid.holding.push(now, packet, &limits);
     }
 
     /// Tells the sender of what a segment of the peer's acknowledges to send no more than may wait here.
@@ -359,7 +352,7 @@ impl PeerState {
             return;
         }
         let at = packet.len() - view.payload().len();
-        let Some(flow) = FlowKey::of(protocol::TCP, view.payload(), false) else { return };
+        let Some(flow) = flow_of(protocol::TCP, view.payload(), false) else { return };
         let Ok(segment) = tcp::Segment::parse(view.payload()) else { return };
         let flags = segment.flags();
         if flags.contains(tcp::Flags::SYN) {
@@ -423,7 +416,7 @@ impl PeerState {
                 // What is not TCP shares the pace, and is not to be slowed by windows that know nothing of it.
                 let least = path.way.rate.unwrap_or(UNKNOWN_RATE);
                 let pace = if braid.snoop.is_some() { pace.max(least) } else { pace };
-                let pace = path.way.rate.map_or(pace, |cap| pace.min(Pacer::new(cap).rate()));
+                let pace = path.way.rate.map_or(pace, |cap| pace.min(Pacer::<Payload>::new(cap).rate()));
                 path.pacer.set_rate(pace);
                 // What little was sent so far is no rate of the path's.
                 let rate = control.sent.rate().max(path.pacer.rate());
@@ -467,11 +460,11 @@ impl PeerState {
             let Some(packet) = braid.next(now, &limits) else { break };
             let Some(path) = self.paths.iter_mut().find(|path| path.id == id) else { break };
             let place = match &mut braid.snoop {
-                Some(snoop) => snoop.place(now, packet.next_header, &packet.payload),
+                Some(snoop) => snoop.place(now, &packet.meta),
                 None => None,
             };
             let is_followed = place.is_some() || braid.snoop.is_none();
-            room = room.saturating_sub(packet.payload.len());
+            room = room.saturating_sub(packet.len());
             if path.send_held(now, packet, is_followed, rng, out).is_err() {
                 counters.exhausted += 1;
             } else if let (Some(snoop), Some(place)) = (&mut braid.snoop, place) {
@@ -492,19 +485,20 @@ impl PeerState {
         &mut self,
         now: Instant,
         came_on: scheduler::PathId,
-        record: &Record,
+        spi: Spi,
+        report: &Report,
         counters: &mut Counters,
-    ) -> Result<(), BadRecord> {
+    ) -> Result<(), InvalidReport> {
         let Some(braid) = &mut self.braid else { return Ok(()) };
         let mut known = self.paths.iter_mut().chain(&mut self.retired);
-        let Some(path) = known.find(|path| path.outbound.spi() == record.spi) else {
+        let Some(path) = known.find(|path| path.outbound.spi() == spi) else {
             // A path that is gone here already, or never was.
             counters.unknown_feedback += 1;
             return Ok(());
         };
         let own_way = path.id == came_on;
         let Some(control) = &mut path.control else { return Ok(()) };
-        let mut news = control.sent.report(now, record, own_way)?;
+        let mut news = control.sent.on_report(now, report, own_way)?;
         let mut busy = None;
         if news.acked > 0 {
             control.asked = None;
@@ -516,7 +510,7 @@ impl PeerState {
         news.peak = control.peak as u64;
         let (next, srtt) = (control.sent.next_of_window(), control.sent.rtt().srtt());
         braid.windows.report(now, control.slot, &news, next, srtt, busy);
-        repair(braid, news.repair, counters);
+        repair(braid, news.retransmit, counters);
         self.refresh();
         Ok(())
     }
@@ -601,12 +595,12 @@ impl Control {
     }
 
     /// Notes a packet that was sealed.
-    pub(crate) fn sealed(&mut self, now: Instant, sequence: u32, wire: usize, content: Content) {
+    pub(crate) fn sealed(&mut self, now: Instant, sequence: u32, wire: usize, content: Kind<Payload>) {
         let content = match content {
-            Content::Fleeting if self.is_snooped => Content::Report,
+            Kind::InFlight if self.is_snooped => Kind::Uncounted,
             content => content,
         };
-        if !matches!(content, Content::Report) {
+        if !matches!(content, Kind::Uncounted) {
             self.last_sent = now;
             if self.sent.in_flight() == 0 {
                 // The question was about another flight.
@@ -635,7 +629,7 @@ fn nearest(braid: &mut Braid, paths: &[Path]) -> Option<scheduler::PathId> {
 }
 
 /// Queues what was under way on a path that died.
-pub(crate) fn rescue(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
+pub(crate) fn rescue(braid: &mut Braid, packets: Vec<QueuedPacket<Payload>>, counters: &mut Counters) {
     for mut packet in packets {
         packet.rescues += 1;
         if packet.rescues <= RESCUES {
@@ -648,14 +642,14 @@ pub(crate) fn rescue(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Co
 }
 
 /// Queues what may be sent again; the rest is left to the programs.
-pub(crate) fn repair(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Counters) {
+pub(crate) fn repair(braid: &mut Braid, packets: Vec<QueuedPacket<Payload>>, counters: &mut Counters) {
     if braid.snoop.is_some() {
         // The TCP inside has seen the same acknowledgments, and does it itself.
         return;
     }
     for mut packet in packets {
-        if packet.repairs < REPAIRS {
-            packet.repairs += 1;
+        if packet.retransmissions < REPAIRS {
+            packet.retransmissions += 1;
             counters.repaired += 1;
             braid.again(packet);
         } else {
@@ -667,12 +661,15 @@ pub(crate) fn repair(braid: &mut Braid, packets: Vec<Waiting>, counters: &mut Co
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connections::Connections;
 
     #[test]
     fn what_left_first_is_sent_again_first() {
         let mut braid = Braid::new(crate::WedgeConfig::default_congestion());
         for order in [4, 7, 1, 4, 9, 2] {
-            braid.again(Waiting { order, ..Waiting::new(protocol::TCP, Vec::new(), 1500, Ecn::NotEct) });
+            let payload = Payload::copy(protocol::TCP, &[]);
+            let meta = payload.meta(Ecn::NotEct, &mut Connections::default());
+            braid.again(QueuedPacket { order, ..QueuedPacket::new(meta, payload, 1500) });
         }
         let limits = Limits { bytes: 0, most: 0, told: 0, codel: LEAST_CODEL };
         let left: Vec<u64> =

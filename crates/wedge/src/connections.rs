@@ -5,7 +5,7 @@
 //! packets are dropped instead has a hole to fill, and the program at the other end gets nothing for a round trip. So a
 //! program's TCP need not look for what the paths carry: it is told, from its first packet on.
 
-use crate::flows::FlowKey;
+use multipath::FlowId;
 use std::collections::BTreeMap;
 use wire::tcp::{Flags, Segment, TcpOption};
 
@@ -23,7 +23,7 @@ const MULTIPATH: u8 = 30;
 /// By flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connections {
-    known: BTreeMap<FlowKey, Connection>,
+    known: BTreeMap<FlowId, Connection>,
     /// How many have begun.
     begun: usize,
 }
@@ -41,8 +41,8 @@ struct Connection {
 }
 
 impl Connections {
-    /// A segment of a program is to be sent. If it has data that was here before: their first sequence number.
-    pub(crate) fn leaves(&mut self, flow: FlowKey, segment: &Segment<'_>) -> Option<u32> {
+    /// A segment of a program is to be sent. Whether it has data that were here before.
+    pub(crate) fn leaves(&mut self, flow: FlowId, segment: &Segment<'_>) -> bool {
         self.opens(flow, segment, true);
         let known = self.entry(flow);
         let end = segment.seq().wrapping_add(segment.sequence_len() as u32);
@@ -50,11 +50,11 @@ impl Connections {
         if ahead {
             known.end = Some(end);
         }
-        (!ahead && segment.payload_len() > 0).then_some(segment.seq())
+        !ahead && segment.payload_len() > 0
     }
 
     /// Connections begin with this, if it is a SYN.
-    pub(crate) fn opens(&mut self, flow: FlowKey, segment: &Segment<'_>, outbound: bool) {
+    pub(crate) fn opens(&mut self, flow: FlowId, segment: &Segment<'_>, outbound: bool) {
         if !segment.flags().contains(Flags::SYN) {
             return;
         }
@@ -80,7 +80,7 @@ impl Connections {
 
     /// What the window field of this segment of the peer's has to be for this many bytes, or less if it is negative, to be
     /// sent beyond what is outstanding; `None` if it may stay as it is, or the connection's beginning was not seen.
-    pub(crate) fn narrower(&self, flow: FlowKey, segment: &Segment<'_>, room: i64) -> Option<u16> {
+    pub(crate) fn narrower(&self, flow: FlowId, segment: &Segment<'_>, room: i64) -> Option<u16> {
         let Connection { end, ours, theirs, .. } = *self.known.get(&flow)?;
         let theirs = theirs?;
         let (shift, outstanding) = if segment.flags().contains(Flags::SYN) {
@@ -97,14 +97,14 @@ impl Connections {
     }
 
     /// Bytes of one, and of its place in the table.
-    pub(crate) const SIZE: usize = 2 * (size_of::<FlowKey>() + size_of::<Connection>());
+    pub(crate) const SIZE: usize = 2 * (size_of::<FlowId>() + size_of::<Connection>());
 
     /// How many are remembered.
     pub(crate) fn len(&self) -> usize {
         self.known.len()
     }
 
-    fn entry(&mut self, flow: FlowKey) -> &mut Connection {
+    fn entry(&mut self, flow: FlowId) -> &mut Connection {
         if !self.known.contains_key(&flow) {
             self.begun += 1;
             if self.known.len() >= MOST {
@@ -124,6 +124,7 @@ impl Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flows::flow_of;
     use proptest::prelude::*;
     use wire::ip::protocol;
     use wire::tcp::Header;
@@ -147,8 +148,8 @@ mod tests {
         bytes
     }
 
-    fn flow() -> FlowKey {
-        FlowKey::of(protocol::TCP, &bytes(true, Flags::ACK, (0, 0), 0, &[], 0), true).unwrap()
+    fn flow() -> FlowId {
+        flow_of(protocol::TCP, &bytes(true, Flags::ACK, (0, 0), 0, &[], 0), true).unwrap()
     }
 
     /// A connection whose ends have just offered these shifts.
@@ -168,8 +169,8 @@ mod tests {
         let mut connections = opened(ours, theirs, isn);
         let payload = bytes(true, Flags::ACK, (isn.wrapping_add(1), 0), 0, &[], sent);
         let segment = Segment::parse(&payload).unwrap();
-        assert_eq!(connections.leaves(flow(), &segment), None);
-        assert_eq!(connections.leaves(flow(), &segment), Some(isn.wrapping_add(1)));
+        assert!(!connections.leaves(flow(), &segment));
+        assert!(connections.leaves(flow(), &segment));
         connections
     }
 
@@ -212,7 +213,7 @@ mod tests {
             let port = (number as u16).to_be_bytes();
             other.splice(0..4, [port[0], port[1], (number >> 16) as u8, 9]);
             let segment = Segment::parse(&other).unwrap();
-            connections.opens(FlowKey::of(protocol::TCP, &other, true).unwrap(), &segment, true);
+            connections.opens(flow_of(protocol::TCP, &other, true).unwrap(), &segment, true);
             if number % 100 == 0 {
                 let data = bytes(true, Flags::ACK, (1, 0), 0, &[], 1000);
                 connections.leaves(flow(), &Segment::parse(&data).unwrap());

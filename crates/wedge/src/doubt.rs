@@ -5,13 +5,10 @@
 //! was under way, is kept for it.
 
 use crate::braid::Braid;
-use crate::numbers::{self, Number};
-use crate::pacing::Waiting;
 use crate::path::Path;
 use crate::peer::PeerState;
 use crate::wedge::Wedge;
 use clock::{Duration, Instant};
-use hip::feedback::NEXT_HEADER;
 use rand_core::CryptoRng;
 use scheduler::PathId;
 
@@ -46,30 +43,13 @@ impl PeerState {
             packets.extend(Braid::drain(braid));
         }
         packets.sort_by_key(|packet| packet.order);
-        let kept = packets.into_iter().map(unnumbered).filter(|(next_header, payload)| {
-            // What waits already came later.
-            self.later.len() < PeerState::KEPT_PACKETS && {
-                self.later.push_back((*next_header, payload.clone()));
-                true
-            }
-        });
-        let kept = kept.count() as u64;
-        while let Some((next_header, payload)) = self.later.pop_back() {
-            self.wait_first(next_header, payload);
+        // What waits already came later.
+        packets.truncate(PeerState::KEPT_PACKETS);
+        let kept = packets.len() as u64;
+        for packet in packets.into_iter().rev() {
+            self.wait_first(packet.payload);
         }
         kept
-    }
-}
-
-/// A packet as its program sent it.
-fn unnumbered(packet: Waiting) -> (u8, Vec<u8>) {
-    let Waiting { next_header, mut payload, .. } = packet;
-    match Number::parse(&payload).filter(|_| next_header == NEXT_HEADER) {
-        Some((protocol, _)) => {
-            payload.drain(..numbers::HEADER);
-            (protocol, payload)
-        }
-        None => (next_header, payload),
     }
 }
 

@@ -6,36 +6,7 @@
 //! known: what was marked had said that it may be. The differentiated services field is neither copied out nor in, so that an outer
 //! packet does not tell what is inside.
 
-/// The two bits of the traffic class (RFC 3168 §5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ecn {
-    /// The flow does not understand marks.
-    #[default]
-    NotEct = 0b00,
-    /// It does; experimental meaning (RFC 8311).
-    Ect1 = 0b01,
-    /// It does.
-    Ect0 = 0b10,
-    /// Congestion was experienced.
-    Ce = 0b11,
-}
-
-impl Ecn {
-    /// The codepoint in a traffic class, or in any byte that ends with it.
-    pub fn of(byte: u8) -> Self {
-        match byte & 0b11 {
-            0b00 => Self::NotEct,
-            0b01 => Self::Ect1,
-            0b10 => Self::Ect0,
-            _ => Self::Ce,
-        }
-    }
-
-    /// The two bits.
-    pub fn bits(self) -> u8 {
-        self as u8
-    }
-}
+use multipath::Ecn;
 
 /// What the packet for the program carries, RFC 6040 §4.2; `None` where it is to be dropped: it was marked although its
 /// flow does not understand marks, so dropping is the only way to tell it.
@@ -87,13 +58,5 @@ mod tests {
             }
         }
         assert_eq!(cells, 16);
-    }
-
-    #[test]
-    fn bits_are_those_of_rfc_3168() {
-        for (bits, name) in [(0b00, "Not-ECT"), (0b01, "ECT(1)"), (0b10, "ECT(0)"), (0b11, "CE")] {
-            assert_eq!(Some(Ecn::of(0b1011_1000 | bits)), codepoint(name));
-            assert_eq!(Ecn::of(bits).bits(), bits);
-        }
     }
 }

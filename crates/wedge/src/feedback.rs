@@ -1,10 +1,10 @@
 //! Reports, there and back.
 
 use crate::report;
-use crate::sent::{BadRecord, Content};
 use crate::wedge::Wedge;
 use clock::Instant;
 use hip::feedback::NEXT_HEADER;
+use multipath::{InvalidReport, Kind};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use wire::Spi;
@@ -29,17 +29,17 @@ impl Wedge {
         };
         self.counters.feedback_in += 1;
         let mut told: Vec<Spi> = Vec::with_capacity(records.len());
-        for record in &records {
+        for (spi, report) in &records {
             // A path is told of once: each record costs a look at what is under way.
-            if told.contains(&record.spi) {
+            if told.contains(spi) {
                 self.counters.bad_feedback += 1;
                 continue;
             }
-            told.push(record.spi);
-            match peer.record(now, id, record, &mut self.counters) {
+            told.push(*spi);
+            match peer.record(now, id, *spi, report, &mut self.counters) {
                 Ok(()) => {}
-                Err(BadRecord::Impossible) => self.counters.bad_feedback += 1,
-                Err(BadRecord::Invented) => return self.end_with_inventor(now, rng, index),
+                Err(InvalidReport::Impossible) => self.counters.bad_feedback += 1,
+                Err(InvalidReport::Invented) => return self.end_with_inventor(now, rng, index),
             }
         }
     }
@@ -79,23 +79,23 @@ impl Wedge {
             for path in &mut peer.retired {
                 let due = path.control.as_ref().and_then(|control| control.received.poll_timeout());
                 if let Some(control) = path.control.as_mut().filter(|_| due.is_some()) {
-                    records.push(control.received.tell(now, None));
+                    records.push((path.inbound.spi(), control.received.tell(now, None)));
                 }
             }
             for (other, path) in peer.paths.iter_mut().enumerate() {
-                let rtt = path.srtt();
+                let (rtt, spi) = (path.srtt(), path.inbound.spi());
                 let Some(control) = &mut path.control else { continue };
                 if other == at {
-                    records.insert(0, control.received.tell(now, rtt));
+                    records.insert(0, (spi, control.received.tell(now, rtt)));
                 } else {
-                    records.extend(control.received.tell_elsewhere(now));
+                    records.extend(control.received.tell_elsewhere(now).map(|report| (spi, report)));
                 }
             }
             let mut message = Vec::with_capacity(64 * records.len());
             report::emit(&records, &mut message);
             let Some(path) = peer.paths.get_mut(at) else { continue };
             self.counters.feedback_out += 1;
-            if path.send_now(now, NEXT_HEADER, &message, Content::Report, rng, &mut self.transmit).is_err() {
+            if path.send_now(now, NEXT_HEADER, &message, Kind::Uncounted, rng, &mut self.transmit).is_err() {
                 self.counters.exhausted += 1;
             }
         }

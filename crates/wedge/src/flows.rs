@@ -5,9 +5,9 @@
 //! an ICMP 'unreachable', the refusal is swallowed and the packet offered again as IPv4 from the peer's LSI. The first
 //! packet of the local program settles the question. A flow that was forgotten is settled again in the same way.
 
-use crate::numbers::Number;
 use crate::peer::LONGEST_REPAIR;
 use clock::{Duration, Instant};
+use multipath::{FlowId, Number};
 use recovery::{Position, Resequencer, ResequencerStatistics, Role};
 use scheduler::PathId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,42 +35,32 @@ pub(crate) enum Family {
     Four,
 }
 
-/// A flow of a peer as this host sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FlowKey {
-    protocol: u8,
-    local: u16,
-    remote: u16,
+/// The flow of a packet that leaves (`outbound`) or arrives; `None` where there are no ports.
+pub(crate) fn flow_of(protocol: u8, payload: &[u8], outbound: bool) -> Option<FlowId> {
+    let (source, destination) = match protocol {
+        protocol::TCP | protocol::UDP | protocol::SCTP => {
+            let [a, b, c, d] = *payload.first_chunk::<4>()?;
+            (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
+        }
+        protocol::ICMPV6 => {
+            let message = icmp::Message::parse(payload).ok()?;
+            let identifier = (message.word() >> 16) as u16;
+            match (message.kind(), outbound) {
+                (icmp::v6::ECHO_REQUEST, true) => (identifier, 0),
+                (icmp::v6::ECHO_REPLY, false) => (0, identifier),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    let (local, remote) = if outbound { (source, destination) } else { (destination, source) };
+    Some(FlowId { protocol, local, remote })
 }
 
-impl FlowKey {
-    /// Of a packet that leaves (`outbound`) or arrives; `None` where there are no ports.
-    pub(crate) fn of(protocol: u8, payload: &[u8], outbound: bool) -> Option<Self> {
-        let (source, destination) = match protocol {
-            protocol::TCP | protocol::UDP | protocol::SCTP => {
-                let [a, b, c, d] = *payload.first_chunk::<4>()?;
-                (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
-            }
-            protocol::ICMPV6 => {
-                let message = icmp::Message::parse(payload).ok()?;
-                let identifier = (message.word() >> 16) as u16;
-                match (message.kind(), outbound) {
-                    (icmp::v6::ECHO_REQUEST, true) => (identifier, 0),
-                    (icmp::v6::ECHO_REPLY, false) => (0, identifier),
-                    _ => return None,
-                }
-            }
-            _ => return None,
-        };
-        let (local, remote) = if outbound { (source, destination) } else { (destination, source) };
-        Some(Self { protocol, local, remote })
-    }
-
-    /// Of the packet that an ICMP error quotes. `outbound` tells which way that packet went.
-    pub(crate) fn of_quoted(quoted: &[u8], outbound: bool) -> Option<Self> {
-        let packet = IpPacket::parse_quoted(quoted).ok()?;
-        Self::of(packet.protocol(), packet.payload(), outbound)
-    }
+/// The flow of the packet that an ICMP error quotes. `outbound` tells which way that packet went.
+pub(crate) fn flow_of_quoted(quoted: &[u8], outbound: bool) -> Option<FlowId> {
+    let packet = IpPacket::parse_quoted(quoted).ok()?;
+    flow_of(packet.protocol(), packet.payload(), outbound)
 }
 
 struct Flow {
@@ -85,9 +75,9 @@ struct Flow {
 
 /// The flows of one peer.
 pub(crate) struct Flows {
-    flows: BTreeMap<FlowKey, Flow>,
+    flows: BTreeMap<FlowId, Flow>,
     /// When the resequencer of a flow wants to be called.
-    deadlines: BTreeSet<(Instant, FlowKey)>,
+    deadlines: BTreeSet<(Instant, FlowId)>,
     swept_at: Instant,
     /// Bytes that all of it takes.
     bytes: usize,
@@ -182,7 +172,7 @@ impl Flows {
     }
 
     /// A packet of the local program: it settles the family.
-    pub(crate) fn outbound(&mut self, now: Instant, key: FlowKey, family: Family) {
+    pub(crate) fn outbound(&mut self, now: Instant, key: FlowId, family: Family) {
         if let Some(flow) = self.entry(now, key, family) {
             flow.family = family;
             flow.settled = true;
@@ -192,7 +182,7 @@ impl Flows {
     }
 
     /// The local stack refuses a packet of the peer that it was given as IPv6.
-    pub(crate) fn refused(&mut self, key: FlowKey) -> Refusal {
+    pub(crate) fn refused(&mut self, key: FlowId) -> Refusal {
         match self.flows.get_mut(&key) {
             Some(flow) if flow.family == Family::Four => Refusal::Swallow,
             Some(flow) if !flow.settled => match flow.offered.take() {
@@ -208,7 +198,7 @@ impl Flows {
     }
 
     /// The family in which an arriving packet of the flow is delivered, without noting anything.
-    pub(crate) fn family(&self, key: FlowKey) -> Family {
+    pub(crate) fn family(&self, key: FlowId) -> Family {
         self.flows.get(&key).map_or(Family::Six, |flow| flow.family)
     }
 
@@ -217,7 +207,7 @@ impl Flows {
     pub(crate) fn inbound(
         &mut self,
         now: Instant,
-        key: FlowKey,
+        key: FlowId,
         path: PathId,
         packet: Vec<u8>,
         reordering: Reordering<'_>,
@@ -295,7 +285,7 @@ impl Flows {
         resequencers.fold((0, 0), |(packets, bytes), r| (packets + r.held(), bytes + r.bytes()))
     }
 
-    fn rearm(&mut self, key: FlowKey, before: Option<Instant>, after: Option<Instant>) {
+    fn rearm(&mut self, key: FlowId, before: Option<Instant>, after: Option<Instant>) {
         if before != after {
             if let Some(before) = before {
                 self.deadlines.remove(&(before, key));
@@ -307,7 +297,7 @@ impl Flows {
     }
 
     /// The flow, new ones with this family; `None` when there are too many.
-    fn entry(&mut self, now: Instant, key: FlowKey, family: Family) -> Option<&mut Flow> {
+    fn entry(&mut self, now: Instant, key: FlowId, family: Family) -> Option<&mut Flow> {
         if !self.flows.contains_key(&key) {
             if now - self.swept_at >= SWEEP_INTERVAL {
                 self.swept_at = now;
@@ -347,7 +337,7 @@ impl Flows {
 }
 
 /// Where a TCP segment belongs; `None` for what is not one.
-fn position(key: FlowKey, packet: &[u8], path: PathId) -> Option<Position> {
+fn position(key: FlowId, packet: &[u8], path: PathId) -> Option<Position> {
     if key.protocol != protocol::TCP {
         return None;
     }
@@ -409,11 +399,11 @@ mod tests {
         packet
     }
 
-    fn key(local: u16) -> FlowKey {
-        FlowKey { protocol: protocol::UDP, local, remote: 7 }
+    fn key(local: u16) -> FlowId {
+        FlowId { protocol: protocol::UDP, local, remote: 7 }
     }
 
-    fn inbound(flows: &mut Flows, key: FlowKey, packet: Vec<u8>) -> Vec<(Family, Vec<u8>)> {
+    fn inbound(flows: &mut Flows, key: FlowId, packet: Vec<u8>) -> Vec<(Family, Vec<u8>)> {
         let mut out = Vec::new();
         flows.inbound(ms(1), key, PathId(0), packet, NONE, &mut out);
         out
@@ -422,8 +412,8 @@ mod tests {
     #[test]
     fn a_refused_flow_is_offered_again_as_ipv4_and_stays_that() {
         let mut flows = Flows::new();
-        assert_eq!(FlowKey::of(protocol::UDP, &udp(1)[40..], false), Some(key(80)));
-        assert_eq!(FlowKey::of_quoted(&udp(1), false), Some(key(80)));
+        assert_eq!(flow_of(protocol::UDP, &udp(1)[40..], false), Some(key(80)));
+        assert_eq!(flow_of_quoted(&udp(1), false), Some(key(80)));
         assert_eq!(flows.refused(key(80)), Refusal::Pass);
         assert_eq!(inbound(&mut flows, key(80), udp(1)), [(Family::Six, udp(1))]);
         assert_eq!(flows.refused(key(80)), Refusal::OfferAgain(udp(1)));

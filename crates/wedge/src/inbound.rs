@@ -1,18 +1,18 @@
 //! The way in: from an ESP packet to a packet for a program.
 
-use crate::ecn::{Ecn, decapsulate};
-use crate::flows::{Family, FlowKey};
+use crate::ecn::decapsulate;
+use crate::flows::{Family, flow_of, flow_of_quoted};
 use crate::heartbeat::Beat;
-use crate::numbers::{self, Number};
+use crate::numbers;
 use crate::outbound::HOP_LIMIT;
 use crate::path::outer_header;
 use crate::report;
-use crate::sent::Content;
 use crate::wedge::Wedge;
 use clock::Instant;
 use hip::Route;
 use hip::esp::OpenError;
 use hip::feedback::NEXT_HEADER;
+use multipath::{Acknowledgment, Ecn, Kind, Number};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use wire::esp::EspHeader;
@@ -60,7 +60,7 @@ impl Wedge {
         // The payload lands behind the space for its header.
         let mut inner = Vec::with_capacity(V6_HEADER + packet.len());
         inner.resize(V6_HEADER, 0);
-        let mut number = None;
+        let (mut number, mut inner_ecn) = (None, None);
         let mut next_header = match path.inbound.open(packet, &mut inner) {
             Ok(next_header) => next_header,
             Err(error) => {
@@ -110,15 +110,14 @@ impl Wedge {
         }
         if next_header == NEXT_HEADER {
             let message = inner.get(V6_HEADER..).unwrap_or_default();
-            let Some((protocol, numbered)) = Number::parse(message) else {
+            let Some((protocol, numbered, marks)) = numbers::parse(message) else {
                 return self.inbound_feedback(now, rng, index, id, message);
             };
             next_header = protocol;
-            number = Some(numbered);
+            (number, inner_ecn) = (Some(numbered), Some(marks));
             inner.drain(..numbers::HEADER);
         }
-        let inner_ecn = number.map(Number::ecn).or(gives_feedback.then_some(Ecn::NotEct));
-        let Some(ecn) = decapsulate(inner_ecn, outer) else {
+        let Some(ecn) = decapsulate(inner_ecn.or(gives_feedback.then_some(Ecn::NotEct)), outer) else {
             self.counters.wrongly_marked += 1;
             return;
         };
@@ -181,17 +180,21 @@ impl Wedge {
         }
         peer.traffic(now);
         if is_icmp && let Some(error) = IcmpError::parse(&IpPacket::V6(view)) {
-            let key = FlowKey::of_quoted(error.quoted, true);
+            let key = flow_of_quoted(error.quoted, true);
             let family = key.map_or(Family::Six, |key| peer.flows.family(key));
             return self.deliver(now, index, family, packet);
         }
-        let Some(key) = FlowKey::of(view.protocol(), view.payload(), false) else {
+        let Some(key) = flow_of(view.protocol(), view.payload(), false) else {
             return self.deliver(now, index, Family::Six, packet);
         };
         if view.protocol() == protocol::TCP
             && let Ok(segment) = tcp::Segment::parse(view.payload())
         {
-            peer.snooped(now, key, &segment, &mut self.counters);
+            let sacked: Vec<(u32, u32)> = segment.sack_blocks().map(|block| (block.start, block.end)).collect();
+            let flags = segment.flags();
+            let ack = flags.contains(tcp::Flags::ACK).then_some(segment.ack());
+            let heard = Acknowledgment { resets: flags.contains(tcp::Flags::RST), ack, sacked: &sacked };
+            peer.snooped(now, key, &heard, &mut self.counters);
         }
         let mut ready = Vec::new();
         self.counters.given_up_for_memory += peer.inbound(now, key, (id, number), packet, &mut ready);
@@ -224,7 +227,7 @@ impl Wedge {
         let (from, to) = (self.hit.address(), peer.config.hit.address());
         let mut message = Vec::new();
         let (Ok(()), Some(path)) = (echo.reply().emit(from, to, &mut message), peer.any_path_mut(id)) else { return };
-        let content = Content::Fleeting;
+        let content = Kind::InFlight;
         if path.send_now(now, protocol::ICMPV6, &message, content, rng, &mut self.transmit).is_err() {
             self.counters.exhausted += 1;
         }

@@ -27,7 +27,7 @@ impl PeerState {
             if news.lost > 0 {
                 let (next, srtt) = (control.sent.next_of_window(), control.sent.rtt().srtt());
                 braid.windows.report(now, control.slot, &news, next, srtt, None);
-                repair(braid, news.repair, counters);
+                repair(braid, news.retransmit, counters);
             }
             let Some(since) = control.sent.silent_since() else {
                 // Nobody waits for an answer any more. TCP inside may still acknowledge what it has kept.
@@ -83,7 +83,7 @@ impl PeerState {
     pub(crate) fn lose_retired(&mut self, now: Instant, path: &mut Path, counters: &mut Counters) {
         if let (Some(control), Some(braid)) = (&mut path.control, &mut self.braid) {
             let news = control.sent.handle_timeout(now);
-            repair(braid, news.repair, counters);
+            repair(braid, news.retransmit, counters);
         }
     }
 

@@ -1,11 +1,11 @@
 //! What peers can make this host hold: see the crate's page for the numbers.
 
 use crate::connections::Connections;
-use crate::numbers::Numbers;
 use crate::path::Path;
+use crate::payload::Payload;
 use crate::peer::PeerState;
-use crate::snoop::Snoop;
 use crate::wedge::Wedge;
+use multipath::Snooping;
 
 /// A peer always may hold so much, in bytes, however much others hold: some round trips of a slow path.
 const LEAST_SHARE: usize = 256 << 10;
@@ -44,9 +44,9 @@ impl PeerState {
     pub(crate) fn held_bytes(&self) -> usize {
         let paths = self.paths.iter().chain(&self.successors).chain(&self.retired);
         let paths: usize = paths.map(Path::memory).sum();
-        let waiting: usize = self.waiting().map(|(_, payload)| payload.len() + size_of::<(u8, Vec<u8>)>()).sum();
+        let waiting: usize = self.waiting().map(|payload| payload.bytes().len() + size_of::<Payload>()).sum();
         let braid = self.braid.as_ref().map_or(0, |braid| {
-            let snoop = braid.snoop.as_ref().map_or(0, Snoop::memory);
+            let snoop = braid.snoop.as_ref().map_or(0, Snooping::memory);
             braid.memory() + snoop
         });
         [self.flows.bytes(), paths, waiting, braid, self.connections.memory()]
@@ -72,20 +72,6 @@ impl Connections {
     /// Bytes that they take.
     pub(crate) fn memory(&self) -> usize {
         self.len() * Self::SIZE
-    }
-}
-
-impl Numbers {
-    /// Bytes that they take.
-    pub(crate) fn memory(&self) -> usize {
-        self.len() * Self::SIZE
-    }
-}
-
-impl Snoop {
-    /// Bytes that it takes.
-    pub(crate) fn memory(&self) -> usize {
-        self.segments() * Self::SIZE
     }
 }
 
@@ -118,8 +104,8 @@ impl Wedge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flows::FlowKey;
-    use crate::numbers::Number;
+    use crate::flows::flow_of;
+    use crate::numbers;
     use crate::{LocalPath, PeerConfig, WedgeConfig};
     use clock::{Duration, Instant};
     use hip::HostConfig;
@@ -173,10 +159,10 @@ mod tests {
             for step in 0..rounds * peers {
                 let (peer, round) = if in_turn { (step % peers, step / peers) } else { (step / rounds, step % rounds) };
                 let [a, b] = ((round / 200) as u16).to_be_bytes();
-                let key = FlowKey::of(17, &[a, b, 0, 7, 0, 0, 0, 0], false).unwrap();
+                let key = flow_of(17, &[a, b, 0, 7, 0, 0, 0, 0], false).unwrap();
                 let [c, d] = ((round % 200) as u16 + 1_000).to_be_bytes();
                 let kind = if round % 200 == 0 { [3, 17, 0, 0] } else { [2, 17, c, d] };
-                let (_, number) = Number::parse(&kind).unwrap();
+                let (_, number, _) = numbers::parse(&kind).unwrap();
                 wedge.touch(peer);
                 let state = &mut wedge.peers[peer];
                 state.inbound(Instant::ZERO, key, (PathId(0), Some(number)), vec![0; 1_200], &mut Vec::new());

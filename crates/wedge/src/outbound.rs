@@ -1,11 +1,11 @@
 //! The way out: from a program's IP packet to a path's queue.
 
-use crate::ecn::Ecn;
-use crate::flows::{Family, FlowKey, Refusal};
-use crate::pacing::Waiting;
+use crate::flows::{Family, Refusal, flow_of, flow_of_quoted};
 use crate::path::Path;
+use crate::payload::Payload;
 use crate::wedge::Wedge;
 use clock::Instant;
+use multipath::{Ecn, QueuedPacket};
 use rand_core::CryptoRng;
 use std::net::IpAddr;
 use wire::icmp::{self, IcmpError};
@@ -47,7 +47,8 @@ impl Wedge {
         let (Some(next_header), Some(payload)) = (packet.get(6), packet.get(V6_HEADER..V6_HEADER + length)) else {
             return;
         };
-        self.outbound_payload(now, rng, index, (*next_header, Ecn::of(IpPacket::V6(*view).ecn())), payload.to_vec());
+        let payload = Payload::copy(*next_header, payload);
+        self.outbound_payload(now, rng, index, Ecn::of(IpPacket::V6(*view).ecn()), payload);
     }
 
     fn outbound_v4(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8], view: &V4<'_>) {
@@ -71,11 +72,11 @@ impl Wedge {
             return;
         }
         let next_header = translated.get(6).copied().unwrap_or(protocol::TCP);
-        let payload = translated.split_off(V6_HEADER.min(translated.len()));
-        if let Some(key) = FlowKey::of(next_header, &payload, true) {
+        let payload = Payload::behind(next_header, translated, V6_HEADER);
+        if let Some(key) = flow_of(next_header, payload.bytes(), true) {
             peer.flows.outbound(now, key, Family::Four);
         }
-        self.outbound_payload(now, rng, index, (next_header, Ecn::of(IpPacket::V4(*view).ecn())), payload);
+        self.outbound_payload(now, rng, index, Ecn::of(IpPacket::V4(*view).ecn()), payload);
     }
 
     /// Whether an IPv6 packet of the local stack refuses a flow that is, or is now offered as, IPv4. Notes whose flow
@@ -87,8 +88,8 @@ impl Wedge {
         }
         let error = IcmpError::parse(&IpPacket::V6(*view)).filter(|error| error.is_unreachable(true));
         let key = match &error {
-            Some(error) => FlowKey::of_quoted(error.quoted, false),
-            None => FlowKey::of(view.protocol(), view.payload(), true),
+            Some(error) => flow_of_quoted(error.quoted, false),
+            None => flow_of(view.protocol(), view.payload(), true),
         };
         let Some(key) = key else { return false };
         let resets = view.protocol() == protocol::TCP
@@ -114,14 +115,7 @@ impl Wedge {
     }
 
     /// Sends what follows the inner header to a peer, or has it wait for the association.
-    fn outbound_payload(
-        &mut self,
-        now: Instant,
-        rng: &mut dyn CryptoRng,
-        index: usize,
-        (next_header, ecn): (u8, Ecn),
-        payload: Vec<u8>,
-    ) {
+    fn outbound_payload(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, ecn: Ecn, payload: Payload) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let hit = peer.config.hit;
         if peer.is_lost(now) {
@@ -129,10 +123,10 @@ impl Wedge {
         }
         let Some(peer) = self.peers.get_mut(index) else { return };
         if peer.is_reachable() {
-            peer.send(now, rng, (next_header, ecn), payload, &mut self.counters, &mut self.transmit);
+            peer.send(now, rng, ecn, payload, &mut self.counters, &mut self.transmit);
             return;
         }
-        if !peer.wait(next_header, payload) {
+        if !peer.wait(payload) {
             self.counters.waiting_full += 1;
         }
         if self.host.connect(now, rng, hit).is_err() {
@@ -144,9 +138,9 @@ impl Wedge {
     /// Sends what waited for a path.
     pub(crate) fn flush_waiting(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
         let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.is_reachable()) else { return };
-        for (next_header, payload) in peer.take_waiting() {
+        for payload in peer.take_waiting() {
             // What begins a flow is not marked (RFC 3168 §6.1.1).
-            peer.send(now, rng, (next_header, Ecn::NotEct), payload, &mut self.counters, &mut self.transmit);
+            peer.send(now, rng, Ecn::NotEct, payload, &mut self.counters, &mut self.transmit);
         }
     }
 
@@ -163,14 +157,15 @@ impl Wedge {
             hop_limit: HOP_LIMIT,
         };
         let (lsi, own_lsi) = (peer.config.lsi.address(), self.config.lsi.address());
-        for (next_header, payload) in waiting {
+        for waiting in waiting {
             self.counters.no_association += 1;
+            let (next_header, payload) = (waiting.next_header, waiting.bytes());
             let mut packet = Vec::with_capacity(V6_HEADER + payload.len());
             if header(next_header).emit(payload.len(), &mut packet).is_err() {
                 continue;
             }
-            packet.extend_from_slice(&payload);
-            let family = FlowKey::of(next_header, &payload, true).map(|key| peer.flows.family(key));
+            packet.extend_from_slice(payload);
+            let family = flow_of(next_header, payload, true).map(|key| peer.flows.family(key));
             let mut error = Vec::new();
             let code = icmp::v6::ADDRESS_UNREACHABLE;
             if icmp::error_v6(&packet, icmp::v6::UNREACHABLE, code, 0, peer.config.hit.address(), &mut error).is_err() {
@@ -208,11 +203,17 @@ impl Wedge {
     }
 
     /// Gives packets that waited for a path to others.
-    pub(crate) fn send_again(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, packets: Vec<Waiting>) {
+    pub(crate) fn send_again(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        index: usize,
+        packets: Vec<QueuedPacket<Payload>>,
+    ) {
         let Some(peer) = self.peers.get_mut(index) else { return };
-        for Waiting { next_header, payload, ecn, .. } in packets {
+        for QueuedPacket { payload, meta, .. } in packets {
             self.counters.rescheduled += 1;
-            peer.send(now, rng, (next_header, ecn), payload, &mut self.counters, &mut self.transmit);
+            peer.send(now, rng, meta.ecn, payload, &mut self.counters, &mut self.transmit);
         }
     }
 

@@ -2,18 +2,16 @@
 
 use crate::braid::Control;
 use crate::config::Way;
-use crate::ecn::Ecn;
 use crate::heartbeat::{Beat, Heartbeat};
-use crate::pacing::{Pacer, Waiting};
+use crate::payload::Payload;
 use crate::rebinding::Rebinding;
 use crate::renewal::Retirement;
-use crate::sent::Content;
 use crate::status::PathStatus;
-use crate::windows::Windows;
 use crate::{Protocol, Transmit};
 use clock::{Duration, Instant};
 use hip::Route;
 use hip::esp::{Exhausted, InboundSa, OutboundSa};
+use multipath::{Ecn, Kind, Pacer, QueuedPacket, Windows};
 use rand_core::CryptoRng;
 use scheduler::{PathId, PathView};
 use std::net::Ipv6Addr;
@@ -46,7 +44,7 @@ pub(crate) struct Path {
     pub standby: bool,
     pub outbound: OutboundSa,
     pub inbound: InboundSa,
-    pub pacer: Pacer,
+    pub pacer: Pacer<Payload>,
     pub heartbeat: Heartbeat,
     pub traffic: Traffic,
     pub credit: Credit,
@@ -155,11 +153,12 @@ impl Path {
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
         while self.pacer.first().is_some_and(|wire| self.credit.allows(wire))
-            && let Some(Waiting { next_header, payload, ecn, wire, .. }) = self.pacer.release(now)
+            && let Some(QueuedPacket { mut payload, meta, wire, .. }) = self.pacer.release(now)
         {
-            self.seal(now, next_header, &payload, ecn, rng, out)?;
+            let (next_header, payload) = payload.sealed_bytes(None, meta.ecn);
+            self.seal(now, next_header, payload, meta.ecn, rng, out)?;
             if let Some(control) = &mut self.control {
-                control.sealed(now, self.outbound.sequence(), wire, Content::Report);
+                control.sealed(now, self.outbound.sequence(), wire, Kind::Uncounted);
             }
         }
         Ok(())
@@ -171,7 +170,7 @@ impl Path {
         now: Instant,
         next_header: u8,
         payload: &[u8],
-        content: Content,
+        content: Kind<Payload>,
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
@@ -193,16 +192,17 @@ impl Path {
     pub(crate) fn send_held(
         &mut self,
         now: Instant,
-        packet: Waiting,
+        mut packet: QueuedPacket<Payload>,
         is_followed: bool,
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
     ) -> Result<(), Exhausted> {
         self.pacer.sent(packet.wire, now);
-        self.seal(now, packet.next_header, &packet.payload, packet.ecn, rng, out)?;
+        let (next_header, payload) = packet.payload.sealed_bytes(packet.number, packet.meta.ecn);
+        self.seal(now, next_header, payload, packet.meta.ecn, rng, out)?;
         if let Some(control) = &mut self.control {
             let wire = packet.wire;
-            let content = if is_followed { Content::Data(packet) } else { Content::Report };
+            let content = if is_followed { Kind::Retransmittable(packet) } else { Kind::Uncounted };
             control.sealed(now, self.outbound.sequence(), wire, content);
         }
         Ok(())
@@ -222,7 +222,7 @@ impl Path {
         let mut message = Vec::new();
         // Neither can fail but for an SA that is used up, and that is counted where data meets it.
         if echo.emit(from, to, &mut message).is_ok() {
-            let _ = self.send_now(now, protocol::ICMPV6, &message, Content::Fleeting, rng, out);
+            let _ = self.send_now(now, protocol::ICMPV6, &message, Kind::InFlight, rng, out);
         }
     }
 

@@ -3,24 +3,20 @@
 use crate::braid::{Braid, TOLD};
 use crate::config::PeerConfig;
 use crate::connections::Connections;
-use crate::ecn::Ecn;
-use crate::flows::{Family, FlowKey, Flows, Order, Reordering};
+use crate::flows::{Family, Flows, Order, Reordering};
 use crate::heartbeat::Change;
 use crate::memory::Share;
-use crate::numbers::Number;
-use crate::pacing::Waiting;
 use crate::path::Path;
-use crate::sent::Content;
-use crate::snoop::Snoop;
+use crate::payload::Payload;
 use crate::status::{Counters, PathStatus, PeerStatus};
 use crate::wedge::TimerKind;
 use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
+use multipath::{Ecn, FlowId, Kind, Number, QueuedPacket, Snooping};
 use rand_core::CryptoRng;
 use scheduler::{Decision, FastestPathFirst, PacketMeta, PathId, PathScheduler, PathView};
 use std::collections::VecDeque;
-use wire::ip::protocol;
-use wire::{Hit, Spi, icmp, tcp};
+use wire::{Hit, Spi};
 
 /// What may wait for the paths, as time: more is dropped, which tells the TCP inside that it has reached their sum. Half
 /// of the least retransmission timer of common TCPs, so that waiting alone never expires it.
@@ -40,9 +36,6 @@ pub(crate) const LONGEST_REPAIR: Duration = Duration::from_millis(400);
 /// What waits for others fits in here, per flow.
 const HELD_BYTES: usize = 8 << 20;
 
-/// Larger ICMP packets wait with the data.
-const LARGEST_URGENT_ICMP: usize = 256;
-
 /// When nothing at all has come back for so long although packets were sent, the peer has forgotten the association.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
 
@@ -60,8 +53,6 @@ pub(crate) struct PeerState {
     pub doubt: Option<Instant>,
     /// Until then it has not.
     pub certain_until: Instant,
-    /// What of an ended association is kept, while it is sorted.
-    pub later: VecDeque<(u8, Vec<u8>)>,
     /// Bytes that it was found to hold last, and what it may hold.
     pub held: usize,
     pub share: Share,
@@ -72,7 +63,7 @@ pub(crate) struct PeerState {
     pub connections: Connections,
     pub(crate) scheduler: FastestPathFirst,
     pub(crate) views: Vec<PathView>,
-    waiting: VecDeque<(u8, Vec<u8>)>,
+    waiting: VecDeque<Payload>,
     /// Numbers of the paths on which packets may be under way to us.
     pub alive: Vec<u16>,
     pub hold: Duration,
@@ -97,7 +88,6 @@ impl PeerState {
             forgotten: Vec::new(),
             doubt: None,
             certain_until: Instant::ZERO,
-            later: VecDeque::new(),
             held: 0,
             share: Share::default(),
             due: None,
@@ -135,7 +125,7 @@ impl PeerState {
     pub(crate) fn inbound(
         &mut self,
         now: Instant,
-        key: FlowKey,
+        key: FlowId,
         (path, number): (PathId, Option<Number>),
         packet: Vec<u8>,
         out: &mut Vec<(Family, Vec<u8>)>,
@@ -152,10 +142,10 @@ impl PeerState {
     }
 
     /// Keeps a packet until there is a path; false if there are too many.
-    pub(crate) fn wait(&mut self, next_header: u8, payload: Vec<u8>) -> bool {
+    pub(crate) fn wait(&mut self, payload: Payload) -> bool {
         let fits = self.waiting.len() < WAITING_PACKETS;
         if fits {
-            self.waiting.push_back((next_header, payload));
+            self.waiting.push_back(payload);
         }
         fits
     }
@@ -164,8 +154,8 @@ impl PeerState {
     pub(crate) const KEPT_PACKETS: usize = 2048;
 
     /// Puts a packet before those that wait.
-    pub(crate) fn wait_first(&mut self, next_header: u8, payload: Vec<u8>) {
-        self.waiting.push_front((next_header, payload));
+    pub(crate) fn wait_first(&mut self, payload: Payload) {
+        self.waiting.push_front(payload);
     }
 
     /// When it has to be looked after, and why.
@@ -180,12 +170,12 @@ impl PeerState {
     }
 
     /// What waits for a path.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &(u8, Vec<u8>)> {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Payload> {
         self.waiting.iter()
     }
 
     /// Takes what waits for a path.
-    pub(crate) fn take_waiting(&mut self) -> VecDeque<(u8, Vec<u8>)> {
+    pub(crate) fn take_waiting(&mut self) -> VecDeque<Payload> {
         std::mem::take(&mut self.waiting)
     }
 
@@ -194,32 +184,26 @@ impl PeerState {
         &mut self,
         now: Instant,
         rng: &mut dyn CryptoRng,
-        (next_header, ecn): (u8, Ecn),
-        payload: Vec<u8>,
+        ecn: Ecn,
+        payload: Payload,
         counters: &mut Counters,
         out: &mut Vec<Transmit>,
     ) {
         // Where only that may be sent which was heard three times, all waits in one queue.
-        let wire = self.paths.first().map_or(0, |path| path.wire_len(payload.len()));
+        let meta = payload.meta(ecn, &mut self.connections);
+        let wire = self.paths.first().map_or(0, |path| path.wire_len(meta.len));
         let has_credit = self.paths.iter().any(|path| path.verified && path.credit.allows(wire));
         let urgent = has_credit
-            && is_urgent(next_header, &payload)
+            && meta.is_urgent
             && !self.braid.as_mut().is_some_and(|braid| braid.snoop.is_none() && braid.is_starved(now));
-        let flow = FlowKey::of(next_header, &payload, true);
-        let before = match (next_header, flow) {
-            (protocol::TCP, Some(flow)) => {
-                tcp::Segment::parse(&payload).ok().and_then(|segment| self.connections.leaves(flow, &segment))
-            }
-            _ => None,
-        };
         let snooping = self.braid.as_ref().is_some_and(|braid| braid.snoop.is_some());
         // Of what is not TCP nothing is heard without feedback, so no window could tell when to send it.
-        if !urgent && self.braid.is_some() && (!snooping || next_header == protocol::TCP) {
+        if !urgent && self.braid.is_some() && (!snooping || meta.is_tcp()) {
             self.silent_since.get_or_insert(now);
             for path in &mut self.paths {
                 path.heartbeat.traffic(now);
             }
-            return self.hold(now, flow, Waiting::new(next_header, payload, wire, ecn), before);
+            return self.hold(now, QueuedPacket::new(meta, payload, wire));
         }
         if !urgent && self.queue_is_full() {
             counters.queue_full += 1;
@@ -248,13 +232,13 @@ impl PeerState {
         if urgent {
             if path.pacer.clear_at() > now + LONGEST_QUEUE {
                 counters.queue_full += 1;
-            } else if path.send_now(now, next_header, &payload, Content::Fleeting, rng, out).is_err() {
+            } else if path.send_now(now, payload.next_header, payload.bytes(), Kind::InFlight, rng, out).is_err() {
                 counters.exhausted += 1;
             }
             return;
         }
-        let wire = path.wire_len(payload.len());
-        path.pacer.push(Waiting::new(next_header, payload, wire, ecn));
+        let wire = path.wire_len(meta.len);
+        path.pacer.push(QueuedPacket::new(meta, payload, wire));
         if path.release(now, rng, out).is_err() {
             counters.exhausted += 1;
         }
@@ -270,7 +254,7 @@ impl PeerState {
         counters: &mut Counters,
         events: &mut VecDeque<WedgeEvent>,
         out: &mut Vec<Transmit>,
-    ) -> Vec<Waiting> {
+    ) -> Vec<QueuedPacket<Payload>> {
         let hits = (own.address(), self.config.hit.address());
         let mut stranded = Vec::new();
         let mut changed = false;
@@ -407,7 +391,7 @@ impl PeerState {
             proven_losses: statistics.proven_losses,
             expired_holes: statistics.expired,
             feedback: self.gives_feedback(),
-            snooped: self.braid.as_ref().and_then(|braid| braid.snoop.as_ref()).map(Snoop::segments),
+            snooped: self.braid.as_ref().and_then(|braid| braid.snoop.as_ref()).map(Snooping::segments),
             congestion: self.braid.as_ref().map(|braid| braid.windows.rule().to_owned()),
             holding: self.braid.as_ref().map(|braid| braid.status()),
             paths: self
@@ -437,19 +421,5 @@ impl PeerState {
         let rate: u64 = in_use().map(|path| path.pacer.rate()).fold(0, u64::saturating_add);
         let limit = (rate as f64 / 8.0 * LONGEST_QUEUE.as_secs_f64()) as u64;
         (queued as u64, limit.max(LEAST_QUEUE))
-    }
-}
-
-/// Whether a packet goes before data that waits: what other packets wait for. FIN and RST do not, for they come after
-/// data; nor do retransmissions, which look like data.
-fn is_urgent(next_header: u8, payload: &[u8]) -> bool {
-    match next_header {
-        protocol::TCP => tcp::Segment::parse(payload).is_ok_and(|segment| {
-            let flags = segment.flags();
-            let ends = flags.contains(tcp::Flags::FIN) || flags.contains(tcp::Flags::RST);
-            segment.payload_len() == 0 && !ends
-        }),
-        protocol::ICMPV6 => payload.len() <= LARGEST_URGENT_ICMP && icmp::Message::parse(payload).is_ok(),
-        _ => false,
     }
 }

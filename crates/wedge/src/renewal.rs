@@ -48,7 +48,7 @@ impl PeerState {
     pub(crate) fn prepare(&mut self, mut path: Path, old: PathId, now: Instant) {
         path.predecessor = Some(old);
         if let Some(known) = self.paths.iter().find(|path| path.id == old) {
-            path.control = known.control.as_ref().map(|control| control.following(now, path.inbound.spi()));
+            path.control = known.control.as_ref().map(|control| control.following(now));
         }
         self.successors.push(path);
     }

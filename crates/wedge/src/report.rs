@@ -11,45 +11,23 @@
 //! ACK frames of QUIC (RFC 9000 §19.3).
 
 use clock::Duration;
+use multipath::{RANGES, Report};
 use wire::Spi;
 
 /// The kind of message that a report is: the first byte after the ESP header.
 pub(crate) const KIND: u8 = 1;
 /// Most records in a report.
 const RECORDS: usize = 16;
-/// Most ranges in a record; older ones are told no more.
-pub(crate) const RANGES: usize = 24;
-
-/// What is known of one path by its receiver.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Record {
-    /// The receiver's SPI of the path.
-    pub spi: Spi,
-    /// The highest ESP sequence number received.
-    pub highest: u32,
-    /// Since it arrived.
-    pub delay: Duration,
-    /// When it arrived by the receiver's clock, in microseconds that wrap around.
-    pub arrival: u32,
-    /// Packets received.
-    pub packets: u32,
-    /// Bytes received, outer headers included.
-    pub bytes: u32,
-    /// Packets with Congestion Experienced (RFC 3168).
-    pub ce: u32,
-    /// The path's round-trip time as the receiver measures it, zero where it does not know.
-    pub rtt: Duration,
-    /// Received sequence numbers, first and last, from the highest down, not touching each other.
-    pub ranges: Vec<(u32, u32)>,
-}
+/// A report on a path, and the receiver's SPI of it.
+pub(crate) type Record = (Spi, Report);
 
 /// Appends a report to `out`; of more than sixteen records the first.
 pub(crate) fn emit(records: &[Record], out: &mut Vec<u8>) {
     let records = records.get(..RECORDS).unwrap_or(records);
     out.extend_from_slice(&[KIND, records.len() as u8, 0, 0]);
-    for record in records {
+    for (spi, record) in records {
         let words = [
-            record.spi.0,
+            spi.0,
             record.highest,
             micros(record.delay),
             record.arrival,
@@ -103,8 +81,7 @@ pub(crate) fn parse(message: &[u8]) -> Option<Vec<Record>> {
         let (packets, bytes, ce, rtt) = (word()?, word()?, word()?, word()?);
         let ([ranges, _, a, b], after) = rest.split_first_chunk()?;
         rest = after;
-        let mut record = Record {
-            spi: Spi(spi),
+        let mut record = Report {
             highest,
             delay: Duration::from_micros(delay.into()),
             arrival,
@@ -128,7 +105,7 @@ pub(crate) fn parse(message: &[u8]) -> Option<Vec<Record>> {
             let first = last.checked_sub(u32::from(length).checked_sub(1)?).filter(|first| *first > 0)?;
             record.ranges.push((first, last));
         }
-        records.push(record);
+        records.push((Spi(spi), record));
     }
     rest.is_empty().then_some(records)
 }
@@ -145,7 +122,8 @@ mod tests {
     fn record() -> impl Strategy<Value = Record> {
         let ranges = prop::collection::vec((1u32..1000, 1u32..1000), 0..RANGES);
         (any::<[u32; 8]>(), ranges).prop_map(|([spi, highest, delay, arrival, packets, bytes, ce, rtt], spans)| {
-            let highest = highest.max(100_000);
+            // Numbers end at 2^32 - 1 (RFC 4303 §3.3.3), and that is no special one.
+            let highest = if highest % 4 == 0 { u32::MAX } else { highest.max(100_000) };
             let mut last = highest;
             let ranges = spans
                 .into_iter()
@@ -156,7 +134,7 @@ mod tests {
                 })
                 .collect();
             let [delay, rtt] = [delay, rtt].map(|us| Duration::from_micros(us.into()));
-            Record { spi: Spi(spi), highest, delay, arrival, packets, bytes, ce, rtt, ranges }
+            (Spi(spi), Report { highest, delay, arrival, packets, bytes, ce, rtt, ranges })
         })
     }
 
@@ -171,7 +149,7 @@ mod tests {
         #[test]
         fn whatever_is_read_is_in_order(message in prop::collection::vec(any::<u8>(), 0..200), head: bool) {
             let message = if head { [&[KIND, 1, 0, 0][..], &message].concat() } else { message };
-            for record in parse(&message).unwrap_or_default() {
+            for (_, record) in parse(&message).unwrap_or_default() {
                 prop_assert!(record.ranges.first().is_none_or(|(_, last)| *last == record.highest));
                 prop_assert!(record.ranges.iter().all(|(first, last)| 0 < *first && first <= last));
                 prop_assert!(record.ranges.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));

@@ -4,7 +4,6 @@ use crate::config::{LocalPath, PeerConfig, UNKNOWN_RATE, WedgeConfig};
 use crate::event::WedgeEvent;
 use crate::heartbeat::Heartbeat;
 use crate::numbers;
-use crate::pacing::Pacer;
 use crate::path::{Credit, Path, Traffic, outer_header};
 use crate::peer::PeerState;
 use crate::status::{Counters, Status};
@@ -12,6 +11,7 @@ use crate::{Datagram, Ecn, Protocol, Transmit};
 use clock::Instant;
 use hip::identity::HostIdentity;
 use hip::{Host, HostError, Peer, Route};
+use multipath::Pacer;
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -316,7 +316,7 @@ impl Wedge {
                 self.events.push_back(WedgeEvent::PathUp { peer: name, path: id, name: local.clone(), route });
                 self.by_spi.insert(inbound.spi(), (index, id));
                 let old = peer.predecessor(route);
-                let control = if old.is_none() { peer.control(now, way.mtu, inbound.spi()) } else { None };
+                let control = if old.is_none() { peer.control(now, way.mtu) } else { None };
                 let heard = self.hip_heard.filter(|(from, _)| *from == route).map_or(0, |(_, bytes)| bytes);
                 let path = Path {
                     id,

@@ -1,11 +1,9 @@
 //! When a path may send: the sender's queue of a path, released at the path's configured rate, so that the queue is
 //! here, where packets can still be given to another path, and not in the network's first router.
 
-use crate::ecn::Ecn;
+use crate::packet::QueuedPacket;
 use clock::{Duration, Instant};
 use std::collections::VecDeque;
-use wire::ip::protocol;
-use wire::tcp::Segment;
 
 /// Of a configured rate, what is used: the links that are configured with exactly the rate they have would otherwise
 /// keep whatever queue a burst has left in them for ever.
@@ -14,92 +12,61 @@ const USED: f64 = 0.975;
 /// What a late timer may catch up with: packets that should have left meanwhile leave at once.
 const CATCH_UP: Duration = Duration::from_millis(5);
 
-/// A packet that waits for its path: the payload of its ESP packet.
-#[derive(Clone, Debug)]
-pub(crate) struct Waiting {
-    /// ESP's next header: the protocol of the payload.
-    pub next_header: u8,
-    /// All after the inner IPv6 header.
-    pub payload: Vec<u8>,
-    /// Bytes of the whole outer IP packet.
-    pub wire: usize,
-    /// How many left the holding buffer before it.
-    pub order: u64,
-    /// How often it was lost and sent again.
-    pub repairs: u8,
-    /// How often it was under way on a path that died.
-    pub rescues: u8,
-    /// What the inner IP header says about marks.
-    pub ecn: Ecn,
-}
-
-impl Waiting {
-    /// A packet that has not been sent yet.
-    pub(crate) fn new(next_header: u8, payload: Vec<u8>, wire: usize, ecn: Ecn) -> Self {
-        Self { next_header, payload, wire, order: 0, repairs: 0, rescues: 0, ecn }
-    }
-
-    /// Of a TCP: what it sends.
-    pub(crate) fn segment(&self) -> Option<Segment<'_>> {
-        (self.next_header == protocol::TCP).then(|| Segment::parse(&self.payload).ok()).flatten()
-    }
-}
-
 /// The queue and the clock of one path.
 #[derive(Clone, Debug)]
-pub(crate) struct Pacer {
+pub struct Pacer<P> {
     rate: u64,
     /// When all that was released has left at the path's rate.
     clear_at: Instant,
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<QueuedPacket<P>>,
     queued: usize,
 }
 
-impl Pacer {
+impl<P> Pacer<P> {
     /// For a path of this rate in bit/s.
-    pub(crate) fn new(rate: u64) -> Self {
+    pub fn new(rate: u64) -> Self {
         let rate = ((rate as f64 * USED) as u64).max(1);
         Self { rate, clear_at: Instant::ZERO, queue: VecDeque::new(), queued: 0 }
     }
 
     /// From now on packets are released at this rate in bit/s.
-    pub(crate) fn set_rate(&mut self, rate: u64) {
+    pub fn set_rate(&mut self, rate: u64) {
         self.rate = rate.max(1);
     }
 
     /// The rate at which packets are released, in bit/s.
-    pub(crate) fn rate(&self) -> u64 {
+    pub fn rate(&self) -> u64 {
         self.rate
     }
 
     /// When the path has sent all that waits, too.
-    pub(crate) fn free_at(&self, now: Instant) -> Instant {
+    pub fn free_at(&self, now: Instant) -> Instant {
         self.clear_at.max(now) + Duration::of_transmission(self.queued as u64, self.rate)
     }
 
     /// When the path has sent all that was released: what goes past the queue would leave then.
-    pub(crate) fn clear_at(&self) -> Instant {
+    pub fn clear_at(&self) -> Instant {
         self.clear_at
     }
 
     /// Bytes that wait.
-    pub(crate) fn queued(&self) -> usize {
+    pub fn queued(&self) -> usize {
         self.queued
     }
 
     /// Bytes of the packet that is next.
-    pub(crate) fn first(&self) -> Option<usize> {
+    pub fn first(&self) -> Option<usize> {
         self.queue.front().map(|packet| packet.wire)
     }
 
     /// Appends to the queue.
-    pub(crate) fn push(&mut self, packet: Waiting) {
+    pub fn push(&mut self, packet: QueuedPacket<P>) {
         self.queued += packet.wire;
         self.queue.push_back(packet);
     }
 
     /// The next packet if it may leave now; it counts as sent.
-    pub(crate) fn release(&mut self, now: Instant) -> Option<Waiting> {
+    pub fn release(&mut self, now: Instant) -> Option<QueuedPacket<P>> {
         if self.clear_at > now {
             return None;
         }
@@ -110,17 +77,17 @@ impl Pacer {
     }
 
     /// Counts a packet that did not wait.
-    pub(crate) fn sent(&mut self, wire: usize, now: Instant) {
+    pub fn sent(&mut self, wire: usize, now: Instant) {
         self.clear_at = self.clear_at.max(now - CATCH_UP) + Duration::of_transmission(wire as u64, self.rate);
     }
 
     /// When the next packet may leave; `None` while none waits.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    pub fn poll_timeout(&self) -> Option<Instant> {
         (!self.queue.is_empty()).then_some(self.clear_at)
     }
 
     /// Takes all that waits, in order.
-    pub(crate) fn take(&mut self) -> VecDeque<Waiting> {
+    pub fn take(&mut self) -> VecDeque<QueuedPacket<P>> {
         self.queued = 0;
         std::mem::take(&mut self.queue)
     }
@@ -131,8 +98,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn packet(wire: usize) -> Waiting {
-        Waiting::new(6, Vec::new(), wire, Ecn::NotEct)
+    fn packet(wire: usize) -> QueuedPacket<()> {
+        crate::packet::datagram((), None, wire)
     }
 
     proptest! {

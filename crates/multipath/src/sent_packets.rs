@@ -5,8 +5,8 @@
 //! eighth of a round-trip time older than something that has (RFC 8985 §6.2, RFC 9002 §6.1). Should it arrive after all, the
 //! reduction was wrong, and the path is given more time from then on.
 
-use crate::pacing::Waiting;
-use crate::report::Record;
+use crate::packet::QueuedPacket;
+use crate::report::Report;
 use clock::{Duration, Instant};
 use recovery::RttEstimator;
 use std::collections::{BTreeSet, VecDeque};
@@ -17,7 +17,7 @@ const THRESHOLD: (u64, u64) = (3, 300);
 const AGE: Duration = Duration::from_millis(10);
 /// Delivery rates are the greatest of so many round-trip times.
 const RATE_ROUNDS: u64 = 5;
-/// Records of packets whose fate is known are kept for so many more, to notice when a loss was none.
+/// Records of packets whose state is known are kept for so many more, to notice when a loss was none.
 const KEPT: usize = 1024;
 /// Most records; a peer that does not report cannot make it more.
 const MOST: usize = 1 << 16;
@@ -28,21 +28,21 @@ const BELIEVED: Duration = Duration::from_millis(800);
 
 /// What a packet is to the window.
 #[derive(Clone, Debug)]
-pub(crate) enum Content {
-    /// A report, or what nothing will be heard of: nobody waits for it.
-    Report,
-    /// It counts, but is not worth sending again: a heartbeat, a pure acknowledgment.
-    Fleeting,
-    /// It may be sent again.
-    Data(Waiting),
+pub enum Kind<P> {
+    /// A report, or what nothing will be heard of: it is not in flight, and nobody waits for it.
+    Uncounted,
+    /// It is in flight, but not worth sending again: a heartbeat, a pure acknowledgment.
+    InFlight,
+    /// It is in flight, and may be sent again.
+    Retransmittable(QueuedPacket<P>),
 }
 
 #[derive(Clone, Debug)]
-struct Sent {
+struct Sent<P> {
     at: Instant,
     wire: usize,
-    content: Content,
-    fate: Fate,
+    kind: Kind<P>,
+    state: State,
     /// Bytes delivered when it was sent, and when the last of them were.
     delivered: (u64, Instant),
     /// The first packet of its flight: where the rate at which they were sent is measured from.
@@ -50,8 +50,8 @@ struct Sent {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    UnderWay,
+enum State {
+    InFlight,
     Delivered,
     Lost,
     /// Nothing was sent under this number.
@@ -60,8 +60,8 @@ enum Fate {
 
 /// The sender's side of one path.
 #[derive(Clone, Debug)]
-pub(crate) struct SentLog {
-    packets: VecDeque<Sent>,
+pub struct SentPackets<P> {
+    packets: VecDeque<Sent<P>>,
     /// The sequence number of the first of them. Numbers have 64 bits here: the one after the last of a security
     /// association does not fit into 32.
     base: u64,
@@ -89,7 +89,7 @@ pub(crate) struct SentLog {
     /// Greatest delivery rate of this and the last period, in bit/s, and when this one began.
     rate: (u64, u64, Instant),
     counts: Counts,
-    /// Of the last record: packets with CE, and all.
+    /// Of the last report: packets with CE, and all.
     ce: u32,
     packets_told: u32,
     /// When something was acknowledged last, as if receivers did not wait, or sent after all was.
@@ -105,7 +105,7 @@ pub(crate) struct SentLog {
 
 /// Totals of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub struct Counts {
     /// Packets that the peer has received.
     pub delivered: u64,
     /// Packets taken for lost.
@@ -118,9 +118,9 @@ pub(crate) struct Counts {
     pub ce: u64,
 }
 
-/// What a record told.
-#[derive(Debug, Default)]
-pub(crate) struct News {
+/// What a report told.
+#[derive(Debug)]
+pub struct AckOutcome<P> {
     /// Bytes newly acknowledged.
     pub acked: u64,
     /// In flight before.
@@ -134,32 +134,39 @@ pub(crate) struct News {
     /// Packets lost.
     pub lost: u32,
     /// Of them, what may be sent again.
-    pub repair: Vec<Waiting>,
+    pub retransmit: Vec<QueuedPacket<P>>,
     /// Packets that had been taken for lost.
     pub spurious: u32,
     /// New packets with CE.
     pub ce: u32,
 }
 
-/// Of what a record acknowledges for the first time, the packet that was sent last.
+impl<P> Default for AckOutcome<P> {
+    fn default() -> Self {
+        let (acked, flight, peak, upto, rtt) = (0, 0, 0, 0, None);
+        Self { acked, flight, peak, upto, rtt, lost: 0, retransmit: Vec::new(), spurious: 0, ce: 0 }
+    }
+}
+
+/// Of what a report acknowledges for the first time, the packet that was sent last.
 struct Newest {
     at: Instant,
     delivered: (u64, Instant),
     first_at: Instant,
 }
 
-/// Why a record is not taken.
+/// Why a report is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BadRecord {
+pub enum InvalidReport {
     /// It says what cannot be.
     Impossible,
     /// It acknowledges a number under which nothing was sent: who says that invents (RFC 9000 §21.4).
     Invented,
 }
 
-impl SentLog {
+impl<P> SentPackets<P> {
     /// Nothing yet.
-    pub(crate) fn new(now: Instant) -> Self {
+    pub fn new(now: Instant) -> Self {
         Self {
             packets: VecDeque::new(),
             base: 1,
@@ -190,7 +197,7 @@ impl SentLog {
     }
 
     /// What goes on with other keys on the same path: its measurements, and windows' numbers where these end.
-    pub(crate) fn following(&self, now: Instant) -> Self {
+    pub fn following(&self, now: Instant) -> Self {
         Self {
             offset: self.next_of_window(),
             threshold: self.threshold,
@@ -207,25 +214,25 @@ impl SentLog {
     }
 
     /// A packet was sealed with this number, the one after the last.
-    pub(crate) fn sent(&mut self, now: Instant, sequence: u32, wire: usize, content: Content) {
+    pub fn sent(&mut self, now: Instant, sequence: u32, wire: usize, kind: Kind<P>) {
         self.begin_at(sequence.into());
-        let counts = !matches!(content, Content::Report);
+        let counts = !matches!(kind, Kind::Uncounted);
         if self.in_flight == 0 && counts {
             (self.first_at, self.delivered_at, self.progress_at) = (now, now, now);
         }
         if counts {
             self.in_flight += wire;
         }
-        self.kept += content.kept();
-        self.push(now, wire, content, Fate::UnderWay);
+        self.kept += kind.kept();
+        self.push(now, wire, kind, State::InFlight);
         self.prune();
     }
 
     /// Nothing is sent under this number, the one after the last.
-    pub(crate) fn skipped(&mut self, now: Instant, sequence: u32) {
+    pub fn skipped(&mut self, now: Instant, sequence: u32) {
         self.begin_at(sequence.into());
         self.skipped.push_back(sequence.into());
-        self.push(now, 0, Content::Report, Fate::Skipped);
+        self.push(now, 0, Kind::Uncounted, State::Skipped);
         self.prune();
     }
 
@@ -239,29 +246,29 @@ impl SentLog {
         }
     }
 
-    fn push(&mut self, now: Instant, wire: usize, content: Content, fate: Fate) {
+    fn push(&mut self, now: Instant, wire: usize, kind: Kind<P>, state: State) {
         let delivered = (self.delivered, self.delivered_at);
-        self.packets.push_back(Sent { at: now, wire, content, fate, delivered, first_at: self.first_at });
+        self.packets.push_back(Sent { at: now, wire, kind, state, delivered, first_at: self.first_at });
     }
 
     /// Bytes of memory that it takes.
-    pub(crate) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         let numbers = self.lost.len().saturating_add(self.skipped.len()).saturating_mul(size_of::<u64>());
-        self.packets.len().saturating_mul(size_of::<Sent>()).saturating_add(numbers).saturating_add(self.kept)
+        self.packets.len().saturating_mul(size_of::<Sent<P>>()).saturating_add(numbers).saturating_add(self.kept)
     }
 
     /// Bytes of payload that are kept to be sent again.
-    pub(crate) fn kept(&self) -> usize {
+    pub fn kept(&self) -> usize {
         self.kept
     }
 
     /// Bytes under way.
-    pub(crate) fn in_flight(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Packets of which there is a record.
-    pub(crate) fn remembered(&self) -> usize {
+    /// Packets of which there is a report.
+    pub fn remembered(&self) -> usize {
         self.packets.len()
     }
 
@@ -271,95 +278,95 @@ impl SentLog {
     }
 
     /// The number of the next packet as windows count: on from what was sent before with other keys.
-    pub(crate) fn next_of_window(&self) -> u64 {
+    pub fn next_of_window(&self) -> u64 {
         self.offset + self.next()
     }
 
     /// Round-trip times by reports.
-    pub(crate) fn rtt(&self) -> &RttEstimator {
+    pub fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
 
     /// By how much a round-trip time differs from the one before, smoothed: a queue that grows steadily is none, though it
     /// is a variation to RFC 6298's estimator.
-    pub(crate) fn jitter(&self) -> Duration {
+    pub fn jitter(&self) -> Duration {
         self.jitter
     }
 
     /// What the peer measures.
-    pub(crate) fn remote_rtt(&self) -> Duration {
+    pub fn remote_rtt(&self) -> Duration {
         self.remote_rtt
     }
 
     /// The delivery rate in bit/s, zero while it is not known.
-    pub(crate) fn rate(&self) -> u64 {
+    pub fn rate(&self) -> u64 {
         self.rate.0.max(self.rate.1)
     }
 
     /// Totals.
-    pub(crate) fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// How long packets have been under way without anything being acknowledged.
-    pub(crate) fn silent_since(&self) -> Option<Instant> {
+    pub fn silent_since(&self) -> Option<Instant> {
         (self.in_flight > 0).then_some(self.progress_at)
     }
 
     /// How long it was between acknowledgments lately.
-    pub(crate) fn gap(&self) -> Duration {
+    pub fn gap(&self) -> Duration {
         self.gap
     }
 
     /// When the oldest of the packets under way was sent.
-    pub(crate) fn oldest_at(&self) -> Option<Instant> {
+    pub fn oldest_at(&self) -> Option<Instant> {
         self.waiting().next().map(|packet| packet.at)
     }
 
     /// Whether so many packets are under way.
-    pub(crate) fn has_under_way(&self, packets: usize) -> bool {
+    pub fn has_under_way(&self, packets: usize) -> bool {
         self.waiting().take(packets).count() == packets
     }
 
-    fn waiting(&self) -> impl Iterator<Item = &Sent> {
+    fn waiting(&self) -> impl Iterator<Item = &Sent<P>> {
         let open = self.packets.iter().skip(self.settled());
-        open.filter(|packet| packet.fate == Fate::UnderWay && !matches!(packet.content, Content::Report))
+        open.filter(|packet| packet.state == State::InFlight && !matches!(packet.kind, Kind::Uncounted))
     }
 
     /// When something was acknowledged last.
-    pub(crate) fn progress_at(&self) -> Instant {
+    pub fn progress_at(&self) -> Instant {
         self.progress_at
     }
 
     /// When a gap is old enough to be a loss.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    pub fn poll_timeout(&self) -> Option<Instant> {
         self.loss_at
     }
 
-    /// Takes the peer's record of this path; `own_way` if it came back on this path, so that its round trip is the path's.
-    pub(crate) fn report(&mut self, now: Instant, record: &Record, own_way: bool) -> Result<News, BadRecord> {
-        self.check(now, record)?;
-        let highest = u64::from(record.highest);
+    /// Takes the peer's report of this path; `own_way` if it came back on this path, so that its round trip is the path's.
+    pub fn on_report(&mut self, now: Instant, report: &Report, own_way: bool) -> Result<AckOutcome<P>, InvalidReport> {
+        self.check(now, report)?;
+        let highest = u64::from(report.highest);
         let sent_at = self.packet(highest).map(|sent| sent.at);
-        let mut news = News { flight: self.in_flight as u64, ..News::default() };
+        let mut outcome = AckOutcome { flight: self.in_flight as u64, ..AckOutcome::default() };
         let previous = self.highest;
         if previous.is_none_or(|(before, _)| highest > before) {
             if let Some(at) = sent_at {
                 self.highest = Some((highest, at));
             }
             // No more can have been marked than have arrived.
-            news.ce = record.ce.saturating_sub(self.ce).min(record.packets.saturating_sub(self.packets_told));
-            self.counts.ce += u64::from(news.ce);
-            (self.ce, self.packets_told) = (record.ce, record.packets);
-            self.remote_rtt = record.rtt.min(BELIEVED);
+            outcome.ce = report.ce.saturating_sub(self.ce).min(report.packets.saturating_sub(self.packets_told));
+            self.counts.ce += u64::from(outcome.ce);
+            (self.ce, self.packets_told) = (report.ce, report.packets);
+            self.remote_rtt = report.rtt.min(BELIEVED);
         }
         if own_way {
-            self.time(now, record, sent_at, &mut news);
+            self.time(now, report, sent_at, &mut outcome);
         }
-        let newest = self.acknowledge(record, previous.map(|(before, _)| before), &mut news);
+        let newest = self.acknowledge(report, previous.map(|(before, _)| before), &mut outcome);
         if let Some(Newest { at, delivered: (delivered, delivered_at), first_at }) = newest {
             // A report on another path is late; what it tells of came before.
-            let told_at = self.progress_at.max(now - record.delay);
+            let told_at = self.progress_at.max(now - report.delay);
             self.gap = (told_at - self.progress_at).max(self.gap - self.gap / 8);
             self.progress_at = told_at;
             self.delivered_at = now;
@@ -368,91 +375,97 @@ impl SentLog {
             let interval = (now - delivered_at).max(at - first_at);
             self.sample_rate(now, self.delivered - delivered, interval);
         }
-        self.detect(now, &mut news);
+        self.detect(now, &mut outcome);
         self.prune();
-        news.upto = self.offset + self.open;
-        Ok(news)
+        outcome.upto = self.offset + self.open;
+        Ok(outcome)
     }
 
-    /// Whether a record says what can be.
-    fn check(&self, now: Instant, record: &Record) -> Result<(), BadRecord> {
-        let highest = u64::from(record.highest);
+    /// Whether a report says what can be.
+    fn check(&self, now: Instant, report: &Report) -> Result<(), InvalidReport> {
+        let highest = u64::from(report.highest);
         // RFC 9002 §2's "acknowledged what was never sent" is an attack or a fault, on an authentic channel too.
-        if highest >= self.next() || highest == 0 || record.packets > record.highest {
-            return Err(BadRecord::Impossible);
+        if highest >= self.next() || highest == 0 || report.packets > report.highest {
+            return Err(InvalidReport::Impossible);
         }
         // An answer before the question, or a time from the future.
-        if self.packet(highest).is_some_and(|sent| record.delay > now - sent.at) {
-            return Err(BadRecord::Impossible);
+        if self.packet(highest).is_some_and(|sent| report.delay > now - sent.at) {
+            return Err(InvalidReport::Impossible);
         }
         let is_invented = |first: u64, last: u64| {
             let at = self.skipped.partition_point(|skipped| *skipped < first);
             self.skipped.get(at).is_some_and(|skipped| *skipped <= last)
         };
-        let mut ranges = record.ranges.iter();
+        let mut ranges = report.ranges.iter();
         if is_invented(highest, highest) || ranges.any(|(first, last)| is_invented((*first).into(), (*last).into())) {
-            return Err(BadRecord::Invented);
+            return Err(InvalidReport::Invented);
         }
         Ok(())
     }
 
-    /// Takes the round-trip time of a record. What came back on a slow path tells nothing else that is new, if a fast one
+    /// Takes the round-trip time of a report. What came back on a slow path tells nothing else that is new, if a fast one
     /// has told it before.
-    fn time(&mut self, now: Instant, record: &Record, sent_at: Option<Instant>, news: &mut News) {
-        let Some(at) = sent_at.filter(|at| u64::from(record.highest) > self.timed && *at >= self.slept_at) else {
+    fn time(&mut self, now: Instant, report: &Report, sent_at: Option<Instant>, outcome: &mut AckOutcome<P>) {
+        let Some(at) = sent_at.filter(|at| u64::from(report.highest) > self.timed && *at >= self.slept_at) else {
             return;
         };
-        self.timed = record.highest.into();
-        let rtt = (now - at).saturating_sub(record.delay);
+        self.timed = report.highest.into();
+        let rtt = (now - at).saturating_sub(report.delay);
         if !rtt.is_zero() {
             let before = self.rtt.latest().unwrap_or(rtt);
             self.jitter = (self.jitter * 7 + (rtt.max(before) - rtt.min(before))) / 8;
             self.rtt.sample(rtt);
-            news.rtt = Some(rtt);
+            outcome.rtt = Some(rtt);
         }
     }
 
-    /// Takes the ranges of a record. What was settled before is passed over, so that a report costs what it brings: a
+    /// Takes the ranges of a report. What was settled before is passed over, so that a report costs what it brings: a
     /// peer may repeat itself.
-    fn acknowledge(&mut self, record: &Record, previous: Option<u64>, news: &mut News) -> Option<Newest> {
+    fn acknowledge(&mut self, report: &Report, previous: Option<u64>, outcome: &mut AckOutcome<P>) -> Option<Newest> {
         let mut newest = None;
-        for (first, last) in &record.ranges {
+        for (first, last) in &report.ranges {
             let (first, last) = (u64::from(*first).max(self.base), u64::from(*last).min(self.next() - 1));
             if first > last {
                 continue;
             }
             let late: Vec<u64> = self.lost.range(first..=last).copied().collect();
             for sequence in late.into_iter().chain(first.max(self.open)..=last) {
-                self.arrived(sequence, previous, news, &mut newest);
+                self.arrived(sequence, previous, outcome, &mut newest);
             }
         }
         newest
     }
 
     /// The packet of this number has arrived.
-    fn arrived(&mut self, sequence: u64, previous: Option<u64>, news: &mut News, newest: &mut Option<Newest>) {
+    fn arrived(
+        &mut self,
+        sequence: u64,
+        previous: Option<u64>,
+        outcome: &mut AckOutcome<P>,
+        newest: &mut Option<Newest>,
+    ) {
         let skips = self.skips_between(sequence, previous.unwrap_or(0));
         let Some(at) = sequence.checked_sub(self.base) else { return };
         let Some(packet) = self.packets.get_mut(at as usize) else { return };
-        let counts = !matches!(packet.content, Content::Report);
-        match packet.fate {
-            Fate::Delivered | Fate::Skipped => return,
-            Fate::Lost => {
+        let counts = !matches!(packet.kind, Kind::Uncounted);
+        match packet.state {
+            State::Delivered | State::Skipped => return,
+            State::Lost => {
                 self.lost.remove(&sequence);
                 if counts {
-                    news.spurious += 1;
+                    outcome.spurious += 1;
                     self.counts.spurious += 1;
                 }
             }
-            Fate::UnderWay if counts => {
+            State::InFlight if counts => {
                 self.in_flight -= packet.wire;
-                news.acked += packet.wire as u64;
+                outcome.acked += packet.wire as u64;
             }
-            Fate::UnderWay => {}
+            State::InFlight => {}
         }
-        packet.fate = Fate::Delivered;
-        self.kept -= packet.content.kept();
-        packet.content = if counts { Content::Fleeting } else { Content::Report };
+        packet.state = State::Delivered;
+        self.kept -= packet.kind.kept();
+        packet.kind = if counts { Kind::InFlight } else { Kind::Uncounted };
         self.counts.delivered += 1;
         if let Some(highest) = previous.filter(|highest| sequence < *highest) {
             self.counts.reordered += 1;
@@ -475,33 +488,34 @@ impl SentLog {
     }
 
     /// Finds losses by age.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) -> News {
-        let mut news = News { flight: self.in_flight as u64, upto: self.offset + self.open, ..News::default() };
+    pub fn handle_timeout(&mut self, now: Instant) -> AckOutcome<P> {
+        let mut outcome =
+            AckOutcome { flight: self.in_flight as u64, upto: self.offset + self.open, ..AckOutcome::default() };
         if self.loss_at.is_some_and(|at| at <= now) {
-            self.detect(now, &mut news);
+            self.detect(now, &mut outcome);
             self.prune();
-            news.upto = self.offset + self.open;
+            outcome.upto = self.offset + self.open;
         }
-        news
+        outcome
     }
 
     /// Gives all up that is under way: the path is dead or silent. What may be sent again, in order.
-    pub(crate) fn give_up(&mut self, now: Instant) -> Vec<Waiting> {
+    pub fn give_up(&mut self, now: Instant) -> Vec<QueuedPacket<P>> {
         let mut stranded = Vec::new();
         let from = self.settled().min(self.packets.len());
         for (packet, number) in self.packets.range_mut(from..).zip(self.base + from as u64..) {
-            if packet.fate != Fate::UnderWay {
+            if packet.state != State::InFlight {
                 continue;
             }
-            packet.fate = Fate::Lost;
+            packet.state = State::Lost;
             self.lost.insert(number);
-            self.kept -= packet.content.kept();
-            match std::mem::replace(&mut packet.content, Content::Fleeting) {
-                Content::Report => packet.content = Content::Report,
-                Content::Fleeting => self.counts.lost += 1,
-                Content::Data(waiting) => {
+            self.kept -= packet.kind.kept();
+            match std::mem::replace(&mut packet.kind, Kind::InFlight) {
+                Kind::Uncounted => packet.kind = Kind::Uncounted,
+                Kind::InFlight => self.counts.lost += 1,
+                Kind::Retransmittable(packet) => {
                     self.counts.lost += 1;
-                    stranded.push(waiting);
+                    stranded.push(packet);
                 }
             }
         }
@@ -515,12 +529,12 @@ impl SentLog {
     }
 
     /// The clock has jumped, or the path was dead: what is under way from before says nothing of it.
-    pub(crate) fn slept(&mut self, now: Instant) {
+    pub fn slept(&mut self, now: Instant) {
         self.slept_at = now;
         self.progress_at = now;
     }
 
-    fn packet(&self, sequence: u64) -> Option<&Sent> {
+    fn packet(&self, sequence: u64) -> Option<&Sent<P>> {
         self.packets.get(sequence.checked_sub(self.base)? as usize)
     }
 
@@ -531,7 +545,7 @@ impl SentLog {
 
     /// Finds losses. What is under way is never further below the highest than the threshold, once this was done: so it
     /// costs what was acknowledged since, and that.
-    fn detect(&mut self, now: Instant, news: &mut News) {
+    fn detect(&mut self, now: Instant, outcome: &mut AckOutcome<P>) {
         self.loss_at = None;
         let Some((highest, highest_at)) = self.highest else { return };
         let srtt = self.rtt.srtt().unwrap_or(Duration::from_millis(100));
@@ -541,7 +555,7 @@ impl SentLog {
         let from = self.settled().min(self.packets.len());
         let upto = (highest.saturating_sub(self.base) as usize).clamp(from, self.packets.len());
         for (packet, sequence) in self.packets.range_mut(from..upto).zip(self.base + from as u64..) {
-            if packet.fate != Fate::UnderWay {
+            if packet.state != State::InFlight {
                 continue;
             }
             // By age relative to what has arrived: the time from then on is the path's own.
@@ -551,18 +565,18 @@ impl SentLog {
                 self.loss_at = Some(self.loss_at.map_or(due, |at| at.min(due)));
                 continue;
             }
-            packet.fate = Fate::Lost;
+            packet.state = State::Lost;
             self.lost.insert(sequence);
-            self.kept -= packet.content.kept();
-            match std::mem::replace(&mut packet.content, Content::Fleeting) {
-                Content::Report => {
-                    packet.content = Content::Report;
+            self.kept -= packet.kind.kept();
+            match std::mem::replace(&mut packet.kind, Kind::InFlight) {
+                Kind::Uncounted => {
+                    packet.kind = Kind::Uncounted;
                     continue;
                 }
-                Content::Fleeting => {}
-                Content::Data(waiting) => news.repair.push(waiting),
+                Kind::InFlight => {}
+                Kind::Retransmittable(packet) => outcome.retransmit.push(packet),
             }
-            news.lost += 1;
+            outcome.lost += 1;
             self.counts.lost += 1;
             self.in_flight -= packet.wire;
         }
@@ -581,17 +595,17 @@ impl SentLog {
     }
 
     fn prune(&mut self) {
-        while self.packet(self.open).is_some_and(|packet| packet.fate != Fate::UnderWay) {
+        while self.packet(self.open).is_some_and(|packet| packet.state != State::InFlight) {
             self.open += 1;
         }
         let excess = self.packets.len().saturating_sub(MOST);
         for _ in 0..self.settled().saturating_sub(KEPT).max(excess) {
             let Some(packet) = self.packets.pop_front() else { break };
             self.base += 1;
-            if packet.fate == Fate::UnderWay && !matches!(packet.content, Content::Report) {
+            if packet.state == State::InFlight && !matches!(packet.kind, Kind::Uncounted) {
                 self.in_flight -= packet.wire;
             }
-            self.kept -= packet.content.kept();
+            self.kept -= packet.kind.kept();
         }
         self.open = self.open.max(self.base);
         while self.lost.first().is_some_and(|lost| *lost < self.base) {
@@ -607,12 +621,12 @@ impl SentLog {
     }
 }
 
-impl Content {
+impl<P> Kind<P> {
     /// Bytes that are kept for it.
     fn kept(&self) -> usize {
         match self {
-            Self::Data(waiting) => waiting.payload.len(),
-            Self::Report | Self::Fleeting => 0,
+            Self::Retransmittable(packet) => packet.len(),
+            Self::Uncounted | Self::InFlight => 0,
         }
     }
 }
@@ -626,31 +640,31 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    fn record(ranges: &[(u32, u32)], packets: u32) -> Record {
-        Record {
+    fn report(ranges: &[(u32, u32)], packets: u32) -> Report {
+        Report {
             highest: ranges.first().map_or(0, |range| range.1),
             packets,
             ranges: ranges.to_vec(),
-            ..Record::default()
+            ..Report::default()
         }
     }
 
     /// RFC 9000 §21.4: the number alone, in the middle of a range, and as the highest.
     #[test]
     fn who_acknowledges_a_skipped_number_is_found_out_and_nothing_is_taken() {
-        let mut log = SentLog::new(at(0));
+        let mut log = SentPackets::<()>::new(at(0));
         for number in 1..=9 {
             match number {
                 4 | 9 => log.skipped(at(0), number),
-                _ => log.sent(at(0), number, 100, Content::Fleeting),
+                _ => log.sent(at(0), number, 100, Kind::InFlight),
             }
         }
         for ranges in [&[(4, 4)][..], &[(1, 8)], &[(5, 9)], &[(9, 9)], &[(6, 8), (3, 4)]] {
-            assert_eq!(log.report(at(40), &record(ranges, 1), true).unwrap_err(), BadRecord::Invented);
+            assert_eq!(log.on_report(at(40), &report(ranges, 1), true).unwrap_err(), InvalidReport::Invented);
         }
         assert_eq!((log.in_flight(), log.counts().delivered), (700, 0));
-        let news = log.report(at(40), &record(&[(5, 8), (1, 3)], 7), true).unwrap();
-        assert_eq!((news.acked, news.lost, log.in_flight()), (700, 0, 0));
+        let outcome = log.on_report(at(40), &report(&[(5, 8), (1, 3)], 7), true).unwrap();
+        assert_eq!((outcome.acked, outcome.lost, log.in_flight()), (700, 0, 0));
     }
 
     /// RFC 5681 §3.2: a loss is one when three packets from behind it have arrived, however many numbers between them carried
@@ -658,14 +672,14 @@ mod tests {
     #[test]
     fn a_skipped_number_is_no_packet_from_behind_a_gap() {
         for skipped in [false, true] {
-            let mut log = SentLog::new(at(0));
+            let mut log = SentPackets::<()>::new(at(0));
             let mut number = 0;
-            let mut send = |log: &mut SentLog, skip: bool| {
+            let mut send = |log: &mut SentPackets<()>, skip: bool| {
                 number += 1;
                 if skip {
                     log.skipped(at(0), number);
                 } else {
-                    log.sent(at(0), number, 100, Content::Fleeting);
+                    log.sent(at(0), number, 100, Kind::InFlight);
                 }
             };
             send(&mut log, false);
@@ -674,10 +688,10 @@ mod tests {
                 send(&mut log, false);
             }
             let up_to =
-                |numbers: &[u32]| record(&numbers.iter().map(|n| (*n, *n)).collect::<Vec<_>>(), numbers.len() as u32);
+                |numbers: &[u32]| report(&numbers.iter().map(|n| (*n, *n)).collect::<Vec<_>>(), numbers.len() as u32);
             let (two, three) = if skipped { (vec![5, 3], vec![7, 5, 3]) } else { (vec![3, 2], vec![4, 3, 2]) };
-            assert_eq!(log.report(at(30), &up_to(&two), true).unwrap().lost, 0, "{skipped}");
-            assert_eq!(log.report(at(31), &up_to(&three), true).unwrap().lost, 1, "{skipped}");
+            assert_eq!(log.on_report(at(30), &up_to(&two), true).unwrap().lost, 0, "{skipped}");
+            assert_eq!(log.on_report(at(31), &up_to(&three), true).unwrap().lost, 1, "{skipped}");
         }
     }
 
@@ -689,7 +703,7 @@ mod tests {
             below in 0u32..60,
             steps in prop::collection::vec((0u8..4, 0u32..60, 0u32..60, 0u64..40), 1..120),
         ) {
-            let mut log = SentLog::new(at(0));
+            let mut log = SentPackets::<()>::new(at(0));
             let mut number = u32::MAX - below;
             let (mut sent, mut settled, mut now) = (0u64, 0u64, 0);
             for (what, a, b, pause) in steps {
@@ -697,8 +711,8 @@ mod tests {
                 match what {
                     0 | 1 if number < u32::MAX => {
                         number += 1;
-                        let packet = Waiting::new(6, vec![0; 100], 100, crate::Ecn::NotEct);
-                        log.sent(at(now), number, 100, Content::Data(packet));
+                        let packet = crate::packet::datagram((), None, 100);
+                        log.sent(at(now), number, 100, Kind::Retransmittable(packet));
                         sent += 100;
                     }
                     2 if number < u32::MAX && a < 10 => {
@@ -708,14 +722,14 @@ mod tests {
                     3 => {
                         let last = number - a.min(60);
                         let ranges = [(last - b, last), (last.saturating_sub(b + 4), last - b - 2)];
-                        if let Ok(news) = log.report(at(now), &record(&ranges, 1), true) {
-                            settled += news.acked + 100 * u64::from(news.lost);
-                            prop_assert_eq!(news.repair.len() as u32, news.lost);
+                        if let Ok(outcome) = log.on_report(at(now), &report(&ranges, 1), true) {
+                            settled += outcome.acked + 100 * u64::from(outcome.lost);
+                            prop_assert_eq!(outcome.retransmit.len() as u32, outcome.lost);
                         }
                     }
                     _ => {
-                        let news = log.handle_timeout(at(now));
-                        settled += 100 * u64::from(news.lost);
+                        let outcome = log.handle_timeout(at(now));
+                        settled += 100 * u64::from(outcome.lost);
                         prop_assert!(log.poll_timeout().is_none_or(|due| due > at(now)));
                     }
                 }

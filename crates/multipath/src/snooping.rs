@@ -10,12 +10,10 @@
 //! Less is known than from reports: a round trip holds the peer's delayed acknowledgment and what its resequencer waited,
 //! and nothing is known of packets that are not TCP's. Those are not counted, wait for no window, and are sent as ever.
 
-use crate::flows::FlowKey;
+use crate::packet::{FlowId, Meta};
 use clock::{Duration, Instant};
 use scheduler::PathId;
 use std::collections::BTreeMap;
-use wire::ip::protocol;
-use wire::tcp;
 
 /// Most connections that are followed; packets of others are not counted.
 const FLOWS: usize = 1024;
@@ -26,8 +24,8 @@ const FORGET_AFTER: Duration = Duration::from_secs(60);
 
 /// The connections with one peer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Snoop {
-    flows: BTreeMap<FlowKey, Connection>,
+pub struct Snooping {
+    flows: BTreeMap<FlowId, Connection>,
     segments: usize,
 }
 
@@ -50,15 +48,27 @@ struct Sent {
 
 /// A segment with a place in the sequence.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    flow: FlowKey,
+pub struct Place {
+    flow: FlowId,
     sequence: u32,
     length: u32,
 }
 
+/// What a segment of the peer's TCP acknowledges.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Acknowledgment<'a> {
+    /// It ends the connection at once.
+    pub resets: bool,
+    /// The first sequence number that is missing, if it says one.
+    pub ack: Option<u32>,
+    /// What has arrived beyond (RFC 2018): first sequence number, and the one after the last.
+    pub sacked: &'a [(u32, u32)],
+}
+
 /// What a path has delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Delivered {
+pub struct Delivered {
+    /// The path.
     pub path: PathId,
     /// First and last ESP number, from the highest down, not touching each other.
     pub ranges: Vec<(u32, u32)>,
@@ -66,17 +76,13 @@ pub(crate) struct Delivered {
     pub timed: bool,
 }
 
-impl Snoop {
+impl Snooping {
     /// Where a packet that is about to leave belongs, if the peer's TCP will acknowledge it and there is room to
     /// remember it.
-    pub(crate) fn place(&mut self, now: Instant, next_header: u8, payload: &[u8]) -> Option<Place> {
-        if next_header != protocol::TCP {
-            return None;
-        }
-        let segment = tcp::Segment::parse(payload).ok()?;
-        let length = u32::try_from(segment.sequence_len()).ok().filter(|length| *length > 0)?;
-        let flow = FlowKey::of(next_header, payload, true)?;
-        if segment.flags().contains(tcp::Flags::SYN) {
+    pub fn place(&mut self, now: Instant, meta: &Meta) -> Option<Place> {
+        let segment = meta.segment().filter(|segment| segment.len > 0)?;
+        let flow = meta.flow?;
+        if segment.syn {
             self.forget(flow);
         }
         let is_known = self.flows.contains_key(&flow);
@@ -84,11 +90,11 @@ impl Snoop {
             self.sweep(now);
         }
         let fits = self.segments < SEGMENTS && (is_known || self.flows.len() < FLOWS);
-        fits.then_some(Place { flow, sequence: segment.seq(), length })
+        fits.then_some(Place { flow, sequence: segment.seq, length: segment.len })
     }
 
     /// It has left on a path under an ESP number.
-    pub(crate) fn sent(&mut self, now: Instant, place: Place, path: PathId, number: u32) {
+    pub fn sent(&mut self, now: Instant, place: Place, path: PathId, number: u32) {
         let Place { flow, sequence, length } = place;
         // Room below, so that numbers before the first one stay positive.
         let first = (1 << 32) | u64::from(sequence);
@@ -105,27 +111,24 @@ impl Snoop {
     }
 
     /// A segment of the peer: what its acknowledgment says has arrived, by path.
-    pub(crate) fn acknowledged(&mut self, now: Instant, flow: FlowKey, segment: &tcp::Segment<'_>) -> Vec<Delivered> {
+    pub fn acknowledged(&mut self, now: Instant, flow: FlowId, segment: &Acknowledgment<'_>) -> Vec<Delivered> {
         let Some(connection) = self.flows.get_mut(&flow) else { return Vec::new() };
-        let flags = segment.flags();
-        if flags.contains(tcp::Flags::RST) {
+        if segment.resets {
             // Nothing more is going to be acknowledged: what is under way is given up in its time.
             self.forget(flow);
             return Vec::new();
         }
-        if !flags.contains(tcp::Flags::ACK) {
-            return Vec::new();
-        }
+        let Some(ack) = segment.ack else { return Vec::new() };
         connection.seen = now;
-        let upto = connection.unwrap(segment.ack());
+        let upto = connection.unwrap(ack);
         let mut arrived = Vec::new();
         if upto <= connection.next {
             while let Some(entry) = connection.sent.first_entry().filter(|entry| entry.get().end <= upto) {
                 arrived.push(entry.remove());
             }
         }
-        for block in segment.sack_blocks() {
-            let (start, end) = (connection.unwrap(block.start), connection.unwrap(block.end));
+        for (start, end) in segment.sacked.iter().copied() {
+            let (start, end) = (connection.unwrap(start), connection.unwrap(end));
             if start >= end || end > connection.next {
                 // A block of what was never sent, or the wrong way round.
                 continue;
@@ -138,15 +141,17 @@ impl Snoop {
         by_path(arrived)
     }
 
-    /// Bytes of one, and of its place in the table.
-    pub(crate) const SIZE: usize = 2 * (size_of::<u64>() + size_of::<Sent>());
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        self.segments * 2 * (size_of::<u64>() + size_of::<Sent>())
+    }
 
     /// Segments remembered.
-    pub(crate) fn segments(&self) -> usize {
+    pub fn segments(&self) -> usize {
         self.segments
     }
 
-    fn forget(&mut self, flow: FlowKey) {
+    fn forget(&mut self, flow: FlowId) {
         if let Some(connection) = self.flows.remove(&flow) {
             self.segments -= connection.sent.len();
         }
@@ -183,49 +188,28 @@ fn by_path(mut arrived: Vec<Sent>) -> Vec<Delivered> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::{Class, Ecn, Segment};
     use proptest::prelude::*;
-    use std::net::Ipv6Addr;
 
     const SEGMENT: u32 = 100;
+    const FLOW: FlowId = FlowId { protocol: 6, local: 80, remote: 4000 };
 
-    fn segment(header: &tcp::Header<'_>, data: usize) -> Vec<u8> {
-        let mut out = Vec::new();
-        let address = Ipv6Addr::LOCALHOST.into();
-        header.emit(address, address, &vec![0; data], &mut out).unwrap();
-        out
+    fn data(seq: u32) -> Meta {
+        let class = Class::Tcp(Segment { seq, len: SEGMENT, ..Segment::default() });
+        Meta { flow: Some(FLOW), len: SEGMENT as usize, is_urgent: false, class, ecn: Ecn::NotEct }
     }
 
-    fn data(sequence: u32) -> Vec<u8> {
-        let header =
-            tcp::Header { src_port: 80, dst_port: 4000, seq: sequence, flags: tcp::Flags::ACK, ..Default::default() };
-        segment(&header, SEGMENT as usize)
-    }
-
-    fn ack(number: u32, blocks: &[(u32, u32)]) -> Vec<u8> {
-        let mut options = Vec::new();
-        if !blocks.is_empty() {
-            options = vec![1, 1, 5, 2 + 8 * blocks.len() as u8];
-            blocks.iter().for_each(|(a, b)| options.extend([a.to_be_bytes(), b.to_be_bytes()].concat()));
-        }
-        let header = tcp::Header {
-            src_port: 4000,
-            dst_port: 80,
-            ack: number,
-            flags: tcp::Flags::ACK,
-            options: &options,
-            ..Default::default()
-        };
-        segment(&header, 0)
-    }
-
-    fn send(snoop: &mut Snoop, sequence: u32, path: u16, number: u32) {
-        let place = snoop.place(Instant::ZERO, protocol::TCP, &data(sequence)).unwrap();
+    fn send(snoop: &mut Snooping, sequence: u32, path: u16, number: u32) {
+        let place = snoop.place(Instant::ZERO, &data(sequence)).unwrap();
         snoop.sent(Instant::ZERO, place, PathId(path), number);
     }
 
-    fn hear(snoop: &mut Snoop, bytes: &[u8]) -> Vec<Delivered> {
-        let flow = FlowKey::of(protocol::TCP, bytes, false).unwrap();
-        snoop.acknowledged(Instant::ZERO, flow, &tcp::Segment::parse(bytes).unwrap())
+    fn ack(number: u32, sacked: &[(u32, u32)]) -> Acknowledgment<'_> {
+        Acknowledgment { ack: Some(number), sacked, resets: false }
+    }
+
+    fn hear(snoop: &mut Snooping, ack: &Acknowledgment<'_>) -> Vec<Delivered> {
+        snoop.acknowledged(Instant::ZERO, FLOW, ack)
     }
 
     fn delivered(path: u16, ranges: &[(u32, u32)], timed: bool) -> Delivered {
@@ -235,7 +219,7 @@ mod tests {
     /// A hole on one path, SACK for what is above it, the retransmission on the other, across the end of the numbers.
     #[test]
     fn paths_are_told_apart_and_a_retransmission_counts_for_its_own() {
-        let mut snoop = Snoop::default();
+        let mut snoop = Snooping::default();
         let at = |n: u32| (u32::MAX - 250).wrapping_add(n * SEGMENT);
         for n in 0..6 {
             send(&mut snoop, at(n), (n % 2) as u16, 10 + n / 2);
@@ -252,23 +236,22 @@ mod tests {
 
     #[test]
     fn what_was_never_sent_is_not_acknowledged() {
-        let mut snoop = Snoop::default();
+        let mut snoop = Snooping::default();
         (0..4).for_each(|n| send(&mut snoop, n * SEGMENT, 0, n));
         assert_eq!(hear(&mut snoop, &ack(5 * SEGMENT, &[])), []);
         assert_eq!(hear(&mut snoop, &ack(0, &[(300, 600), (300, 100), (50, 250)])), [delivered(0, &[(1, 1)], true)]);
-        let reset = tcp::Header { src_port: 4000, dst_port: 80, flags: tcp::Flags::RST, ..Default::default() };
-        assert_eq!(hear(&mut snoop, &segment(&reset, 0)), []);
+        assert_eq!(hear(&mut snoop, &Acknowledgment { resets: true, ..Acknowledgment::default() }), []);
         assert_eq!(snoop.segments(), 0);
     }
 
     #[test]
     fn memory_is_bounded_and_what_does_not_fit_is_not_followed() {
-        let mut snoop = Snoop::default();
+        let mut snoop = Snooping::default();
         (0..SEGMENTS as u32).for_each(|n| send(&mut snoop, n * SEGMENT, 0, n));
-        assert!(snoop.place(Instant::ZERO, protocol::TCP, &data(SEGMENTS as u32 * SEGMENT)).is_none());
-        assert!(snoop.place(Instant::ZERO, protocol::UDP, &data(0)).is_none());
+        assert!(snoop.place(Instant::ZERO, &data(SEGMENTS as u32 * SEGMENT)).is_none());
+        assert!(snoop.place(Instant::ZERO, &Meta { class: Class::Datagram, ..data(0) }).is_none());
         let late = Instant::ZERO + FORGET_AFTER;
-        assert!(snoop.place(late, protocol::TCP, &data(0)).is_some());
+        assert!(snoop.place(late, &data(0)).is_some());
         assert_eq!(snoop.segments(), 0);
     }
 
@@ -280,7 +263,7 @@ mod tests {
             base: u32,
             steps in prop::collection::vec((0u32..40, 0u16..3, 0u32..40, 0u32..40), 1..80),
         ) {
-            let mut snoop = Snoop::default();
+            let mut snoop = Snooping::default();
             let at = |n: u32| base.wrapping_add(n * SEGMENT);
             (0..40).for_each(|n| send(&mut snoop, at(n), (n % 3) as u16, 1 + n));
             let (mut told, mut number) = (std::collections::BTreeSet::new(), 100);

@@ -1,6 +1,6 @@
 //! The windows of an association's paths: any rule of `congestion`, over all of them at once, fed by reports.
 
-use crate::sent::News;
+use crate::sent_packets::AckOutcome;
 use clock::{Duration, Instant};
 use congestion::{Acked, Cause, Congestion, CoupledController, Doubt, EngineConfig, RoundTrip, Rule, Share, SlowStart};
 
@@ -11,11 +11,11 @@ const FIRST_RTT: Duration = Duration::from_millis(50);
 
 /// The index of a path's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(usize);
+pub struct Slot(usize);
 
 /// All windows of one association.
 #[derive(Clone, Debug)]
-pub(crate) struct Windows {
+pub struct Windows {
     paths: CoupledController<Rule>,
     /// What is acknowledged is known from inside, where it may have waited for other paths.
     by_ear: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Windows {
 
 impl Windows {
     /// Without paths.
-    pub(crate) fn new(rule: Rule) -> Self {
+    pub fn new(rule: Rule) -> Self {
         let config = EngineConfig {
             // Packets are paced, so one report may open the window for as many as it acknowledges.
             byte_counting_limit: f64::INFINITY,
@@ -36,7 +36,7 @@ impl Windows {
     }
 
     /// A window for a path whose packets have at most so many bytes.
-    pub(crate) fn add(&mut self, mtu: u16) -> Slot {
+    pub fn add(&mut self, mtu: u16) -> Slot {
         match self.free.pop() {
             Some(slot) => {
                 self.set_open(slot, true);
@@ -47,13 +47,13 @@ impl Windows {
     }
 
     /// The path is gone.
-    pub(crate) fn remove(&mut self, slot: Slot) {
+    pub fn remove(&mut self, slot: Slot) {
         self.paths.control_mut().set_open(slot.0, false);
         self.free.push(slot);
     }
 
     /// The path does not answer, or does again.
-    pub(crate) fn set_open(&mut self, slot: Slot, open: bool) {
+    pub fn set_open(&mut self, slot: Slot, open: bool) {
         self.paths.control_mut().set_open(slot.0, open);
         if open {
             self.paths.restart(slot.0);
@@ -61,41 +61,41 @@ impl Windows {
     }
 
     /// The path answers again, and is the one that it was.
-    pub(crate) fn set_open_again(&mut self, slot: Slot) {
+    pub fn set_open_again(&mut self, slot: Slot) {
         self.paths.control_mut().set_open(slot.0, true);
     }
 
     /// From now on paths are measured by what TCP acknowledges inside.
-    pub(crate) fn listen(&mut self) {
+    pub fn listen(&mut self) {
         self.by_ear = true;
         self.paths.control_mut().set_slow_start(SlowStart::Consecutive { spanning: true });
     }
 
     /// An answer to a heartbeat had waited so long in queues: TCP's acknowledgments cannot tell, for what was put in order
     /// behind the slowest path is late on all of them.
-    pub(crate) fn queueing(&mut self, now: Instant, slot: Slot, queueing: Duration) {
+    pub fn queueing(&mut self, now: Instant, slot: Slot, queueing: Duration) {
         if self.by_ear {
             self.paths.on_queueing(slot.0, queueing, now);
         }
     }
 
     /// The rule's name.
-    pub(crate) fn rule(&self) -> &'static str {
+    pub fn rule(&self) -> &'static str {
         self.paths.control().rule().name()
     }
 
     /// The window in bytes.
-    pub(crate) fn window(&self, slot: Slot) -> f64 {
+    pub fn window(&self, slot: Slot) -> f64 {
         self.paths.control().cwnd(slot.0)
     }
 
     /// The threshold in bytes, infinite before the first loss.
-    pub(crate) fn threshold(&self, slot: Slot) -> f64 {
+    pub fn threshold(&self, slot: Slot) -> f64 {
         self.paths.control().ssthresh(slot.0)
     }
 
     /// How fast to send, in bit/s.
-    pub(crate) fn pace(&self, slot: Slot, srtt: Option<Duration>) -> u64 {
+    pub fn pace(&self, slot: Slot, srtt: Option<Duration>) -> u64 {
         let window = self.window(slot);
         let gain = if window < self.threshold(slot) / 2.0 { GAIN.0 } else { GAIN.1 };
         let srtt = srtt.unwrap_or(FIRST_RTT).max(Duration::from_micros(100)).as_secs_f64();
@@ -103,34 +103,34 @@ impl Windows {
     }
 
     /// What a report brought. `busy` is the most that was under way since the last one, if packets waited.
-    pub(crate) fn report(
+    pub fn report<P>(
         &mut self,
         now: Instant,
         slot: Slot,
-        news: &News,
+        outcome: &AckOutcome<P>,
         next: u64,
         srtt: Option<Duration>,
         busy: Option<usize>,
     ) {
         let Slot(path) = slot;
         // What another path has overtaken looks lost to TCP inside: by ear, one that arrives is enough.
-        if self.paths.on_late(path, news.spurious, self.by_ear, now) && news.lost == 0 {
+        if self.paths.on_late(path, outcome.spurious, self.by_ear, now) && outcome.lost == 0 {
             self.paths.on_spurious(path, now);
         }
-        if news.lost > 0 || news.ce > 0 {
-            let cause = if news.lost > 0 { Cause::Loss } else { Cause::Ecn };
-            let event = Congestion { cause, flight: news.flight.max(news.peak) as f64, next };
-            let doubt = Doubt { missing: news.lost, until: Instant::FAR_FUTURE };
+        if outcome.lost > 0 || outcome.ce > 0 {
+            let cause = if outcome.lost > 0 { Cause::Loss } else { Cause::Ecn };
+            let event = Congestion { cause, flight: outcome.flight.max(outcome.peak) as f64, next };
+            let doubt = Doubt { missing: outcome.lost, until: Instant::FAR_FUTURE };
             self.paths.on_congestion(path, &event, doubt, now);
         }
         let base = self.paths.control().paths().get(path).map_or(Duration::MAX, |path| path.base_rtt);
-        if let Some(rtt) = news.rtt {
+        if let Some(rtt) = outcome.rtt {
             if !self.by_ear && base != Duration::MAX {
                 self.paths.on_queueing(path, rtt.saturating_sub(base), now);
             }
-            self.paths.control_mut().on_round_trip(path, &RoundTrip { upto: news.upto, next, rtt }, now);
+            self.paths.control_mut().on_round_trip(path, &RoundTrip { upto: outcome.upto, next, rtt }, now);
         }
-        if news.acked > 0 || news.rtt.is_some() {
+        if outcome.acked > 0 || outcome.rtt.is_some() {
             // Reports tell of many packets at once, and pacing spaces what fills the window again: whether the window
             // was the limit is known from what waited, and from how much was under way at most: in slow start half of
             // it, as in Linux, since the window may have doubled within a round trip; else what the pace fills.
@@ -138,19 +138,19 @@ impl Windows {
             let filled = if window < self.threshold(slot) { 2.0 } else { GAIN.1 };
             let is_limit = busy.is_some_and(|top| top as f64 * filled >= window);
             let flight = match is_limit {
-                true => news.flight.max(window as u64),
+                true => outcome.flight.max(window as u64),
                 // The path was full, but another had room.
-                false if self.by_ear => news.flight.min(window as u64 / 4),
-                false => news.flight,
+                false if self.by_ear => outcome.flight.min(window as u64 / 4),
+                false => outcome.flight,
             };
             let srtt = srtt.unwrap_or_default();
-            let acked = Acked { bytes: news.acked, flight, upto: news.upto, next, rtt: news.rtt, srtt };
+            let acked = Acked { bytes: outcome.acked, flight, upto: outcome.upto, next, rtt: outcome.rtt, srtt };
             self.paths.on_ack(path, &acked, now);
         }
     }
 
     /// Nothing was acknowledged for a retransmission timeout.
-    pub(crate) fn timeout(&mut self, now: Instant, slot: Slot, flight: usize, next: u64) {
+    pub fn timeout(&mut self, now: Instant, slot: Slot, flight: usize, next: u64) {
         // As Linux does it: the threshold follows from the window, not from what programs happened to have under way, and
         // is held while nothing gets through (RFC 5681 §3.1).
         let (window, threshold) = (self.window(slot), self.threshold(slot));
@@ -164,12 +164,12 @@ impl Windows {
     }
 
     /// Nothing was sent for long.
-    pub(crate) fn idle(&mut self, now: Instant, slot: Slot) {
+    pub fn idle(&mut self, now: Instant, slot: Slot) {
         self.paths.control_mut().on_idle(slot.0, now);
     }
 
     /// How many paths share this one's bottleneck, this one included.
-    pub(crate) fn sharers(&self, slot: Slot) -> u32 {
+    pub fn sharers(&self, slot: Slot) -> u32 {
         self.paths.sharers(slot.0)
     }
 }
@@ -191,7 +191,14 @@ mod tests {
         for millis in (0..10_000).step_by(10) {
             for (slot, queue) in [(slots[0], millis % 2_300), (slots[1], second(millis))] {
                 let rtt = Some(Duration::from_micros(40_000 + queue * 30));
-                windows.report(at(millis), slot, &News { rtt, ..News::default() }, 100, rtt, None);
+                windows.report(
+                    at(millis),
+                    slot,
+                    &AckOutcome::<()> { rtt, ..AckOutcome::<()>::default() },
+                    100,
+                    rtt,
+                    None,
+                );
             }
         }
         (windows, slots)
@@ -206,13 +213,20 @@ mod tests {
     }
 
     fn lost(windows: &mut Windows, millis: u64, slot: Slot, upto: u64) {
-        let news = News { lost: 1, flight: 10 * u64::from(MSS), upto, ..News::default() };
-        windows.report(at(millis), slot, &news, upto + 10, None, None);
+        let outcome = AckOutcome { lost: 1, flight: 10 * u64::from(MSS), upto, ..AckOutcome::<()>::default() };
+        windows.report(at(millis), slot, &outcome, upto + 10, None, None);
     }
 
     /// What had been taken for lost.
     fn came(windows: &mut Windows, millis: u64, slot: Slot) {
-        windows.report(at(millis), slot, &News { spurious: 1, upto: 97, ..News::default() }, 110, None, None);
+        windows.report(
+            at(millis),
+            slot,
+            &AckOutcome::<()> { spurious: 1, upto: 97, ..AckOutcome::<()>::default() },
+            110,
+            None,
+            None,
+        );
     }
 
     #[test]

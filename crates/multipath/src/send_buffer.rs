@@ -1,22 +1,20 @@
-//! The holding buffer: what programs have sent and no path takes yet. A queue per inner flow, served in turn, the flows
+//! The send buffer: what programs have sent and no path takes yet. A queue per inner flow, served in turn, the flows
 //! that send little first (FQ-CoDel, RFC 8290), so that a call beside a download does not wait behind it.
 //!
 //! Each queue is kept by CoDel (RFC 8289), with a target that leaves the kernel's TCP the queue it needs: below it are
 //! windows that rise and fall, and a buffer that is empty when they are high wastes the paths.
 
-use crate::flows::FlowKey;
-use crate::pacing::Waiting;
+use crate::packet::{FlowId, QueuedPacket};
 use clock::{Duration, Instant};
 use queue::codel::{self, CoDel};
 use std::collections::{BTreeMap, VecDeque};
-use wire::ip::protocol;
 
 /// What a flow may send in its turn.
 const QUANTUM: i64 = 1514;
 
 /// How long packets may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Bytes of all flows together that are enough. Beyond, one packet is dropped in an interval: its sender needs a
     /// round trip to hear of it, and further losses in that time tell it nothing, but take it long to repair.
     pub bytes: usize,
@@ -29,39 +27,46 @@ pub(crate) struct Limits {
 }
 
 #[derive(Clone, Debug)]
-struct Held {
-    packet: Waiting,
+struct Entry<P> {
+    packet: QueuedPacket<P>,
     at: Instant,
     /// TCP sends it again: it is not dropped.
     again: bool,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Queue {
-    packets: VecDeque<Held>,
+#[derive(Clone, Debug)]
+struct Queue<P> {
+    packets: VecDeque<Entry<P>>,
     /// What TCP sends again, where it may go first: others wait for it.
-    again: VecDeque<Held>,
+    again: VecDeque<Entry<P>>,
     bytes: usize,
     deficit: i64,
     codel: CoDel,
 }
 
-impl Queue {
+impl<P> Default for Queue<P> {
+    fn default() -> Self {
+        let (packets, again) = (VecDeque::new(), VecDeque::new());
+        Self { packets, again, bytes: 0, deficit: 0, codel: CoDel::default() }
+    }
+}
+
+impl<P> Queue<P> {
     /// Whether data of a TCP from this sequence number on wait, to be sent for the first time.
     fn has(&self, sequence: u32) -> bool {
-        let first = self.packets.iter().find(|held| !held.again);
-        let first = first.and_then(|held| held.packet.segment()).map(|segment| segment.seq());
+        let first = self.packets.iter().find(|entry| !entry.again);
+        let first = first.and_then(|entry| entry.packet.meta.segment()).map(|segment| segment.seq);
         first.is_some_and(|first| sequence.wrapping_sub(first) as i32 >= 0)
     }
 }
 
 /// The buffer of one peer.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Holding {
-    queues: BTreeMap<Option<FlowKey>, Queue>,
+#[derive(Clone, Debug)]
+pub struct SendBuffer<P> {
+    queues: BTreeMap<Option<FlowId>, Queue<P>>,
     /// Flows that have just begun to wait, then the others (RFC 8290 §4.2).
-    new: VecDeque<Option<FlowKey>>,
-    old: VecDeque<Option<FlowKey>>,
+    new: VecDeque<Option<FlowId>>,
+    old: VecDeque<Option<FlowId>>,
     bytes: usize,
     packets: usize,
     dropped: u64,
@@ -71,58 +76,67 @@ pub(crate) struct Holding {
     sojourn: Duration,
 }
 
-impl Holding {
+impl<P> Default for SendBuffer<P> {
+    fn default() -> Self {
+        Self {
+            queues: BTreeMap::new(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            bytes: 0,
+            packets: 0,
+            dropped: 0,
+            warned_until: Instant::ZERO,
+            sojourn: Duration::ZERO,
+        }
+    }
+}
+
+impl<P> SendBuffer<P> {
     /// Bytes that wait.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Packets that wait.
-    pub(crate) fn packets(&self) -> usize {
+    pub fn packets(&self) -> usize {
         self.packets
     }
 
     /// Packets dropped.
-    pub(crate) fn dropped(&self) -> u64 {
+    pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
     /// How long the packet that left last had waited.
-    pub(crate) fn sojourn(&self) -> Duration {
+    pub fn sojourn(&self) -> Duration {
         self.sojourn
     }
 
     /// Whether the next flow sends little, and is none of TCP's.
-    pub(crate) fn next_is_thin(&self) -> bool {
+    pub fn next_is_thin(&self) -> bool {
         let queue = self.new.front().and_then(|key| self.queues.get(key));
         queue.is_some_and(|queue| {
             let first = queue.packets.front();
-            queue.bytes <= QUANTUM as usize && first.is_some_and(|held| held.packet.next_header != protocol::TCP)
+            queue.bytes <= QUANTUM as usize && first.is_some_and(|entry| !entry.packet.meta.is_tcp())
         })
     }
 
     /// Since when the oldest packet of the next flow waits.
-    pub(crate) fn waits_since(&self) -> Option<Instant> {
+    pub fn waits_since(&self) -> Option<Instant> {
         let key = self.new.front().or_else(|| self.old.front())?;
         let queue = self.queues.get(key)?;
-        queue.again.front().or(queue.packets.front()).map(|held| held.at)
+        queue.again.front().or(queue.packets.front()).map(|entry| entry.at)
     }
 
     /// Appends to the flow's queue. If there is no room any more the longest queue loses its first packet.
     ///
     /// What a TCP sends again while it still waits is passed over: the copy would arrive before what comes before it, and make
-    /// that look lost. (Linux spares it likewise where the first copy has not left a queue of its own.) `before` is the first
-    /// sequence number of data that were here before.
-    pub(crate) fn push(
-        &mut self,
-        now: Instant,
-        flow: Option<FlowKey>,
-        packet: Waiting,
-        before: Option<u32>,
-        limits: &Limits,
-    ) {
+    /// that look lost. (Linux spares it likewise where the first copy has not left a queue of its own.)
+    pub fn push(&mut self, now: Instant, packet: QueuedPacket<P>, limits: &Limits) {
+        let flow = packet.meta.flow;
         let queue = self.queues.entry(flow).or_default();
-        if before.is_some_and(|sequence| queue.has(sequence)) {
+        let again = packet.meta.segment().is_some_and(|segment| segment.is_retransmission);
+        if again && packet.meta.segment().is_some_and(|segment| queue.has(segment.seq)) {
             return;
         }
         self.bytes += packet.wire;
@@ -132,61 +146,60 @@ impl Holding {
             self.new.push_back(flow);
         }
         queue.bytes += packet.wire;
-        let again = before.is_some();
         // RFC 7323 §5.3: once a later timestamp has come, what has an earlier one is refused as old.
-        let stamped = || packet.segment().is_some_and(|segment| segment.timestamps().is_some());
+        let stamped = || packet.meta.segment().is_some_and(|segment| segment.has_timestamps);
         let waits_in_turn = !again || !queue.packets.is_empty() && stamped();
-        let held = Held { packet, at: now, again };
+        let entry = Entry { packet, at: now, again };
         if waits_in_turn {
-            queue.packets.push_back(held);
+            queue.packets.push_back(entry);
         } else {
-            queue.again.push_back(held);
+            queue.again.push_back(entry);
         }
         while self.bytes > limits.most || self.bytes > limits.bytes && now >= self.warned_until {
             self.warned_until = now + limits.codel.interval;
             // RFC 8290 §4.1.3, at the head: the sender hears of it sooner.
             // Of equal ones the one that came last, or it would always be the same.
-            let length = |queue: &Queue| (queue.bytes, queue.packets.front().map(|held| held.at));
+            let length = |queue: &Queue<P>| (queue.bytes, queue.packets.front().map(|entry| entry.at));
             let longest = self.queues.values_mut().max_by_key(|queue| length(queue));
             // What is sent again goes last, but goes: programs must not fill the memory with it.
             let too_many = self.bytes > limits.most;
-            let first = |queue: &mut Queue| {
-                let at = queue.packets.iter().position(|held| !held.again || too_many);
+            let first = |queue: &mut Queue<P>| {
+                let at = queue.packets.iter().position(|entry| !entry.again || too_many);
                 let at = at.and_then(|at| queue.packets.remove(at));
                 at.or_else(|| if too_many { queue.again.pop_front() } else { None })
             };
-            let Some((queue, held)) = longest.and_then(|queue| first(queue).map(|held| (queue, held))) else {
+            let Some((queue, entry)) = longest.and_then(|queue| first(queue).map(|entry| (queue, entry))) else {
                 break;
             };
-            queue.bytes -= held.packet.wire;
-            self.bytes -= held.packet.wire;
+            queue.bytes -= entry.packet.wire;
+            self.bytes -= entry.packet.wire;
             self.packets -= 1;
             self.dropped += 1;
         }
     }
 
     /// Takes all that waits, flow by flow.
-    pub(crate) fn drain(&mut self) -> Vec<Waiting> {
+    pub fn drain(&mut self) -> Vec<QueuedPacket<P>> {
         let queues = std::mem::take(&mut self.queues);
         (self.bytes, self.packets) = (0, 0);
         (self.new, self.old) = Default::default();
         queues
             .into_values()
             .flat_map(|queue| queue.again.into_iter().chain(queue.packets))
-            .map(|held| held.packet)
+            .map(|entry| entry.packet)
             .collect()
     }
 
     /// What a flow may have waiting more than it has, or less if it is negative, if it can be told: its part of what does no
     /// harm.
-    pub(crate) fn room(&self, flow: FlowKey, limits: &Limits) -> i64 {
+    pub fn room(&self, flow: FlowId, limits: &Limits) -> i64 {
         let waits = self.queues.get(&Some(flow)).map(|queue| queue.bytes);
         let queues = self.queues.len() + usize::from(waits.is_none());
         (limits.told / queues) as i64 - waits.unwrap_or(0) as i64
     }
 
     /// The next packet.
-    pub(crate) fn pop(&mut self, now: Instant, limits: &Limits) -> Option<(Option<FlowKey>, Waiting)> {
+    pub fn pop(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<P>> {
         // Each turn ends with a packet, a flow that has none any more, or a quantum.
         for _ in 0..4 * (self.queues.len() + 1) {
             let is_new = !self.new.is_empty();
@@ -211,12 +224,12 @@ impl Holding {
             }
             let before = self.packets;
             match self.dequeue(now, flow, limits) {
-                Some(held) => {
-                    self.sojourn = now - held.at;
+                Some(entry) => {
+                    self.sojourn = now - entry.at;
                     if let Some(queue) = self.queues.get_mut(&flow) {
-                        queue.deficit -= held.packet.wire as i64;
+                        queue.deficit -= entry.packet.wire as i64;
                     }
-                    return Some((flow, held.packet));
+                    return Some(entry.packet);
                 }
                 None => {
                     debug_assert!(before >= self.packets, "packets appeared");
@@ -237,31 +250,31 @@ impl Holding {
         None
     }
 
-    fn take(&mut self, flow: Option<FlowKey>) -> Option<Held> {
+    fn take(&mut self, flow: Option<FlowId>) -> Option<Entry<P>> {
         let queue = self.queues.get_mut(&flow)?;
-        let held = queue.again.pop_front().or_else(|| queue.packets.pop_front())?;
-        queue.bytes -= held.packet.wire;
-        self.bytes -= held.packet.wire;
+        let entry = queue.again.pop_front().or_else(|| queue.packets.pop_front())?;
+        queue.bytes -= entry.packet.wire;
+        self.bytes -= entry.packet.wire;
         self.packets -= 1;
-        Some(held)
+        Some(entry)
     }
 
     /// The next packet of a flow that CoDel lets pass. What TCP sends again is never dropped here.
-    fn dequeue(&mut self, now: Instant, flow: Option<FlowKey>, limits: &Limits) -> Option<Held> {
+    fn dequeue(&mut self, now: Instant, flow: Option<FlowId>, limits: &Limits) -> Option<Entry<P>> {
         loop {
             let goes_first = self.queues.get(&flow).is_some_and(|queue| !queue.again.is_empty());
-            let held = self.take(flow);
+            let entry = self.take(flow);
             let queue = self.queues.get_mut(&flow)?;
-            let Some(held) = held else {
+            let Some(entry) = entry else {
                 queue.codel.empty();
                 return None;
             };
             if goes_first {
-                return Some(held);
+                return Some(entry);
             }
-            let (waited, left) = (now - held.at, queue.bytes as u64);
-            if !queue.codel.is_due(&limits.codel, now, waited, left, QUANTUM as u64) || held.again {
-                return Some(held);
+            let (waited, left) = (now - entry.at, queue.bytes as u64);
+            if !queue.codel.is_due(&limits.codel, now, waited, left, QUANTUM as u64) || entry.again {
+                return Some(entry);
             }
             queue.codel.acted(&limits.codel, now);
             self.dropped += 1;
@@ -272,9 +285,8 @@ impl Holding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connections::Connections;
+    use crate::packet::{Class, Ecn, Meta, Segment};
     use proptest::prelude::*;
-    use wire::tcp;
 
     const LIMITS: Limits = Limits {
         bytes: 1 << 20,
@@ -283,14 +295,12 @@ mod tests {
         codel: codel::Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100) },
     };
 
-    fn flow(port: u16) -> Option<FlowKey> {
-        let [a, b] = port.to_be_bytes();
-        FlowKey::of(17, &[a, b, 0, 1, 0, 0, 0, 0], true)
+    fn flow(local: u16) -> Option<FlowId> {
+        Some(FlowId { protocol: 17, local, remote: 1 })
     }
 
-    fn packet(number: u32, wire: usize) -> Waiting {
-        let payload = number.to_be_bytes().to_vec();
-        Waiting::new(17, payload, wire, crate::Ecn::NotEct)
+    fn packet(flow: Option<FlowId>, number: u32, wire: usize) -> QueuedPacket<u32> {
+        crate::packet::datagram(number, flow, wire)
     }
 
     fn at(ms: u64) -> Instant {
@@ -299,116 +309,94 @@ mod tests {
 
     #[test]
     fn a_call_does_not_wait_behind_a_download() {
-        let mut holding = Holding::default();
-        (0..100).for_each(|number| holding.push(at(0), flow(1), packet(number, 1500), None, &LIMITS));
+        let mut buffer = SendBuffer::default();
+        (0..100).for_each(|number| buffer.push(at(0), packet(flow(1), number, 1500), &LIMITS));
         for _ in 0..3 {
-            assert!(holding.pop(at(0), &LIMITS).is_some());
+            assert!(buffer.pop(at(0), &LIMITS).is_some());
         }
-        holding.push(at(1), flow(2), packet(1000, 200), None, &LIMITS);
-        assert_eq!(holding.pop(at(1), &LIMITS).unwrap().1.payload, 1000u32.to_be_bytes());
+        buffer.push(at(1), packet(flow(2), 1000, 200), &LIMITS);
+        assert_eq!(buffer.pop(at(1), &LIMITS).unwrap().payload, 1000);
     }
 
     #[test]
     fn two_downloads_share() {
-        let mut holding = Holding::default();
+        let mut buffer = SendBuffer::default();
         for number in 0..200 {
-            holding.push(at(0), flow(1), packet(number, 1500), None, &LIMITS);
+            buffer.push(at(0), packet(flow(1), number, 1500), &LIMITS);
             if number % 2 == 0 {
-                holding.push(at(0), flow(2), packet(1000 + number, 1500), None, &LIMITS);
+                buffer.push(at(0), packet(flow(2), 1000 + number, 1500), &LIMITS);
             }
         }
-        let popped: Vec<u32> = (0..100)
-            .map(|_| u32::from_be_bytes(*holding.pop(at(0), &LIMITS).unwrap().1.payload.first_chunk().unwrap()))
-            .collect();
+        let popped: Vec<u32> = (0..100).map(|_| buffer.pop(at(0), &LIMITS).unwrap().payload).collect();
         let second = popped.iter().filter(|number| **number >= 1000).count();
         assert!((48..=52).contains(&second), "{second}");
     }
 
-    /// A segment of a TCP with so many bytes.
-    fn segment(seq: u32, flags: tcp::Flags, data: usize) -> Waiting {
-        let header =
-            tcp::Header { src_port: 80, dst_port: 4000, seq, flags: tcp::Flags::ACK | flags, ..tcp::Header::default() };
-        let (any, mut payload) = (std::net::Ipv6Addr::LOCALHOST.into(), Vec::new());
-        header.emit(any, any, &vec![0; data], &mut payload).unwrap();
-        Waiting::new(protocol::TCP, payload, 1400, crate::Ecn::NotEct)
+    /// A segment of a TCP, handed to the buffer again or for the first time.
+    fn segment(seq: u32, len: u32, is_retransmission: bool, has_timestamps: bool) -> QueuedPacket<u32> {
+        let class = Class::Tcp(Segment { seq, len, syn: false, has_timestamps, is_retransmission });
+        let flow = Some(FlowId { protocol: 6, local: 80, remote: 4000 });
+        QueuedPacket::new(Meta { flow, len: 1000, is_urgent: false, class, ecn: Ecn::NotEct }, seq, 1400)
     }
 
     #[test]
     fn what_is_sent_again_goes_first_unless_it_still_waits() {
-        let (mut holding, mut connections) = (Holding::default(), Connections::default());
-        let mut push = |holding: &mut Holding, seq: u32, flags, data| {
-            let packet = segment(seq, flags, data);
-            let flow = FlowKey::of(protocol::TCP, &packet.payload, true).unwrap();
-            let before = connections.leaves(flow, &packet.segment().unwrap());
-            holding.push(at(0), Some(flow), packet, before, &LIMITS);
-        };
-        let none = tcp::Flags::ACK;
+        let mut buffer = SendBuffer::default();
         let first = u32::MAX - 1500;
-        for number in 0..3 {
-            push(&mut holding, first.wrapping_add(1000 * number), none, 1000);
-        }
-        push(&mut holding, first.wrapping_add(3000), tcp::Flags::FIN, 0);
-        assert!(holding.pop(at(0), &LIMITS).is_some());
+        let push = |buffer: &mut SendBuffer<u32>, offset, len, again| {
+            buffer.push(at(0), segment(first.wrapping_add(offset), len, again, false), &LIMITS);
+        };
+        (0..3).for_each(|number| push(&mut buffer, 1000 * number, 1000, false));
+        // A FIN.
+        push(&mut buffer, 3000, 1, false);
+        assert!(buffer.pop(at(0), &LIMITS).is_some());
         // The second and the third still wait, across the wrap; the first has left.
-        for number in [2, 1, 0] {
-            push(&mut holding, first.wrapping_add(1000 * number), none, 1000);
-        }
-        let left = std::iter::from_fn(|| holding.pop(at(0), &LIMITS));
-        let left: Vec<u32> = left.map(|(_, packet)| packet.segment().unwrap().seq().wrapping_sub(first)).collect();
+        [2, 1, 0].into_iter().for_each(|number| push(&mut buffer, 1000 * number, 1000, true));
+        let left = std::iter::from_fn(|| buffer.pop(at(0), &LIMITS));
+        let left: Vec<u32> = left.map(|packet| packet.payload.wrapping_sub(first)).collect();
         assert_eq!(left, [0, 1000, 2000, 3000]);
-        assert_eq!((holding.packets(), holding.bytes(), holding.dropped()), (0, 0, 0));
+        assert_eq!((buffer.packets(), buffer.bytes(), buffer.dropped()), (0, 0, 0));
     }
 
     /// A TCP with timestamps: what overtakes has a later one, and the receiver refuses what it has overtaken.
     #[test]
     fn what_is_sent_again_overtakes_nothing_that_has_an_earlier_timestamp() {
-        let (mut holding, mut connections) = (Holding::default(), Connections::default());
+        let mut buffer = SendBuffer::default();
         let limits = Limits { bytes: 5 * 1400, ..LIMITS };
-        let mut push = |holding: &mut Holding, seq: u32, stamp: u32| {
-            let [a, b, c, d] = stamp.to_be_bytes();
-            let options = &[1, 1, 8, 10, a, b, c, d, 0, 0, 0, 0];
-            let flags = tcp::Flags::ACK;
-            let header = tcp::Header { src_port: 80, dst_port: 4000, seq, flags, options, ..tcp::Header::default() };
-            let (any, mut payload) = (std::net::Ipv6Addr::LOCALHOST.into(), Vec::new());
-            header.emit(any, any, &[0; 1000], &mut payload).unwrap();
-            let packet = Waiting::new(protocol::TCP, payload, 1400, crate::Ecn::NotEct);
-            let flow = FlowKey::of(protocol::TCP, &packet.payload, true).unwrap();
-            let before = connections.leaves(flow, &packet.segment().unwrap());
-            holding.push(at(0), Some(flow), packet, before, &limits);
+        let push = |buffer: &mut SendBuffer<u32>, seq: u32, stamp: u32, again| {
+            let packet = segment(seq, 1000, again, true);
+            buffer.push(at(0), QueuedPacket { payload: stamp, ..packet }, &limits);
         };
         // The first of six is dropped, for they are too many.
-        (0..6).for_each(|number| push(&mut holding, 1000 * number, 10));
-        push(&mut holding, 0, 200);
+        (0..6).for_each(|number| push(&mut buffer, 1000 * number, 10, false));
+        push(&mut buffer, 0, 200, true);
         // What still waits does so once.
-        push(&mut holding, 3000, 200);
-        let left: Vec<(u32, u32)> = std::iter::from_fn(|| holding.pop(at(0), &limits))
-            .map(|(_, packet)| {
-                let segment = packet.segment().unwrap();
-                (segment.seq(), segment.timestamps().unwrap().0)
-            })
+        push(&mut buffer, 3000, 200, true);
+        let left: Vec<(u32, u32)> = std::iter::from_fn(|| buffer.pop(at(0), &limits))
+            .map(|packet| (packet.meta.segment().unwrap().seq, packet.payload))
             .collect();
         assert_eq!(left, [(1000, 10), (2000, 10), (3000, 10), (4000, 10), (5000, 10), (0, 200)]);
         // What has left is let through, also behind another that is sent again.
-        push(&mut holding, 7000, 300);
-        push(&mut holding, 1000, 310);
-        assert!(holding.pop(at(0), &limits).is_some());
-        push(&mut holding, 2000, 310);
-        assert_eq!((holding.packets(), holding.dropped()), (2, 1));
+        push(&mut buffer, 7000, 300, false);
+        push(&mut buffer, 1000, 310, true);
+        assert!(buffer.pop(at(0), &limits).is_some());
+        push(&mut buffer, 2000, 310, true);
+        assert_eq!((buffer.packets(), buffer.dropped()), (2, 1));
     }
 
     /// RFC 8289 §3: a queue that stays is reduced by drops that come ever sooner; one that drains is left alone.
     #[test]
     fn a_standing_queue_is_dropped_from_and_a_burst_is_not() {
-        let mut holding = Holding::default();
-        (0..50).for_each(|number| holding.push(at(0), flow(1), packet(number, 1500), None, &LIMITS));
-        (0..50).for_each(|ms| drop(holding.pop(at(ms), &LIMITS)));
-        assert_eq!((holding.dropped(), holding.packets()), (0, 0));
-        (0..100).for_each(|number| holding.push(at(100), flow(1), packet(number, 1500), None, &LIMITS));
+        let mut buffer = SendBuffer::default();
+        (0..50).for_each(|number| buffer.push(at(0), packet(flow(1), number, 1500), &LIMITS));
+        (0..50).for_each(|ms| assert!(buffer.pop(at(ms), &LIMITS).is_some()));
+        assert_eq!((buffer.dropped(), buffer.packets()), (0, 0));
+        (0..100).for_each(|number| buffer.push(at(100), packet(flow(1), number, 1500), &LIMITS));
         for ms in 100..1100 {
-            holding.push(at(ms), flow(1), packet(ms as u32, 1500), None, &LIMITS);
-            assert!(holding.pop(at(ms), &LIMITS).is_some());
+            buffer.push(at(ms), packet(flow(1), ms as u32, 1500), &LIMITS);
+            assert!(buffer.pop(at(ms), &LIMITS).is_some());
         }
-        assert!((3..40).contains(&holding.dropped()), "{}", holding.dropped());
+        assert!((3..40).contains(&buffer.dropped()), "{}", buffer.dropped());
     }
 
     proptest! {
@@ -416,26 +404,24 @@ mod tests {
         #[test]
         fn nothing_is_lost_uncounted_or_out_of_order(steps in prop::collection::vec((0u16..4, 1usize..1500, 0u64..4), 1..300)) {
             let limits = Limits { bytes: 10_000, most: 20_000, ..LIMITS };
-            let mut holding = Holding::default();
-            let mut out: Vec<(usize, u32)> = Vec::new();
+            let mut buffer = SendBuffer::default();
+            let mut out: Vec<(u16, u32)> = Vec::new();
             let (mut now, mut pushed) = (at(0), 0);
             for (port, wire, action) in steps {
                 now += Duration::from_millis(action);
                 if action < 3 {
                     pushed += 1;
-                    let mut packet = packet(pushed, wire);
-                    packet.next_header = port as u8;
-                    holding.push(now, flow(port), packet, None, &limits);
-                    prop_assert!(holding.bytes() <= limits.most);
-                } else if let Some((_, packet)) = holding.pop(now, &limits) {
-                    out.push((packet.next_header.into(), u32::from_be_bytes(*packet.payload.first_chunk().unwrap())));
+                    buffer.push(now, packet(flow(port), pushed, wire), &limits);
+                    prop_assert!(buffer.bytes() <= limits.most);
+                } else if let Some(packet) = buffer.pop(now, &limits) {
+                    out.push((packet.meta.flow.map_or(0, |flow| flow.local), packet.payload));
                 }
             }
-            while let Some((_, packet)) = holding.pop(now, &limits) {
-                out.push((packet.next_header.into(), u32::from_be_bytes(*packet.payload.first_chunk().unwrap())));
+            while let Some(packet) = buffer.pop(now, &limits) {
+                out.push((packet.meta.flow.map_or(0, |flow| flow.local), packet.payload));
             }
-            prop_assert_eq!((holding.packets(), holding.bytes()), (0, 0));
-            prop_assert_eq!(out.len() as u64 + holding.dropped(), u64::from(pushed));
+            prop_assert_eq!((buffer.packets(), buffer.bytes()), (0, 0));
+            prop_assert_eq!(out.len() as u64 + buffer.dropped(), u64::from(pushed));
             for port in 0..4 {
                 let numbers: Vec<u32> = out.iter().filter(|(p, _)| *p == port).map(|(_, number)| *number).collect();
                 prop_assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));

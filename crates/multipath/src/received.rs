@@ -1,8 +1,7 @@
 //! What a path has received, as its sender wants to know it, and when it is time to say so.
 
-use crate::report::{RANGES, Record};
+use crate::report::{RANGES, Report};
 use clock::{Duration, Instant};
-use wire::Spi;
 
 /// A report follows a packet after an eighth of a round-trip time, within these bounds ...
 const SOONEST: Duration = Duration::from_millis(2);
@@ -33,9 +32,8 @@ struct Range {
 }
 
 /// The receiver's side of one path.
-#[derive(Clone, Debug)]
-pub(crate) struct Received {
-    spi: Spi,
+#[derive(Clone, Debug, Default)]
+pub struct Received {
     /// From the highest down.
     ranges: Vec<Range>,
     highest_at: Instant,
@@ -47,30 +45,13 @@ pub(crate) struct Received {
     untold: usize,
     told_at: Option<Instant>,
     /// What was told last and not on another path, and when the highest of it had arrived.
-    told: Option<(Record, Instant)>,
+    told: Option<(Report, Instant)>,
     elsewhere_at: Instant,
 }
 
 impl Received {
-    /// Nothing yet.
-    pub(crate) fn new(spi: Spi) -> Self {
-        Self {
-            spi,
-            ranges: Vec::new(),
-            highest_at: Instant::ZERO,
-            packets: 0,
-            bytes: 0,
-            ce: 0,
-            due: None,
-            untold: 0,
-            told_at: None,
-            told: None,
-            elsewhere_at: Instant::ZERO,
-        }
-    }
-
     /// An authentic packet arrived, `bytes` with its outer headers. Reports themselves are noted but ask for none.
-    pub(crate) fn packet(&mut self, now: Instant, sequence: u32, bytes: usize, ce: bool) -> Gap {
+    pub fn packet(&mut self, now: Instant, sequence: u32, bytes: usize, ce: bool) -> Gap {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(bytes as u32);
         self.ce = self.ce.wrapping_add(u32::from(ce));
@@ -83,7 +64,7 @@ impl Received {
     }
 
     /// The packet of so many bytes wants to be told of, soon if there is a gap before it.
-    pub(crate) fn ask(&mut self, now: Instant, bytes: usize, gap: Gap, srtt: Option<Duration>) {
+    pub fn ask(&mut self, now: Instant, bytes: usize, gap: Gap, srtt: Option<Duration>) {
         self.untold += bytes;
         let after = |pause| self.told_at.map_or(now, |at| (at + pause).max(now));
         let at = match gap {
@@ -95,49 +76,48 @@ impl Received {
     }
 
     /// When something new came on this path.
-    pub(crate) fn heard_at(&self) -> Instant {
+    pub fn heard_at(&self) -> Instant {
         self.highest_at
     }
 
     /// When the next report about this path is due.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    pub fn poll_timeout(&self) -> Option<Instant> {
         self.due
     }
 
     /// A report is due at once: it carries what is to be told of a path that cannot tell itself any more.
-    pub(crate) fn hurry(&mut self, now: Instant) {
+    pub fn hurry(&mut self, now: Instant) {
         self.due = Some(now);
     }
 
-    /// The record for a report on this path itself.
-    pub(crate) fn tell(&mut self, now: Instant, rtt: Option<Duration>) -> Record {
+    /// The report on this path itself.
+    pub fn tell(&mut self, now: Instant, rtt: Option<Duration>) -> Report {
         self.due = None;
         self.untold = 0;
         self.told_at = Some(now);
-        let record = self.record(now, rtt);
-        self.told = Some((record.clone(), self.highest_at));
-        record
+        let report = self.report(now, rtt);
+        self.told = Some((report.clone(), self.highest_at));
+        report
     }
 
     /// What was told last, for a report on another path, if it is time for that.
-    pub(crate) fn tell_elsewhere(&mut self, now: Instant) -> Option<Record> {
+    pub fn tell_elsewhere(&mut self, now: Instant) -> Option<Report> {
         if now - self.elsewhere_at < ELSEWHERE {
             return None;
         }
-        let (record, highest_at) = self.told.take()?;
+        let (report, highest_at) = self.told.take()?;
         self.elsewhere_at = now;
-        Some(Record { delay: now - highest_at, ..record })
+        Some(Report { delay: now - highest_at, ..report })
     }
 
     fn highest(&self) -> u32 {
         self.ranges.first().map_or(0, |range| range.last)
     }
 
-    fn record(&self, now: Instant, rtt: Option<Duration>) -> Record {
+    fn report(&self, now: Instant, rtt: Option<Duration>) -> Report {
         let first_at = self.ranges.first().map(|range| range.at);
         let told = self.ranges.iter().filter(|range| now - range.at < TOLD_FOR || Some(range.at) == first_at);
-        Record {
-            spi: self.spi,
+        Report {
             highest: self.highest(),
             delay: now - self.highest_at,
             arrival: (self.highest_at.as_nanos() / 1000) as u32,
@@ -186,7 +166,7 @@ impl Received {
 
 /// Whether a packet came out of sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gap(bool);
+pub struct Gap(bool);
 
 #[cfg(test)]
 mod tests {
@@ -198,7 +178,7 @@ mod tests {
         /// The ranges are those of the set of all numbers that came.
         #[test]
         fn the_ranges_are_the_numbers_received(numbers in prop::collection::vec(1u32..40, 1..60)) {
-            let mut received = Received::new(Spi(256));
+            let mut received = Received::default();
             numbers.iter().for_each(|number| { received.packet(Instant::ZERO, *number, 100, false); });
             let set: BTreeSet<u32> = numbers.iter().copied().collect();
             let told: BTreeSet<u32> = received.ranges.iter().flat_map(|range| range.first..=range.last).collect();
@@ -210,21 +190,18 @@ mod tests {
         #[test]
         fn the_last_numbers_are_as_good_as_any(below in prop::collection::vec(0u32..40, 1..60)) {
             let at_end: Vec<u32> = below.iter().map(|below| u32::MAX - below).collect();
-            let mut received = Received::new(Spi(256));
+            let mut received = Received::default();
             at_end.iter().for_each(|number| { received.packet(Instant::ZERO, *number, 100, false); });
             let set: BTreeSet<u32> = at_end.iter().copied().collect();
             let told = received.tell(Instant::ZERO, None);
             prop_assert_eq!(told.ranges.iter().flat_map(|(first, last)| *first..=*last).collect::<BTreeSet<_>>(), set);
-            let mut message = Vec::new();
-            crate::report::emit(std::slice::from_ref(&told), &mut message);
-            prop_assert_eq!(crate::report::parse(&message).map(|records| records[0].ranges.clone()), Some(told.ranges));
         }
     }
 
     #[test]
     fn a_gap_and_a_second_packet_are_told_at_once_and_the_rest_in_an_eighth_of_a_round_trip() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        let mut received = Received::new(Spi(256));
+        let mut received = Received::default();
         let srtt = Some(Duration::from_millis(40));
         let gap = received.packet(at(10), 1, 1000, false);
         received.ask(at(10), 1000, gap, srtt);
@@ -232,8 +209,8 @@ mod tests {
         let gap = received.packet(at(12), 3, 1000, false);
         received.ask(at(12), 1000, gap, srtt);
         assert_eq!(received.poll_timeout(), Some(at(12)));
-        let record = received.tell(at(12), None);
-        assert_eq!((record.highest, record.ranges, record.packets, record.bytes), (3, vec![(3, 3), (1, 1)], 2, 2000));
+        let report = received.tell(at(12), None);
+        assert_eq!((report.highest, report.ranges, report.packets, report.bytes), (3, vec![(3, 3), (1, 1)], 2, 2000));
         assert_eq!(received.poll_timeout(), None);
         // Elsewhere is told what was told here, once.
         received.packet(at(13), 5, 1000, false);

@@ -1,0 +1,155 @@
+//! What the core has to know of a packet. Whoever carries bytes reads it from them once, where they come in.
+
+use crate::order::Number;
+
+/// The two bits of the traffic class (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ecn {
+    /// The flow does not understand marks.
+    #[default]
+    NotEct = 0b00,
+    /// It does; experimental meaning (RFC 8311).
+    Ect1 = 0b01,
+    /// It does.
+    Ect0 = 0b10,
+    /// Congestion was experienced.
+    Ce = 0b11,
+}
+
+impl Ecn {
+    /// The codepoint in a traffic class, or in any byte that ends with it.
+    pub fn of(byte: u8) -> Self {
+        match byte & 0b11 {
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// The two bits.
+    pub fn bits(self) -> u8 {
+        self as u8
+    }
+}
+
+/// A flow between two hosts: its protocol and its ports, or what it has in their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId {
+    /// The IP protocol.
+    pub protocol: u8,
+    /// This host's port.
+    pub local: u16,
+    /// The peer's port.
+    pub remote: u16,
+}
+
+/// Where a TCP segment belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// The sequence number of its first byte.
+    pub seq: u32,
+    /// What it takes of the sequence: its data, SYN and FIN.
+    pub len: u32,
+    /// It begins a connection.
+    pub syn: bool,
+    /// It carries timestamps (RFC 7323 §3).
+    pub has_timestamps: bool,
+    /// It has data, and all of them were handed to the sender before.
+    pub is_retransmission: bool,
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A segment of a TCP: the peer's TCP is going to acknowledge it, if it takes anything of the sequence.
+    Tcp(Segment),
+    /// Anything else.
+    Datagram,
+}
+
+/// What the core has to know of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Its flow, where it has one.
+    pub flow: Option<FlowId>,
+    /// Bytes of what is sealed: all after the inner IP header.
+    pub len: usize,
+    /// Others wait for it, and it is small: an acknowledgment, a SYN, an ICMP message. It goes before data that waits.
+    pub is_urgent: bool,
+    /// What it is.
+    pub class: Class,
+    /// What its IP header says about marks.
+    pub ecn: Ecn,
+}
+
+impl Meta {
+    /// Of a TCP: what it sends.
+    pub fn segment(&self) -> Option<&Segment> {
+        match &self.class {
+            Class::Tcp(segment) => Some(segment),
+            Class::Datagram => None,
+        }
+    }
+
+    /// Whether it is a TCP's.
+    pub fn is_tcp(&self) -> bool {
+        matches!(self.class, Class::Tcp(_))
+    }
+}
+
+/// A packet that waits to be sent, or that may have to be sent again.
+#[derive(Clone, Debug)]
+pub struct QueuedPacket<P> {
+    /// What is carried.
+    pub payload: P,
+    /// What is known of it.
+    pub meta: Meta,
+    /// Its place among the packets of its flow, where the receiver is told one.
+    pub number: Option<Number>,
+    /// Bytes of the whole outer IP packet.
+    pub wire: usize,
+    /// How many packets left the send buffer before it.
+    pub order: u64,
+    /// How often it was lost and sent again.
+    pub retransmissions: u8,
+    /// How often it was in flight on a path that died.
+    pub rescues: u8,
+}
+
+impl<P> QueuedPacket<P> {
+    /// A packet that has not been sent yet, of so many bytes with all headers.
+    pub fn new(meta: Meta, payload: P, wire: usize) -> Self {
+        Self { payload, meta, number: None, wire, order: 0, retransmissions: 0, rescues: 0 }
+    }
+
+    /// Bytes of what is sealed, its number included.
+    pub fn len(&self) -> usize {
+        self.meta.len + if self.number.is_some() { crate::order::HEADER } else { 0 }
+    }
+
+    /// Whether nothing is sealed but a header.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A packet of so many bytes for tests, which carries `payload`.
+#[cfg(test)]
+pub(crate) fn datagram<P>(payload: P, flow: Option<FlowId>, wire: usize) -> QueuedPacket<P> {
+    let meta = Meta { flow, len: wire, is_urgent: false, class: Class::Datagram, ecn: Ecn::NotEct };
+    QueuedPacket::new(meta, payload, wire)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ecn;
+
+    #[test]
+    fn bits_are_those_of_rfc_3168() {
+        for (bits, ecn) in [(0b00, Ecn::NotEct), (0b01, Ecn::Ect1), (0b10, Ecn::Ect0), (0b11, Ecn::Ce)] {
+            assert_eq!(Ecn::of(0b1011_1000 | bits), ecn);
+            assert_eq!(ecn.bits(), bits);
+        }
+    }
+}

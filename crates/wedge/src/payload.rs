@@ -1,0 +1,103 @@
+//! A packet of a program on its way out: read once, for what the core has to know of it, and kept with room for its number.
+
+use crate::connections::Connections;
+use crate::flows::flow_of;
+use crate::numbers;
+use hip::feedback::NEXT_HEADER;
+use multipath::{Class, Ecn, Meta, Number, Segment};
+use wire::ip::protocol;
+use wire::{icmp, tcp};
+
+/// Larger ICMP packets wait with the data.
+const LARGEST_URGENT_ICMP: usize = 256;
+
+/// What follows the inner IPv6 header of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Payload {
+    /// ESP's next header: the protocol of what follows.
+    pub next_header: u8,
+    /// With room in front, so that a number moves nothing.
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Payload {
+    /// A copy of these bytes.
+    pub(crate) fn copy(next_header: u8, payload: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(numbers::HEADER + payload.len());
+        bytes.extend_from_slice(&[0; numbers::HEADER]);
+        bytes.extend_from_slice(payload);
+        Self { next_header, bytes, start: numbers::HEADER }
+    }
+
+    /// What follows the first `header` bytes of a packet.
+    pub(crate) fn behind(next_header: u8, packet: Vec<u8>, header: usize) -> Self {
+        if header < numbers::HEADER {
+            return Self::copy(next_header, packet.get(header..).unwrap_or_default());
+        }
+        let start = header.min(packet.len());
+        Self { next_header, bytes: packet, start }
+    }
+
+    /// All after the inner header.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    /// What is sealed, and its next header: the number goes before the payload.
+    pub(crate) fn sealed_bytes(&mut self, number: Option<Number>, ecn: Ecn) -> (u8, &[u8]) {
+        let Some((number, at)) = number.zip(self.start.checked_sub(numbers::HEADER)) else {
+            return (self.next_header, self.bytes());
+        };
+        if let Some(room) = self.bytes.get_mut(at..self.start) {
+            room.copy_from_slice(&numbers::emit(number, self.next_header, ecn));
+        }
+        (NEXT_HEADER, self.bytes.get(at..).unwrap_or_default())
+    }
+
+    /// What the core has to know of it; notes what its TCP has sent.
+    pub(crate) fn meta(&self, ecn: Ecn, connections: &mut Connections) -> Meta {
+        let (payload, flow) = (self.bytes(), flow_of(self.next_header, self.bytes(), true));
+        let mut meta = Meta { flow, len: payload.len(), is_urgent: false, class: Class::Datagram, ecn };
+        match self.next_header {
+            protocol::TCP => {
+                let Ok(segment) = tcp::Segment::parse(payload) else { return meta };
+                let flags = segment.flags();
+                // FIN and RST come after data; what is sent again looks like data.
+                let ends = flags.contains(tcp::Flags::FIN) || flags.contains(tcp::Flags::RST);
+                meta.is_urgent = segment.payload_len() == 0 && !ends;
+                meta.class = Class::Tcp(Segment {
+                    seq: segment.seq(),
+                    len: u32::try_from(segment.sequence_len()).unwrap_or(0),
+                    syn: flags.contains(tcp::Flags::SYN),
+                    has_timestamps: segment.timestamps().is_some(),
+                    is_retransmission: flow.is_some_and(|flow| connections.leaves(flow, &segment)),
+                });
+            }
+            protocol::ICMPV6 => {
+                meta.is_urgent = payload.len() <= LARGEST_URGENT_ICMP && icmp::Message::parse(payload).is_ok();
+            }
+            _ => {}
+        }
+        meta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_goes_before_the_payload_wherever_that_came_from() {
+        let packet: Vec<u8> = (0..60).collect();
+        for mut payload in [Payload::copy(17, &packet[40..]), Payload::behind(17, packet.clone(), 40)] {
+            assert_eq!(payload.bytes(), &packet[40..]);
+            assert_eq!(payload.sealed_bytes(None, Ecn::Ect0), (17, &packet[40..]));
+            let number = Number { value: 0x0102, is_early: false };
+            let (next_header, sealed) = payload.sealed_bytes(Some(number), Ecn::Ect0);
+            assert_eq!((next_header, numbers::parse(sealed)), (NEXT_HEADER, Some((17, number, Ecn::Ect0))));
+            assert_eq!(&sealed[numbers::HEADER..], &packet[40..]);
+            assert_eq!(payload.bytes(), &packet[40..]);
+        }
+    }
+}
