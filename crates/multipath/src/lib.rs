@@ -1,28 +1,34 @@
-//! What one association sends and receives over several paths. It knows no bytes: what a packet carries is a parameter, what
-//! has to be known of it is its [`Meta`].
+//! The sender of one association over several paths, and what its receiver reports. They know no bytes: what a packet carries is
+//! a parameter, what has to be known of it is its [`Meta`]. Time is an argument, and there is no randomness.
 //!
-//! - [`SendBuffer`]: what no path takes yet, a queue for each flow.
-//! - [`Windows`], [`Pacer`]: how much a path may carry, and how fast.
-//! - [`SentPackets`]: what a path has sent, and what a [`Report`] of it, or [`Snooping`] in its place, tells.
-//! - [`Received`]: what a path has received, and when to report it.
-//! - [`Numbers`]: the order of a flow's packets.
+//! [`Sender`] takes packets, says which of them leaves now and on which path ([`Dispatch`]), is told under which number it has,
+//! and hears from [`Report`]s, or from the acknowledgments of the TCP inside, what became of it. What its owner knows of a path
+//! is a [`PathState`]. [`Received`] is a path's receiver: it makes the reports.
 
+mod feedback;
+mod liveness;
 mod order;
 mod pacing;
 mod packet;
+mod path;
 mod received;
 mod report;
 mod send_buffer;
+mod sender;
 mod sent_packets;
 mod snooping;
+mod transmit;
 mod windows;
 
-pub use order::{HEADER as NUMBER, Number, Numbers};
-pub use pacing::Pacer;
+pub use liveness::PathEvent;
+pub use order::{HEADER as NUMBER, Number};
 pub use packet::{Class, Ecn, FlowId, Meta, QueuedPacket, Segment};
+pub use path::{Overhead, PathState, PathStatistics};
 pub use received::{Gap, Received};
 pub use report::{RANGES, Report};
-pub use send_buffer::{Limits, SendBuffer};
-pub use sent_packets::{AckOutcome, Counts, InvalidReport, Kind, SentPackets};
-pub use snooping::{Acknowledgment, Delivered, Place, Snooping};
-pub use windows::{Slot, Windows};
+pub use sender::{
+    BufferStatus, Dispatch, Enqueued, Feedback, LONGEST_REPAIR, Memory, Reordering, Sender, SenderCounts,
+};
+pub use sent_packets::{Counts, InvalidReport};
+pub use snooping::Acknowledgment;
+pub use transmit::UNKNOWN_RATE;

@@ -20,7 +20,7 @@ const FLOWS: usize = 4096;
 
 /// The sender's side.
 #[derive(Clone, Debug, Default)]
-pub struct Numbers {
+pub(crate) struct Numbers {
     next: BTreeMap<FlowId, u32>,
 }
 
@@ -35,12 +35,12 @@ pub struct Number {
 
 impl Numbers {
     /// Bytes of memory that they take.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.next.len() * 2 * (size_of::<FlowId>() + size_of::<u32>())
     }
 
     /// The number of the flow's next packet.
-    pub fn next(&mut self, flow: FlowId) -> Number {
+    pub(crate) fn next(&mut self, flow: FlowId) -> Number {
         if self.next.len() >= FLOWS && !self.next.contains_key(&flow) {
             self.next.clear();
         }

@@ -12,9 +12,14 @@ const USED: f64 = 0.975;
 /// What a late timer may catch up with: packets that should have left meanwhile leave at once.
 const CATCH_UP: Duration = Duration::from_millis(5);
 
+/// What is used of a configured rate, in bit/s.
+pub(crate) fn used(rate: u64) -> u64 {
+    ((rate as f64 * USED) as u64).max(1)
+}
+
 /// The queue and the clock of one path.
 #[derive(Clone, Debug)]
-pub struct Pacer<P> {
+pub(crate) struct Pacer<P> {
     rate: u64,
     /// When all that was released has left at the path's rate.
     clear_at: Instant,
@@ -24,49 +29,48 @@ pub struct Pacer<P> {
 
 impl<P> Pacer<P> {
     /// For a path of this rate in bit/s.
-    pub fn new(rate: u64) -> Self {
-        let rate = ((rate as f64 * USED) as u64).max(1);
-        Self { rate, clear_at: Instant::ZERO, queue: VecDeque::new(), queued: 0 }
+    pub(crate) fn new(rate: u64) -> Self {
+        Self { rate: used(rate), clear_at: Instant::ZERO, queue: VecDeque::new(), queued: 0 }
     }
 
     /// From now on packets are released at this rate in bit/s.
-    pub fn set_rate(&mut self, rate: u64) {
+    pub(crate) fn set_rate(&mut self, rate: u64) {
         self.rate = rate.max(1);
     }
 
     /// The rate at which packets are released, in bit/s.
-    pub fn rate(&self) -> u64 {
+    pub(crate) fn rate(&self) -> u64 {
         self.rate
     }
 
     /// When the path has sent all that waits, too.
-    pub fn free_at(&self, now: Instant) -> Instant {
+    pub(crate) fn free_at(&self, now: Instant) -> Instant {
         self.clear_at.max(now) + Duration::of_transmission(self.queued as u64, self.rate)
     }
 
     /// When the path has sent all that was released: what goes past the queue would leave then.
-    pub fn clear_at(&self) -> Instant {
+    pub(crate) fn clear_at(&self) -> Instant {
         self.clear_at
     }
 
     /// Bytes that wait.
-    pub fn queued(&self) -> usize {
+    pub(crate) fn queued(&self) -> usize {
         self.queued
     }
 
     /// Bytes of the packet that is next.
-    pub fn first(&self) -> Option<usize> {
+    pub(crate) fn first(&self) -> Option<usize> {
         self.queue.front().map(|packet| packet.wire)
     }
 
     /// Appends to the queue.
-    pub fn push(&mut self, packet: QueuedPacket<P>) {
+    pub(crate) fn push(&mut self, packet: QueuedPacket<P>) {
         self.queued += packet.wire;
         self.queue.push_back(packet);
     }
 
     /// The next packet if it may leave now; it counts as sent.
-    pub fn release(&mut self, now: Instant) -> Option<QueuedPacket<P>> {
+    pub(crate) fn release(&mut self, now: Instant) -> Option<QueuedPacket<P>> {
         if self.clear_at > now {
             return None;
         }
@@ -77,17 +81,17 @@ impl<P> Pacer<P> {
     }
 
     /// Counts a packet that did not wait.
-    pub fn sent(&mut self, wire: usize, now: Instant) {
+    pub(crate) fn sent(&mut self, wire: usize, now: Instant) {
         self.clear_at = self.clear_at.max(now - CATCH_UP) + Duration::of_transmission(wire as u64, self.rate);
     }
 
     /// When the next packet may leave; `None` while none waits.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         (!self.queue.is_empty()).then_some(self.clear_at)
     }
 
     /// Takes all that waits, in order.
-    pub fn take(&mut self) -> VecDeque<QueuedPacket<P>> {
+    pub(crate) fn take(&mut self) -> VecDeque<QueuedPacket<P>> {
         self.queued = 0;
         std::mem::take(&mut self.queue)
     }

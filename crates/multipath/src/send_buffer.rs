@@ -14,7 +14,7 @@ const QUANTUM: i64 = 1514;
 
 /// How long packets may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Bytes of all flows together that are enough. Beyond, one packet is dropped in an interval: its sender needs a
     /// round trip to hear of it, and further losses in that time tell it nothing, but take it long to repair.
     pub bytes: usize,
@@ -62,7 +62,7 @@ impl<P> Queue<P> {
 
 /// The buffer of one peer.
 #[derive(Clone, Debug)]
-pub struct SendBuffer<P> {
+pub(crate) struct SendBuffer<P> {
     queues: BTreeMap<Option<FlowId>, Queue<P>>,
     /// Flows that have just begun to wait, then the others (RFC 8290 §4.2).
     new: VecDeque<Option<FlowId>>,
@@ -93,27 +93,27 @@ impl<P> Default for SendBuffer<P> {
 
 impl<P> SendBuffer<P> {
     /// Bytes that wait.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Packets that wait.
-    pub fn packets(&self) -> usize {
+    pub(crate) fn packets(&self) -> usize {
         self.packets
     }
 
     /// Packets dropped.
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 
     /// How long the packet that left last had waited.
-    pub fn sojourn(&self) -> Duration {
+    pub(crate) fn sojourn(&self) -> Duration {
         self.sojourn
     }
 
     /// Whether the next flow sends little, and is none of TCP's.
-    pub fn next_is_thin(&self) -> bool {
+    pub(crate) fn next_is_thin(&self) -> bool {
         let queue = self.new.front().and_then(|key| self.queues.get(key));
         queue.is_some_and(|queue| {
             let first = queue.packets.front();
@@ -122,7 +122,7 @@ impl<P> SendBuffer<P> {
     }
 
     /// Since when the oldest packet of the next flow waits.
-    pub fn waits_since(&self) -> Option<Instant> {
+    pub(crate) fn waits_since(&self) -> Option<Instant> {
         let key = self.new.front().or_else(|| self.old.front())?;
         let queue = self.queues.get(key)?;
         queue.again.front().or(queue.packets.front()).map(|entry| entry.at)
@@ -132,7 +132,7 @@ impl<P> SendBuffer<P> {
     ///
     /// What a TCP sends again while it still waits is passed over: the copy would arrive before what comes before it, and make
     /// that look lost. (Linux spares it likewise where the first copy has not left a queue of its own.)
-    pub fn push(&mut self, now: Instant, packet: QueuedPacket<P>, limits: &Limits) {
+    pub(crate) fn push(&mut self, now: Instant, packet: QueuedPacket<P>, limits: &Limits) {
         let flow = packet.meta.flow;
         let queue = self.queues.entry(flow).or_default();
         let again = packet.meta.segment().is_some_and(|segment| segment.is_retransmission);
@@ -179,7 +179,7 @@ impl<P> SendBuffer<P> {
     }
 
     /// Takes all that waits, flow by flow.
-    pub fn drain(&mut self) -> Vec<QueuedPacket<P>> {
+    pub(crate) fn drain(&mut self) -> Vec<QueuedPacket<P>> {
         let queues = std::mem::take(&mut self.queues);
         (self.bytes, self.packets) = (0, 0);
         (self.new, self.old) = Default::default();
@@ -192,14 +192,14 @@ impl<P> SendBuffer<P> {
 
     /// What a flow may have waiting more than it has, or less if it is negative, if it can be told: its part of what does no
     /// harm.
-    pub fn room(&self, flow: FlowId, limits: &Limits) -> i64 {
+    pub(crate) fn room(&self, flow: FlowId, limits: &Limits) -> i64 {
         let waits = self.queues.get(&Some(flow)).map(|queue| queue.bytes);
         let queues = self.queues.len() + usize::from(waits.is_none());
         (limits.told / queues) as i64 - waits.unwrap_or(0) as i64
     }
 
     /// The next packet.
-    pub fn pop(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<P>> {
+    pub(crate) fn pop(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<P>> {
         // Each turn ends with a packet, a flow that has none any more, or a quantum.
         for _ in 0..4 * (self.queues.len() + 1) {
             let is_new = !self.new.is_empty();

@@ -28,7 +28,7 @@ const BELIEVED: Duration = Duration::from_millis(800);
 
 /// What a packet is to the window.
 #[derive(Clone, Debug)]
-pub enum Kind<P> {
+pub(crate) enum Kind<P> {
     /// A report, or what nothing will be heard of: it is not in flight, and nobody waits for it.
     Uncounted,
     /// It is in flight, but not worth sending again: a heartbeat, a pure acknowledgment.
@@ -60,7 +60,7 @@ enum State {
 
 /// The sender's side of one path.
 #[derive(Clone, Debug)]
-pub struct SentPackets<P> {
+pub(crate) struct SentPackets<P> {
     packets: VecDeque<Sent<P>>,
     /// The sequence number of the first of them. Numbers have 64 bits here: the one after the last of a security
     /// association does not fit into 32.
@@ -120,7 +120,7 @@ pub struct Counts {
 
 /// What a report told.
 #[derive(Debug)]
-pub struct AckOutcome<P> {
+pub(crate) struct AckOutcome<P> {
     /// Bytes newly acknowledged.
     pub acked: u64,
     /// In flight before.
@@ -166,7 +166,7 @@ pub enum InvalidReport {
 
 impl<P> SentPackets<P> {
     /// Nothing yet.
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self {
             packets: VecDeque::new(),
             base: 1,
@@ -197,7 +197,7 @@ impl<P> SentPackets<P> {
     }
 
     /// What goes on with other keys on the same path: its measurements, and windows' numbers where these end.
-    pub fn following(&self, now: Instant) -> Self {
+    pub(crate) fn following(&self, now: Instant) -> Self {
         Self {
             offset: self.next_of_window(),
             threshold: self.threshold,
@@ -214,7 +214,7 @@ impl<P> SentPackets<P> {
     }
 
     /// A packet was sealed with this number, the one after the last.
-    pub fn sent(&mut self, now: Instant, sequence: u32, wire: usize, kind: Kind<P>) {
+    pub(crate) fn sent(&mut self, now: Instant, sequence: u32, wire: usize, kind: Kind<P>) {
         self.begin_at(sequence.into());
         let counts = !matches!(kind, Kind::Uncounted);
         if self.in_flight == 0 && counts {
@@ -229,7 +229,7 @@ impl<P> SentPackets<P> {
     }
 
     /// Nothing is sent under this number, the one after the last.
-    pub fn skipped(&mut self, now: Instant, sequence: u32) {
+    pub(crate) fn skipped(&mut self, now: Instant, sequence: u32) {
         self.begin_at(sequence.into());
         self.skipped.push_back(sequence.into());
         self.push(now, 0, Kind::Uncounted, State::Skipped);
@@ -252,23 +252,23 @@ impl<P> SentPackets<P> {
     }
 
     /// Bytes of memory that it takes.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let numbers = self.lost.len().saturating_add(self.skipped.len()).saturating_mul(size_of::<u64>());
         self.packets.len().saturating_mul(size_of::<Sent<P>>()).saturating_add(numbers).saturating_add(self.kept)
     }
 
     /// Bytes of payload that are kept to be sent again.
-    pub fn kept(&self) -> usize {
+    pub(crate) fn kept(&self) -> usize {
         self.kept
     }
 
     /// Bytes under way.
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
     /// Packets of which there is a report.
-    pub fn remembered(&self) -> usize {
+    pub(crate) fn remembered(&self) -> usize {
         self.packets.len()
     }
 
@@ -278,53 +278,53 @@ impl<P> SentPackets<P> {
     }
 
     /// The number of the next packet as windows count: on from what was sent before with other keys.
-    pub fn next_of_window(&self) -> u64 {
+    pub(crate) fn next_of_window(&self) -> u64 {
         self.offset + self.next()
     }
 
     /// Round-trip times by reports.
-    pub fn rtt(&self) -> &RttEstimator {
+    pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
 
     /// By how much a round-trip time differs from the one before, smoothed: a queue that grows steadily is none, though it
     /// is a variation to RFC 6298's estimator.
-    pub fn jitter(&self) -> Duration {
+    pub(crate) fn jitter(&self) -> Duration {
         self.jitter
     }
 
     /// What the peer measures.
-    pub fn remote_rtt(&self) -> Duration {
+    pub(crate) fn remote_rtt(&self) -> Duration {
         self.remote_rtt
     }
 
     /// The delivery rate in bit/s, zero while it is not known.
-    pub fn rate(&self) -> u64 {
+    pub(crate) fn rate(&self) -> u64 {
         self.rate.0.max(self.rate.1)
     }
 
     /// Totals.
-    pub fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// How long packets have been under way without anything being acknowledged.
-    pub fn silent_since(&self) -> Option<Instant> {
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
         (self.in_flight > 0).then_some(self.progress_at)
     }
 
     /// How long it was between acknowledgments lately.
-    pub fn gap(&self) -> Duration {
+    pub(crate) fn gap(&self) -> Duration {
         self.gap
     }
 
     /// When the oldest of the packets under way was sent.
-    pub fn oldest_at(&self) -> Option<Instant> {
+    pub(crate) fn oldest_at(&self) -> Option<Instant> {
         self.waiting().next().map(|packet| packet.at)
     }
 
     /// Whether so many packets are under way.
-    pub fn has_under_way(&self, packets: usize) -> bool {
+    pub(crate) fn has_under_way(&self, packets: usize) -> bool {
         self.waiting().take(packets).count() == packets
     }
 
@@ -334,17 +334,22 @@ impl<P> SentPackets<P> {
     }
 
     /// When something was acknowledged last.
-    pub fn progress_at(&self) -> Instant {
+    pub(crate) fn progress_at(&self) -> Instant {
         self.progress_at
     }
 
     /// When a gap is old enough to be a loss.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.loss_at
     }
 
     /// Takes the peer's report of this path; `own_way` if it came back on this path, so that its round trip is the path's.
-    pub fn on_report(&mut self, now: Instant, report: &Report, own_way: bool) -> Result<AckOutcome<P>, InvalidReport> {
+    pub(crate) fn on_report(
+        &mut self,
+        now: Instant,
+        report: &Report,
+        own_way: bool,
+    ) -> Result<AckOutcome<P>, InvalidReport> {
         self.check(now, report)?;
         let highest = u64::from(report.highest);
         let sent_at = self.packet(highest).map(|sent| sent.at);
@@ -488,7 +493,7 @@ impl<P> SentPackets<P> {
     }
 
     /// Finds losses by age.
-    pub fn handle_timeout(&mut self, now: Instant) -> AckOutcome<P> {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> AckOutcome<P> {
         let mut outcome =
             AckOutcome { flight: self.in_flight as u64, upto: self.offset + self.open, ..AckOutcome::default() };
         if self.loss_at.is_some_and(|at| at <= now) {
@@ -500,7 +505,7 @@ impl<P> SentPackets<P> {
     }
 
     /// Gives all up that is under way: the path is dead or silent. What may be sent again, in order.
-    pub fn give_up(&mut self, now: Instant) -> Vec<QueuedPacket<P>> {
+    pub(crate) fn give_up(&mut self, now: Instant) -> Vec<QueuedPacket<P>> {
         let mut stranded = Vec::new();
         let from = self.settled().min(self.packets.len());
         for (packet, number) in self.packets.range_mut(from..).zip(self.base + from as u64..) {
@@ -529,7 +534,7 @@ impl<P> SentPackets<P> {
     }
 
     /// The clock has jumped, or the path was dead: what is under way from before says nothing of it.
-    pub fn slept(&mut self, now: Instant) {
+    pub(crate) fn slept(&mut self, now: Instant) {
         self.slept_at = now;
         self.progress_at = now;
     }

@@ -24,7 +24,7 @@ const FORGET_AFTER: Duration = Duration::from_secs(60);
 
 /// The connections with one peer.
 #[derive(Clone, Debug, Default)]
-pub struct Snooping {
+pub(crate) struct Snooping {
     flows: BTreeMap<FlowId, Connection>,
     segments: usize,
 }
@@ -48,7 +48,7 @@ struct Sent {
 
 /// A segment with a place in the sequence.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub(crate) struct Place {
     flow: FlowId,
     sequence: u32,
     length: u32,
@@ -67,7 +67,7 @@ pub struct Acknowledgment<'a> {
 
 /// What a path has delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivered {
+pub(crate) struct Delivered {
     /// The path.
     pub path: PathId,
     /// First and last ESP number, from the highest down, not touching each other.
@@ -79,7 +79,7 @@ pub struct Delivered {
 impl Snooping {
     /// Where a packet that is about to leave belongs, if the peer's TCP will acknowledge it and there is room to
     /// remember it.
-    pub fn place(&mut self, now: Instant, meta: &Meta) -> Option<Place> {
+    pub(crate) fn place(&mut self, now: Instant, meta: &Meta) -> Option<Place> {
         let segment = meta.segment().filter(|segment| segment.len > 0)?;
         let flow = meta.flow?;
         if segment.syn {
@@ -94,7 +94,7 @@ impl Snooping {
     }
 
     /// It has left on a path under an ESP number.
-    pub fn sent(&mut self, now: Instant, place: Place, path: PathId, number: u32) {
+    pub(crate) fn sent(&mut self, now: Instant, place: Place, path: PathId, number: u32) {
         let Place { flow, sequence, length } = place;
         // Room below, so that numbers before the first one stay positive.
         let first = (1 << 32) | u64::from(sequence);
@@ -111,7 +111,7 @@ impl Snooping {
     }
 
     /// A segment of the peer: what its acknowledgment says has arrived, by path.
-    pub fn acknowledged(&mut self, now: Instant, flow: FlowId, segment: &Acknowledgment<'_>) -> Vec<Delivered> {
+    pub(crate) fn acknowledged(&mut self, now: Instant, flow: FlowId, segment: &Acknowledgment<'_>) -> Vec<Delivered> {
         let Some(connection) = self.flows.get_mut(&flow) else { return Vec::new() };
         if segment.resets {
             // Nothing more is going to be acknowledged: what is under way is given up in its time.
@@ -142,12 +142,12 @@ impl Snooping {
     }
 
     /// Bytes of memory that it takes.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.segments * 2 * (size_of::<u64>() + size_of::<Sent>())
     }
 
     /// Segments remembered.
-    pub fn segments(&self) -> usize {
+    pub(crate) fn segments(&self) -> usize {
         self.segments
     }
 

@@ -11,32 +11,32 @@ const FIRST_RTT: Duration = Duration::from_millis(50);
 
 /// The index of a path's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot(usize);
+pub(crate) struct Slot(usize);
 
 /// All windows of one association.
 #[derive(Clone, Debug)]
-pub struct Windows {
+pub(crate) struct Windows {
     paths: CoupledController<Rule>,
-    /// What is acknowledged is known from inside, where it may have waited for other paths.
-    by_ear: bool,
+    /// Acknowledgments are inferred from the inner TCP and may be late because of other paths.
+    is_snooping: bool,
     /// Slots of paths that are gone.
     free: Vec<Slot>,
 }
 
 impl Windows {
     /// Without paths.
-    pub fn new(rule: Rule) -> Self {
+    pub(crate) fn new(rule: Rule) -> Self {
         let config = EngineConfig {
             // Packets are paced, so one report may open the window for as many as it acknowledges.
             byte_counting_limit: f64::INFINITY,
             slow_start: SlowStart::Consecutive { spanning: false },
             ..EngineConfig::default()
         };
-        Self { paths: CoupledController::new(rule, config, Share::Equal), by_ear: false, free: Vec::new() }
+        Self { paths: CoupledController::new(rule, config, Share::Equal), is_snooping: false, free: Vec::new() }
     }
 
     /// A window for a path whose packets have at most so many bytes.
-    pub fn add(&mut self, mtu: u16) -> Slot {
+    pub(crate) fn add(&mut self, mtu: u16) -> Slot {
         match self.free.pop() {
             Some(slot) => {
                 self.set_open(slot, true);
@@ -47,13 +47,13 @@ impl Windows {
     }
 
     /// The path is gone.
-    pub fn remove(&mut self, slot: Slot) {
+    pub(crate) fn remove(&mut self, slot: Slot) {
         self.paths.control_mut().set_open(slot.0, false);
         self.free.push(slot);
     }
 
     /// The path does not answer, or does again.
-    pub fn set_open(&mut self, slot: Slot, open: bool) {
+    pub(crate) fn set_open(&mut self, slot: Slot, open: bool) {
         self.paths.control_mut().set_open(slot.0, open);
         if open {
             self.paths.restart(slot.0);
@@ -61,41 +61,41 @@ impl Windows {
     }
 
     /// The path answers again, and is the one that it was.
-    pub fn set_open_again(&mut self, slot: Slot) {
+    pub(crate) fn set_open_again(&mut self, slot: Slot) {
         self.paths.control_mut().set_open(slot.0, true);
     }
 
     /// From now on paths are measured by what TCP acknowledges inside.
-    pub fn listen(&mut self) {
-        self.by_ear = true;
+    pub(crate) fn snoop(&mut self) {
+        self.is_snooping = true;
         self.paths.control_mut().set_slow_start(SlowStart::Consecutive { spanning: true });
     }
 
     /// An answer to a heartbeat had waited so long in queues: TCP's acknowledgments cannot tell, for what was put in order
     /// behind the slowest path is late on all of them.
-    pub fn queueing(&mut self, now: Instant, slot: Slot, queueing: Duration) {
-        if self.by_ear {
+    pub(crate) fn queueing(&mut self, now: Instant, slot: Slot, queueing: Duration) {
+        if self.is_snooping {
             self.paths.on_queueing(slot.0, queueing, now);
         }
     }
 
     /// The rule's name.
-    pub fn rule(&self) -> &'static str {
+    pub(crate) fn rule(&self) -> &'static str {
         self.paths.control().rule().name()
     }
 
     /// The window in bytes.
-    pub fn window(&self, slot: Slot) -> f64 {
+    pub(crate) fn window(&self, slot: Slot) -> f64 {
         self.paths.control().cwnd(slot.0)
     }
 
     /// The threshold in bytes, infinite before the first loss.
-    pub fn threshold(&self, slot: Slot) -> f64 {
+    pub(crate) fn threshold(&self, slot: Slot) -> f64 {
         self.paths.control().ssthresh(slot.0)
     }
 
     /// How fast to send, in bit/s.
-    pub fn pace(&self, slot: Slot, srtt: Option<Duration>) -> u64 {
+    pub(crate) fn pace(&self, slot: Slot, srtt: Option<Duration>) -> u64 {
         let window = self.window(slot);
         let gain = if window < self.threshold(slot) / 2.0 { GAIN.0 } else { GAIN.1 };
         let srtt = srtt.unwrap_or(FIRST_RTT).max(Duration::from_micros(100)).as_secs_f64();
@@ -103,7 +103,7 @@ impl Windows {
     }
 
     /// What a report brought. `busy` is the most that was under way since the last one, if packets waited.
-    pub fn report<P>(
+    pub(crate) fn report<P>(
         &mut self,
         now: Instant,
         slot: Slot,
@@ -113,8 +113,8 @@ impl Windows {
         busy: Option<usize>,
     ) {
         let Slot(path) = slot;
-        // What another path has overtaken looks lost to TCP inside: by ear, one that arrives is enough.
-        if self.paths.on_late(path, outcome.spurious, self.by_ear, now) && outcome.lost == 0 {
+        // What another path has overtaken looks lost to TCP inside: when snooping, one that arrives is enough.
+        if self.paths.on_late(path, outcome.spurious, self.is_snooping, now) && outcome.lost == 0 {
             self.paths.on_spurious(path, now);
         }
         if outcome.lost > 0 || outcome.ce > 0 {
@@ -125,7 +125,7 @@ impl Windows {
         }
         let base = self.paths.control().paths().get(path).map_or(Duration::MAX, |path| path.base_rtt);
         if let Some(rtt) = outcome.rtt {
-            if !self.by_ear && base != Duration::MAX {
+            if !self.is_snooping && base != Duration::MAX {
                 self.paths.on_queueing(path, rtt.saturating_sub(base), now);
             }
             self.paths.control_mut().on_round_trip(path, &RoundTrip { upto: outcome.upto, next, rtt }, now);
@@ -140,7 +140,7 @@ impl Windows {
             let flight = match is_limit {
                 true => outcome.flight.max(window as u64),
                 // The path was full, but another had room.
-                false if self.by_ear => outcome.flight.min(window as u64 / 4),
+                false if self.is_snooping => outcome.flight.min(window as u64 / 4),
                 false => outcome.flight,
             };
             let srtt = srtt.unwrap_or_default();
@@ -150,7 +150,7 @@ impl Windows {
     }
 
     /// Nothing was acknowledged for a retransmission timeout.
-    pub fn timeout(&mut self, now: Instant, slot: Slot, flight: usize, next: u64) {
+    pub(crate) fn timeout(&mut self, now: Instant, slot: Slot, flight: usize, next: u64) {
         // As Linux does it: the threshold follows from the window, not from what programs happened to have under way, and
         // is held while nothing gets through (RFC 5681 §3.1).
         let (window, threshold) = (self.window(slot), self.threshold(slot));
@@ -164,12 +164,12 @@ impl Windows {
     }
 
     /// Nothing was sent for long.
-    pub fn idle(&mut self, now: Instant, slot: Slot) {
+    pub(crate) fn idle(&mut self, now: Instant, slot: Slot) {
         self.paths.control_mut().on_idle(slot.0, now);
     }
 
     /// How many paths share this one's bottleneck, this one included.
-    pub fn sharers(&self, slot: Slot) -> u32 {
+    pub(crate) fn sharers(&self, slot: Slot) -> u32 {
         self.paths.sharers(slot.0)
     }
 }

@@ -1,7 +1,6 @@
 //! Backups: paths that carry data only where no other path works, as one that is paid by the byte. Either host may want
 //! that of a path; heartbeats go on, so that it is known to work when it is needed.
 
-use crate::path::Path;
 use crate::peer::PeerState;
 use scheduler::PathId;
 
@@ -27,9 +26,7 @@ impl PeerState {
                 continue;
             }
             // The coupled windows of the others do not count one that sends nothing.
-            if let (Path { control: Some(control), .. }, Some(braid)) = (path, &mut self.braid) {
-                braid.windows.set_open(control.slot, !standby);
-            }
+            self.sender.set_open(path.id, !standby);
         }
     }
 }

@@ -129,6 +129,3 @@ impl WedgeConfig {
 
 /// Rate, delay and MTU where nothing is configured: usable, and modest.
 const UNKNOWN: (Option<u64>, Duration, u16) = (None, Duration::from_millis(50), 1280);
-
-/// The rate in bit/s of a path to a peer without feedback where none is configured.
-pub(crate) const UNKNOWN_RATE: u64 = 1_000_000;

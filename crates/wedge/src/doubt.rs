@@ -4,7 +4,6 @@
 //! believed but checked: heartbeats go out at once, and only if none is answered a new association begins. What waited, or
 //! was under way, is kept for it.
 
-use crate::braid::Braid;
 use crate::path::Path;
 use crate::peer::PeerState;
 use crate::wedge::Wedge;
@@ -26,23 +25,13 @@ const DROP_AFTER: Duration = Duration::from_secs(30);
 impl PeerState {
     /// When what has been doubted is certain.
     pub(crate) fn doubt_deadline(&self) -> Option<Instant> {
-        let longest = self.paths.iter().filter_map(|path| path.srtt()).max().unwrap_or_default();
+        let longest = self.paths.iter().filter_map(|path| self.srtt(path)).max().unwrap_or_default();
         self.doubt.map(|since| since + PATIENCE.max(longest * 3))
     }
 
     /// Takes what was not delivered out of the association that ends, for the next one.
     pub(crate) fn keep(&mut self, now: Instant) -> u64 {
-        let mut packets = Vec::new();
-        for path in self.paths.iter_mut().chain(&mut self.retired) {
-            packets.extend(path.pacer.take());
-            if let Some(control) = &mut path.control {
-                packets.extend(control.sent.give_up(now));
-            }
-        }
-        if let Some(braid) = &mut self.braid {
-            packets.extend(Braid::drain(braid));
-        }
-        packets.sort_by_key(|packet| packet.order);
+        let mut packets = self.sender.drain(now);
         // What waits already came later.
         packets.truncate(PeerState::KEPT_PACKETS);
         let kept = packets.len() as u64;

@@ -4,7 +4,7 @@ use crate::report;
 use crate::wedge::Wedge;
 use clock::Instant;
 use hip::feedback::NEXT_HEADER;
-use multipath::{InvalidReport, Kind};
+use multipath::InvalidReport;
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use wire::Spi;
@@ -36,7 +36,7 @@ impl Wedge {
                 continue;
             }
             told.push(*spi);
-            match peer.record(now, id, *spi, report, &mut self.counters) {
+            match peer.on_report(now, id, (*spi, report), &mut self.counters) {
                 Ok(()) => {}
                 Err(InvalidReport::Impossible) => self.counters.bad_feedback += 1,
                 Err(InvalidReport::Invented) => return self.end_with_inventor(now, rng, index),
@@ -56,46 +56,36 @@ impl Wedge {
     /// Sends the reports that are due.
     pub(crate) fn report(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
         let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.gives_feedback()) else { return };
-        let old_is_due = peer
-            .retired
-            .iter()
-            .filter_map(|path| path.control.as_ref())
-            .any(|control| control.received.poll_timeout().is_some_and(|due| due <= now));
-        if old_is_due
-            && let Some(control) =
-                peer.paths.iter_mut().find(|path| path.can_report()).and_then(|path| path.control.as_mut())
-        {
-            control.received.hurry(now);
+        let old_is_due = peer.retired.iter().any(|path| path.received.poll_timeout().is_some_and(|due| due <= now));
+        if old_is_due && let Some(path) = peer.paths.iter_mut().find(|path| path.verified) {
+            path.received.hurry(now);
         }
         for at in 0..peer.paths.len() {
-            let due = |path: &crate::path::Path| {
-                path.verified
-                    && path.control.as_ref().and_then(|c| c.received.poll_timeout()).is_some_and(|due| due <= now)
-            };
+            let due =
+                |path: &crate::path::Path| path.verified && path.received.poll_timeout().is_some_and(|due| due <= now);
             if !peer.paths.get(at).is_some_and(due) {
                 continue;
             }
             let mut records = Vec::with_capacity(peer.paths.len());
             for path in &mut peer.retired {
-                let due = path.control.as_ref().and_then(|control| control.received.poll_timeout());
-                if let Some(control) = path.control.as_mut().filter(|_| due.is_some()) {
-                    records.push((path.inbound.spi(), control.received.tell(now, None)));
+                if path.received.poll_timeout().is_some() {
+                    records.push((path.inbound.spi(), path.received.tell(now, None)));
                 }
             }
             for (other, path) in peer.paths.iter_mut().enumerate() {
-                let (rtt, spi) = (path.srtt(), path.inbound.spi());
-                let Some(control) = &mut path.control else { continue };
+                let spi = path.inbound.spi();
                 if other == at {
-                    records.insert(0, (spi, control.received.tell(now, rtt)));
+                    let rtt = peer.sender.srtt(path.id).or(path.heartbeat.rtt().srtt());
+                    records.insert(0, (spi, path.received.tell(now, rtt)));
                 } else {
-                    records.extend(control.received.tell_elsewhere(now).map(|report| (spi, report)));
+                    records.extend(path.received.tell_elsewhere(now).map(|report| (spi, report)));
                 }
             }
             let mut message = Vec::with_capacity(64 * records.len());
             report::emit(&records, &mut message);
-            let Some(path) = peer.paths.get_mut(at) else { continue };
+            let Some(id) = peer.paths.get(at).map(|path| path.id) else { continue };
             self.counters.feedback_out += 1;
-            if path.send_now(now, NEXT_HEADER, &message, Kind::Uncounted, rng, &mut self.transmit).is_err() {
+            if peer.send_control(now, id, (NEXT_HEADER, &message), false, rng, &mut self.transmit).is_err() {
                 self.counters.exhausted += 1;
             }
         }
@@ -112,7 +102,7 @@ impl Wedge {
     pub(crate) fn settle(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
         while let Some(index) = self.touched.pop_first() {
             if let Some(peer) = self.peers.get_mut(index) {
-                peer.pump(now, rng, &mut self.counters, &mut self.transmit);
+                peer.transmit(now, rng, &mut self.counters, &mut self.transmit);
             }
             self.report(now, rng, index);
             self.rearm(index, None);

@@ -5,9 +5,8 @@
 //! an ICMP 'unreachable', the refusal is swallowed and the packet offered again as IPv4 from the peer's LSI. The first
 //! packet of the local program settles the question. A flow that was forgotten is settled again in the same way.
 
-use crate::peer::LONGEST_REPAIR;
 use clock::{Duration, Instant};
-use multipath::{FlowId, Number};
+use multipath::{FlowId, LONGEST_REPAIR, Number};
 use recovery::{Position, Resequencer, ResequencerStatistics, Role};
 use scheduler::PathId;
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,7 +12,7 @@ use clock::Instant;
 use hip::Route;
 use hip::esp::OpenError;
 use hip::feedback::NEXT_HEADER;
-use multipath::{Acknowledgment, Ecn, Kind, Number};
+use multipath::{Acknowledgment, Ecn, Number};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use wire::esp::EspHeader;
@@ -56,6 +56,7 @@ impl Wedge {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let source = peer.config.hit.address();
         let gives_feedback = peer.gives_feedback();
+        let srtt = peer.sender.srtt(id);
         let Some(path) = peer.any_path_mut(id) else { return };
         // The payload lands behind the space for its header.
         let mut inner = Vec::with_capacity(V6_HEADER + packet.len());
@@ -75,13 +76,13 @@ impl Wedge {
             }
         };
         path.received(packet.len(), route);
-        let (wire, srtt) = (path.header_len() + packet.len(), path.srtt());
-        if let Some(control) = path.control.as_mut().filter(|_| gives_feedback) {
-            let gap = control.received.packet(now, header.seq, wire, outer == Ecn::Ce);
+        let (wire, srtt) = (path.header_len() + packet.len(), srtt.or(path.heartbeat.rtt().srtt()));
+        if gives_feedback {
+            let gap = path.received.packet(now, header.seq, wire, outer == Ecn::Ce);
             // A report of a report would be followed by another.
             let is_report = next_header == NEXT_HEADER && inner.get(V6_HEADER) == Some(&report::KIND);
             if !is_report {
-                control.received.ask(now, wire, gap, srtt);
+                path.received.ask(now, wire, gap, srtt);
             }
         }
         let is_own_way = path.route == route;
@@ -194,7 +195,7 @@ impl Wedge {
             let flags = segment.flags();
             let ack = flags.contains(tcp::Flags::ACK).then_some(segment.ack());
             let heard = Acknowledgment { resets: flags.contains(tcp::Flags::RST), ack, sacked: &sacked };
-            peer.snooped(now, key, &heard, &mut self.counters);
+            peer.on_acknowledgment(now, key, &heard, &mut self.counters);
         }
         let mut ready = Vec::new();
         self.counters.given_up_for_memory += peer.inbound(now, key, (id, number), packet, &mut ready);
@@ -226,9 +227,10 @@ impl Wedge {
         self.counters.heartbeats_in += 1;
         let (from, to) = (self.hit.address(), peer.config.hit.address());
         let mut message = Vec::new();
-        let (Ok(()), Some(path)) = (echo.reply().emit(from, to, &mut message), peer.any_path_mut(id)) else { return };
-        let content = Kind::InFlight;
-        if path.send_now(now, protocol::ICMPV6, &message, content, rng, &mut self.transmit).is_err() {
+        if echo.reply().emit(from, to, &mut message).is_err() {
+            return;
+        }
+        if peer.send_control(now, id, (protocol::ICMPV6, &message), true, rng, &mut self.transmit).is_err() {
             self.counters.exhausted += 1;
         }
     }
@@ -236,7 +238,7 @@ impl Wedge {
     /// Hands a packet to the local stack in the family its program speaks.
     fn deliver(&mut self, now: Instant, index: usize, family: Family, mut packet: Vec<u8>) {
         let Some(peer) = self.peers.get_mut(index) else { return };
-        peer.narrow(now, &mut packet);
+        peer.clamp_window(now, &mut packet);
         if family == Family::Six {
             self.deliver.push(packet);
             return;

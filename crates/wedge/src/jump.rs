@@ -24,11 +24,8 @@ impl Wedge {
             peer.silent_since = peer.silent_since.map(|_| now);
             for path in &mut peer.paths {
                 path.heartbeat.slept(now);
-                if let Some(control) = &mut path.control {
-                    control.asked = None;
-                    control.sent.slept(now);
-                }
             }
+            peer.sender.on_clock_jump(now);
         }
     }
 }

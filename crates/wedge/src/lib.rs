@@ -26,13 +26,11 @@
 //! | records of packets sent | 65,536 a path | the oldest are forgotten |
 //! | packets that wait for an association | 256, and 2,048 kept from the one before | dropped, the newest first |
 //! | connections | 16,384 a peer | those idle longest are forgotten |
-//! | segments followed by ear | 32,768 a peer | not counted |
+//! | segments followed by snooping | 32,768 a peer | not counted |
 //! | paths that others have taken over from | 32 a peer, 2 s | the oldest end |
 
 mod backup;
-mod braid;
 mod config;
-mod connections;
 mod doubt;
 mod ecn;
 mod event;
@@ -41,7 +39,6 @@ mod flows;
 mod heartbeat;
 mod inbound;
 mod jump;
-mod life;
 mod locators;
 mod memory;
 mod numbers;
@@ -53,15 +50,17 @@ mod rebinding;
 mod renewal;
 mod report;
 mod schedule;
+mod sending;
 mod status;
 mod wedge;
+mod window_clamp;
 
 pub use config::{LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
-pub use connections::FIRST_WINDOW;
 pub use event::WedgeEvent;
 pub use multipath::Ecn;
 pub use status::{Counters, HoldingStatus, Measured, PathStatus, PeerStatus, Status};
 pub use wedge::{TimerKind, Wedge, WedgeError};
+pub use window_clamp::FIRST_WINDOW;
 
 use hip::Route;
 

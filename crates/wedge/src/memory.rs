@@ -1,11 +1,10 @@
 //! What peers can make this host hold: see the crate's page for the numbers.
 
-use crate::connections::Connections;
 use crate::path::Path;
 use crate::payload::Payload;
 use crate::peer::PeerState;
 use crate::wedge::Wedge;
-use multipath::Snooping;
+use crate::window_clamp::Connections;
 
 /// A peer always may hold so much, in bytes, however much others hold: some round trips of a slow path.
 const LEAST_SHARE: usize = 256 << 10;
@@ -43,28 +42,11 @@ impl PeerState {
     /// Bytes that are held for the peer, the tables of what it does included.
     pub(crate) fn held_bytes(&self) -> usize {
         let paths = self.paths.iter().chain(&self.successors).chain(&self.retired);
-        let paths: usize = paths.map(Path::memory).sum();
+        let paths = paths.count().saturating_mul(size_of::<Path>());
         let waiting: usize = self.waiting().map(|payload| payload.bytes().len() + size_of::<Payload>()).sum();
-        let braid = self.braid.as_ref().map_or(0, |braid| {
-            let snoop = braid.snoop.as_ref().map_or(0, Snooping::memory);
-            braid.memory() + snoop
-        });
-        [self.flows.bytes(), paths, waiting, braid, self.connections.memory()]
+        [self.flows.bytes(), paths, waiting, self.sender.memory(), self.connections.memory()]
             .into_iter()
             .fold(0, usize::saturating_add)
-    }
-
-    /// Bytes of what was sent and may have to be sent again.
-    pub(crate) fn kept_bytes(&self) -> usize {
-        let controls = self.paths.iter().chain(&self.retired).filter_map(|path| path.control.as_ref());
-        controls.map(|control| control.sent.kept()).sum()
-    }
-}
-
-impl Path {
-    fn memory(&self) -> usize {
-        let sent = self.control.as_ref().map_or(0, |control| control.sent.memory());
-        size_of::<Self>() + sent + self.pacer.queued()
     }
 }
 
@@ -97,6 +79,7 @@ impl Wedge {
         let share = Share((self.config.memory / SHARE).min(free).max(LEAST_SHARE));
         if let Some(peer) = self.peers.get_mut(index) {
             peer.share = share;
+            peer.share_memory();
         }
     }
 }
@@ -144,7 +127,7 @@ mod tests {
             wedge.add_peer(PeerConfig { name, hit, lsi, locators, routes });
         }
         for peer in &mut wedge.peers {
-            (peer.alive, peer.hold) = (vec![0, 1], Duration::from_secs(1));
+            (peer.order.alive, peer.order.hold) = (vec![0, 1], Duration::from_secs(1));
         }
         wedge
     }

@@ -220,12 +220,8 @@ impl Wedge {
     /// Sends what the paths' queues may send now.
     pub(crate) fn release(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
         let Some(peer) = self.peers.get_mut(index) else { return };
-        for path in &mut peer.paths {
-            if path.release(now, rng, &mut self.transmit).is_err() {
-                self.counters.exhausted += 1;
-            }
-        }
-        peer.pump(now, rng, &mut self.counters, &mut self.transmit);
+        peer.sender.release();
+        peer.transmit(now, rng, &mut self.counters, &mut self.transmit);
     }
 
     fn answer_too_big(&mut self, packet: &[u8]) {

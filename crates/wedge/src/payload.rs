@@ -1,8 +1,8 @@
 //! A packet of a program on its way out: read once, for what the core has to know of it, and kept with room for its number.
 
-use crate::connections::Connections;
 use crate::flows::flow_of;
 use crate::numbers;
+use crate::window_clamp::Connections;
 use hip::feedback::NEXT_HEADER;
 use multipath::{Class, Ecn, Meta, Number, Segment};
 use wire::ip::protocol;

@@ -1,8 +1,6 @@
 //! One peer: its paths, its flows, and what waits until there is a path.
 
-use crate::braid::{Braid, TOLD};
-use crate::config::PeerConfig;
-use crate::connections::Connections;
+use crate::config::{PeerConfig, WedgeConfig};
 use crate::flows::{Family, Flows, Order, Reordering};
 use crate::heartbeat::Change;
 use crate::memory::Share;
@@ -10,29 +8,19 @@ use crate::path::Path;
 use crate::payload::Payload;
 use crate::status::{Counters, PathStatus, PeerStatus};
 use crate::wedge::TimerKind;
+use crate::window_clamp::Connections;
 use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
-use multipath::{Ecn, FlowId, Kind, Number, QueuedPacket, Snooping};
+use multipath::{Feedback, FlowId, Number, QueuedPacket, Reordering as Paths, Sender};
 use rand_core::CryptoRng;
-use scheduler::{Decision, FastestPathFirst, PacketMeta, PathId, PathScheduler, PathView};
+use scheduler::PathId;
 use std::collections::VecDeque;
+use wire::ip::protocol;
 use wire::{Hit, Spi};
 
-/// What may wait for the paths, as time: more is dropped, which tells the TCP inside that it has reached their sum. Half
-/// of the least retransmission timer of common TCPs, so that waiting alone never expires it.
-const LONGEST_QUEUE: Duration = Duration::from_millis(100);
-/// And at least so many bytes, for paths slower than ten packets in that time.
-const LEAST_QUEUE: u64 = 16_000;
 /// Packets that wait for the base exchange.
 const WAITING_PACKETS: usize = 256;
 
-/// Besides the difference of the paths, how much longer a packet that arrived early waits for those before it: bursts
-/// and late timers.
-const SLACK: Duration = Duration::from_millis(15);
-/// The longest it waits. Together with [`LONGEST_QUEUE`] below the least retransmission timer.
-const LONGEST_HOLD: Duration = Duration::from_millis(100);
-/// The same where lost packets come again. Nothing of a peer is kept from programs for longer.
-pub(crate) const LONGEST_REPAIR: Duration = Duration::from_millis(400);
 /// What waits for others fits in here, per flow.
 const HELD_BYTES: usize = 8 << 20;
 
@@ -61,20 +49,15 @@ pub(crate) struct PeerState {
     pub flows: Flows,
     /// The TCP connections of programs.
     pub connections: Connections,
-    pub(crate) scheduler: FastestPathFirst,
-    pub(crate) views: Vec<PathView>,
     waiting: VecDeque<Payload>,
-    /// Numbers of the paths on which packets may be under way to us.
-    pub alive: Vec<u16>,
-    pub hold: Duration,
-    /// How long a packet that is lost may take to come again.
-    repair: Duration,
+    /// How long packets that have come wait for others.
+    pub order: Paths,
     /// Since when packets were sent and nothing came back.
     pub(crate) silent_since: Option<Instant>,
     /// It has answered a heartbeat in this association.
     echoes: bool,
-    /// Where the peer gives feedback.
-    pub braid: Option<Box<Braid>>,
+    /// What goes to it.
+    pub sender: Sender<Payload>,
 }
 
 impl PeerState {
@@ -93,21 +76,17 @@ impl PeerState {
             due: None,
             flows: Flows::new(),
             connections: Connections::default(),
-            scheduler: FastestPathFirst::default(),
-            views: Vec::new(),
             waiting: VecDeque::new(),
-            alive: Vec::new(),
-            hold: Duration::ZERO,
-            repair: Duration::ZERO,
+            order: Paths::default(),
             silent_since: None,
             echoes: false,
-            braid: None,
+            sender: Sender::new(Feedback::None, WedgeConfig::default_congestion()),
         }
     }
 
     /// Whether the peer reports what arrives.
     pub(crate) fn gives_feedback(&self) -> bool {
-        self.braid.as_ref().is_some_and(|braid| braid.snoop.is_none())
+        self.sender.feedback() == Feedback::Reports
     }
 
     /// Whether there is a path to send data on.
@@ -130,13 +109,13 @@ impl PeerState {
         packet: Vec<u8>,
         out: &mut Vec<(Family, Vec<u8>)>,
     ) -> u64 {
-        let order = match (number, &self.braid) {
-            (Some(number), _) => Order::Numbered(number),
-            (None, Some(braid)) if braid.snoop.is_none() => Order::AsTheyCome,
-            (None, _) => Order::OfTcp,
+        let order = match number {
+            Some(number) => Order::Numbered(number),
+            None if self.gives_feedback() => Order::AsTheyCome,
+            None => Order::OfTcp,
         };
-        let reordering =
-            Reordering { order, hold: self.hold, repair: self.repair, alive: &self.alive, capacity: HELD_BYTES };
+        let Paths { hold, repair, alive } = &self.order;
+        let reordering = Reordering { order, hold: *hold, repair: *repair, alive, capacity: HELD_BYTES };
         self.flows.inbound(now, key, path, packet, reordering, out);
         self.flows.relieve(self.share.flows(), out)
     }
@@ -159,14 +138,18 @@ impl PeerState {
     }
 
     /// When it has to be looked after, and why.
-    pub(crate) fn next_deadline(&self) -> Option<(Instant, TimerKind)> {
+    pub(crate) fn next_deadline(&mut self) -> Option<(Instant, TimerKind)> {
+        self.sync();
         let paths = self.paths.iter().filter(|path| path.verified);
         let beats = paths.clone().map(|path| (path.heartbeat.poll_timeout(), TimerKind::Heartbeat));
-        let pacing = paths.filter_map(|path| Some((path.queue_deadline()?, TimerKind::Pacing)));
+        let reports = paths.filter_map(|path| path.received.poll_timeout()).map(|at| (at, TimerKind::Feedback));
+        let pacing = [self.sender.poll_pacing(), self.sender.poll_queues()].into_iter().flatten();
+        let pacing = pacing.map(|at| (at, TimerKind::Pacing));
+        let silence = self.sender.poll_timeout().map(|at| (at, TimerKind::Feedback));
         let flows = self.flows.poll_timeout().map(|at| (at, TimerKind::Resequencing));
         let doubt = self.doubt_deadline().map(|at| (at, TimerKind::Heartbeat));
         let retired = self.retirement_deadline().map(|at| (at, TimerKind::Feedback));
-        beats.chain(pacing).chain(flows).chain(doubt).chain(retired).chain(self.poll_timeout()).min()
+        beats.chain(reports).chain(pacing).chain(flows).chain(doubt).chain(retired).chain(silence).min()
     }
 
     /// What waits for a path.
@@ -177,71 +160,6 @@ impl PeerState {
     /// Takes what waits for a path.
     pub(crate) fn take_waiting(&mut self) -> VecDeque<Payload> {
         std::mem::take(&mut self.waiting)
-    }
-
-    /// Gives a packet to a path: to its queue, or where nothing may come before it, out.
-    pub(crate) fn send(
-        &mut self,
-        now: Instant,
-        rng: &mut dyn CryptoRng,
-        ecn: Ecn,
-        payload: Payload,
-        counters: &mut Counters,
-        out: &mut Vec<Transmit>,
-    ) {
-        // Where only that may be sent which was heard three times, all waits in one queue.
-        let meta = payload.meta(ecn, &mut self.connections);
-        let wire = self.paths.first().map_or(0, |path| path.wire_len(meta.len));
-        let has_credit = self.paths.iter().any(|path| path.verified && path.credit.allows(wire));
-        let urgent = has_credit
-            && meta.is_urgent
-            && !self.braid.as_mut().is_some_and(|braid| braid.snoop.is_none() && braid.is_starved(now));
-        let snooping = self.braid.as_ref().is_some_and(|braid| braid.snoop.is_some());
-        // Of what is not TCP nothing is heard without feedback, so no window could tell when to send it.
-        if !urgent && self.braid.is_some() && (!snooping || meta.is_tcp()) {
-            self.silent_since.get_or_insert(now);
-            for path in &mut self.paths {
-                path.heartbeat.traffic(now);
-            }
-            return self.hold(now, QueuedPacket::new(meta, payload, wire));
-        }
-        if !urgent && self.queue_is_full() {
-            counters.queue_full += 1;
-            return;
-        }
-        self.silent_since.get_or_insert(now);
-        // Where no path answers, there is nothing to lose by trying: the peer may be one that answers no echoes.
-        let any_alive = self.paths.iter().any(Path::is_usable);
-        self.views.clear();
-        let windows = self.braid.as_ref().map(|braid| &braid.windows);
-        self.views.extend(self.paths.iter().map(|path| {
-            let is_open = if any_alive { path.is_usable() } else { path.verified };
-            let may = !urgent || path.credit.allows(wire) && path.has_room_beyond(windows);
-            path.view(is_open && may, urgent, now)
-        }));
-        let Decision::Send(id) =
-            self.scheduler.select(&PacketMeta { len: wire, ..PacketMeta::default() }, &self.views, now)
-        else {
-            *(if self.is_reachable() { &mut counters.queue_full } else { &mut counters.no_association }) += 1;
-            return;
-        };
-        for path in &mut self.paths {
-            path.heartbeat.traffic(now);
-        }
-        let Some(path) = self.path_mut(id) else { return };
-        if urgent {
-            if path.pacer.clear_at() > now + LONGEST_QUEUE {
-                counters.queue_full += 1;
-            } else if path.send_now(now, payload.next_header, payload.bytes(), Kind::InFlight, rng, out).is_err() {
-                counters.exhausted += 1;
-            }
-            return;
-        }
-        let wire = path.wire_len(meta.len);
-        path.pacer.push(QueuedPacket::new(meta, payload, wire));
-        if path.release(now, rng, out).is_err() {
-            counters.exhausted += 1;
-        }
     }
 
     /// Does what is due: heartbeats, packets of the queues, and what has waited long enough to be delivered is left to
@@ -257,34 +175,30 @@ impl PeerState {
     ) -> Vec<QueuedPacket<Payload>> {
         let hits = (own.address(), self.config.hit.address());
         let mut stranded = Vec::new();
-        let mut changed = false;
         let mut dead = Vec::new();
-        for (index, path) in self.paths.iter_mut().enumerate().filter(|(_, path)| path.verified) {
+        for index in 0..self.paths.len() {
+            let Some(path) = self.paths.get_mut(index).filter(|path| path.verified) else { continue };
             if path.heartbeat.poll_timeout() > now {
                 continue;
             }
             let nonce = rng.next_u64();
             let Some(change) = path.heartbeat.handle_timeout(now, nonce) else { continue };
             counters.heartbeats_out += 1;
-            path.beat(now, nonce, hits, rng, out);
+            let (id, name, route) = (path.id, path.name.clone(), path.route);
+            if let Some(message) = path.question(nonce, hits) {
+                // It fails but for an SA that is used up, and that is counted where data meets it.
+                let _ = self.send_control(now, id, (protocol::ICMPV6, &message), true, rng, out);
+            }
             if change == Some(Change::Died) {
-                changed = true;
-                dead.push(index);
-                stranded.extend(path.pacer.take());
-                events.push_back(WedgeEvent::PathDead {
-                    peer: self.config.name.clone(),
-                    path: path.id,
-                    name: path.name.clone(),
-                    route: path.route,
-                });
+                dead.push(id);
+                stranded.extend(self.sender.take_queue(id));
+                events.push_back(WedgeEvent::PathDead { peer: self.config.name.clone(), path: id, name, route });
             }
         }
-        for index in dead {
-            self.path_died(now, index, counters);
+        for id in dead {
+            self.on_path_dead(now, id);
         }
-        if changed {
-            self.refresh();
-        }
+        self.count(counters);
         stranded
     }
 
@@ -304,11 +218,12 @@ impl PeerState {
         let change = path.heartbeat.answered(now, nonce);
         let (name, route) = (path.name.clone(), path.route);
         self.echoes |= asked;
-        self.beaten(now, id);
+        self.on_heartbeat(now, id);
         let Some(path) = self.path_mut(id) else { return };
         if change == Some(Change::Revived) {
             path.standby = false;
-            self.raise(now, id, counters);
+            self.sender.on_path_alive(now, id);
+            self.count(counters);
             events.push_back(WedgeEvent::PathAlive { peer: self.config.name.clone(), path: id, name, route });
         }
         self.refresh();
@@ -338,36 +253,17 @@ impl PeerState {
         let answers = self.echoes || self.gives_feedback();
         self.paths.iter_mut().for_each(|path| path.credit.applies = answers);
         self.choose_backups();
-        let any_alive = self.paths.iter().any(Path::is_usable);
-        let in_use = || self.paths.iter().filter(|path| !any_alive || path.is_usable());
-        // The peer may see less, or more, than this host does, and send on a backup.
-        self.alive = self.paths.iter().filter(|path| !any_alive || path.answers()).map(|path| path.id.0).collect();
-        // What left on old keys may still come.
-        self.alive.extend(self.retired.iter().map(|path| path.id.0));
-        // A path's round-trip time bounds what is between it and another one-way, however unequal its directions are.
-        let remote = |path: &Path| path.control.as_ref().map_or(Duration::ZERO, |control| control.sent.remote_rtt());
-        let rtt = |path: &Path| path.srtt().unwrap_or(path.way.delay * 2).max(remote(path));
-        let longest = in_use().map(rtt).max().unwrap_or_default();
-        let shortest = in_use().map(rtt).min().unwrap_or_default();
-        let variation = in_use().filter_map(|path| path.heartbeat.rtt().rttvar()).max().unwrap_or_default();
-        self.hold = longest - shortest + variation * 4 + SLACK;
-        self.repair = Duration::ZERO;
-        if self.gives_feedback() {
-            // A loss is told when the next packet of its path arrives, and sent again on the fastest.
-            self.repair = ((longest + shortest) / 2 + SLACK).min(LONGEST_REPAIR);
-            self.hold = (self.hold + self.repair).min(LONGEST_REPAIR);
-        } else {
-            self.hold = self.hold.min(LONGEST_HOLD);
-        }
+        self.sync();
+        self.order = self.sender.reordering();
     }
 
     /// Forgets paths and flows' state that belongs to an association.
     pub(crate) fn disassociate(&mut self) -> Vec<Path> {
         self.silent_since = None;
         self.doubt = None;
-        self.braid = None;
+        self.sender.restart(Feedback::None, WedgeConfig::default_congestion());
         self.echoes = false;
-        self.alive.clear();
+        self.order.alive.clear();
         let mut all = std::mem::take(&mut self.paths);
         all.append(&mut self.successors);
         all.append(&mut self.retired);
@@ -378,6 +274,7 @@ impl PeerState {
     pub(crate) fn status(&self, state: String) -> PeerStatus {
         let statistics = self.flows.statistics();
         let (held_packets, held_bytes) = self.flows.waiting();
+        let feedback = self.sender.feedback();
         PeerStatus {
             name: self.config.name.clone(),
             hit: self.config.hit.to_string(),
@@ -391,35 +288,19 @@ impl PeerState {
             proven_losses: statistics.proven_losses,
             expired_holes: statistics.expired,
             feedback: self.gives_feedback(),
-            snooped: self.braid.as_ref().and_then(|braid| braid.snoop.as_ref()).map(Snooping::segments),
-            congestion: self.braid.as_ref().map(|braid| braid.windows.rule().to_owned()),
-            holding: self.braid.as_ref().map(|braid| braid.status()),
-            paths: self
-                .paths
-                .iter()
-                .map(|path| PathStatus { measured: self.measured(path), ..path.status() })
-                .collect(),
+            snooped: (feedback == Feedback::Snooping).then(|| self.sender.snooped_segments()),
+            congestion: (feedback != Feedback::None).then(|| self.sender.rule().to_owned()),
+            holding: (feedback != Feedback::None).then(|| self.holding()),
+            paths: self.paths.iter().map(|path| self.path_status(path)).collect(),
         }
     }
 
-    fn queue_is_full(&self) -> bool {
-        let (queued, limit) = self.queue();
-        queued >= limit
-    }
-
-    /// What a TCP may have waiting in the queues of paths more than there is; less if it is negative.
-    pub(crate) fn room(&self) -> i64 {
-        let (queued, limit) = self.queue();
-        (limit as f64 * TOLD) as i64 - queued as i64
-    }
-
-    /// What waits in the queues of paths, and what may, in bytes.
-    fn queue(&self) -> (u64, u64) {
-        let any_alive = self.paths.iter().any(Path::is_usable);
-        let in_use = || self.paths.iter().filter(|path| if any_alive { path.is_usable() } else { path.verified });
-        let queued: usize = in_use().map(|path| path.pacer.queued()).sum();
-        let rate: u64 = in_use().map(|path| path.pacer.rate()).fold(0, u64::saturating_add);
-        let limit = (rate as f64 / 8.0 * LONGEST_QUEUE.as_secs_f64()) as u64;
-        (queued as u64, limit.max(LEAST_QUEUE))
+    fn path_status(&self, path: &Path) -> PathStatus {
+        PathStatus {
+            srtt_ms: self.srtt(path).map(|srtt| srtt.as_secs_f64() * 1e3),
+            queued: self.sender.queued(path.id),
+            measured: self.measured(path.id),
+            ..path.status()
+        }
     }
 }

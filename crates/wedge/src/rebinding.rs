@@ -12,6 +12,7 @@ use clock::{Duration, Instant};
 use hip::Route;
 use rand_core::CryptoRng;
 use scheduler::PathId;
+use wire::ip::protocol;
 
 /// Between two questions to one place, and between one place and another.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -60,7 +61,10 @@ impl Wedge {
             let mut question: Vec<Transmit> = Vec::new();
             let said = path.credit.said;
             let own_route = std::mem::replace(&mut path.route, route);
-            path.beat(now, asked.nonce, (own, to), rng, &mut question);
+            if let Some(message) = path.question(asked.nonce, (own, to)) {
+                let _ = peer.send_control(now, id, (protocol::ICMPV6, &message), true, rng, &mut question);
+            }
+            let Some(path) = peer.path_mut(id) else { return };
             path.route = own_route;
             path.credit.said = said;
             let bytes: usize = question.iter().map(|transmit| path.header_len() + transmit.bytes.len()).sum();
@@ -71,7 +75,9 @@ impl Wedge {
                 self.transmit.append(&mut question);
             }
         }
-        path.rebinding = Some(asked);
+        if let Some(path) = peer.path_mut(id) {
+            path.rebinding = Some(asked);
+        }
     }
 
     /// A heartbeat was answered on a path's SPI, but not from where the path leads.
@@ -103,10 +109,11 @@ impl Wedge {
         // one had under way is lost.
         if let Some(peer) = self.peers.get_mut(index) {
             if is_same_address {
-                peer.forgive(now, id, &mut self.counters);
+                peer.sender.on_path_moved(now, id);
             } else {
-                peer.raise(now, id, &mut self.counters);
+                peer.sender.on_path_alive(now, id);
             }
+            peer.count(&mut self.counters);
             peer.refresh();
         }
         self.events.push_back(WedgeEvent::PathMoved { peer: name, path: id, name: path_name, route });

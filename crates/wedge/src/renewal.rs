@@ -5,11 +5,11 @@
 //! its round-trip time, its pace and its queue. It takes over when the association side gives the old one up, or when the
 //! first packet has come on it: before that the peer may not have its keys.
 
-use crate::braid::Control;
 use crate::path::Path;
 use crate::peer::PeerState;
 use crate::status::Counters;
 use clock::{Duration, Instant};
+use multipath::UNKNOWN_RATE;
 use scheduler::PathId;
 
 /// An old path receives for so long.
@@ -47,9 +47,7 @@ impl PeerState {
     /// A path comes up that takes over from another.
     pub(crate) fn prepare(&mut self, mut path: Path, old: PathId, now: Instant) {
         path.predecessor = Some(old);
-        if let Some(known) = self.paths.iter().find(|path| path.id == old) {
-            path.control = known.control.as_ref().map(|control| control.following(now));
-        }
+        self.sender.add_successor(now, path.id, path.state(), path.way.rate.unwrap_or(UNKNOWN_RATE), old);
         self.successors.push(path);
     }
 
@@ -62,24 +60,24 @@ impl PeerState {
         new.predecessor = None;
         new.verified |= place.verified;
         (new.backup, new.peers_backup, new.standby) = (place.backup, place.peers_backup, place.standby);
-        std::mem::swap(&mut new.pacer, &mut place.pacer);
         new.heartbeat = place.heartbeat.clone();
         new.heartbeat.slept(now);
         let heard = new.credit.heard;
         new.credit = place.credit;
         new.credit.heard = new.credit.heard.saturating_add(heard);
-        let late = place.srtt().unwrap_or(place.way.delay * 2) * 2 + LATE;
-        if let (Some(control), Some(before)) = (&mut new.control, &place.control) {
-            control.take_over(now, before);
-        }
+        let srtt = self.sender.srtt(old).or(place.heartbeat.rtt().srtt());
+        let late = srtt.unwrap_or(place.way.delay * 2) * 2 + LATE;
+        self.sender.succeed(now, old, new.id);
         let mut gone = std::mem::replace(place, new);
         gone.retirement = Some(Retirement { lost_at: now + late, until: now + RECEIVES_FOR.max(late) });
         if self.retired.len() >= MOST {
-            let mut oldest = self.retired.remove(0);
-            self.rescue_retired(now, &mut oldest, counters);
+            let oldest = self.retired.remove(0);
+            self.sender.rescue_retired(now, oldest.id);
+            self.sender.forget_path(oldest.id);
             self.forgotten.push(oldest.inbound.spi());
         }
         self.retired.push(gone);
+        self.count(counters);
         // A path whose keys were renewed twice since.
         for path in &mut self.successors {
             if path.predecessor == Some(old) {
@@ -90,22 +88,15 @@ impl PeerState {
         true
     }
 
-    /// What is under way on old paths of this window, in bytes.
-    pub(crate) fn under_way_before(retired: &[Path], control: &Control) -> usize {
-        let same = retired.iter().filter_map(|path| path.control.as_ref()).filter(|old| old.slot == control.slot);
-        same.map(|old| old.sent.in_flight()).sum()
-    }
-
     /// When an old path has to be looked at.
     pub(crate) fn retirement_deadline(&self) -> Option<Instant> {
         // What an old path has received is reported on another: without one the report waits for a path, not for a time.
-        let can_report = self.paths.iter().any(Path::can_report);
+        let can_report = self.paths.iter().any(|path| path.verified);
         let due = |path: &Path| {
-            let control = path.control.as_ref();
-            let under_way = control.is_some_and(|control| control.sent.in_flight() > 0);
+            let under_way = self.sender.in_flight(path.id) > 0;
             let at = path.retirement?;
-            let losses = control.and_then(|control| control.sent.poll_timeout());
-            let report = control.and_then(|control| control.received.poll_timeout()).filter(|_| can_report);
+            let losses = self.sender.poll_retired(path.id);
+            let report = path.received.poll_timeout().filter(|_| can_report);
             let end = if under_way { at.lost_at.min(at.until) } else { at.until };
             [losses, report, Some(end)].into_iter().flatten().min()
         };
@@ -118,11 +109,12 @@ impl PeerState {
         for path in &mut retired {
             let Some(at) = path.retirement else { continue };
             if at.lost_at <= now || at.until <= now {
-                self.rescue_retired(now, path, counters);
+                self.sender.rescue_retired(now, path.id);
             } else {
-                self.lose_retired(now, path, counters);
+                self.sender.handle_retired(now, path.id);
             }
             if at.until <= now {
+                self.sender.forget_path(path.id);
                 self.forgotten.push(path.inbound.spi());
             }
         }
@@ -130,6 +122,7 @@ impl PeerState {
         retired.retain(|path| path.retirement.is_some_and(|at| at.until > now));
         let is_changed = retired.len() != before;
         self.retired = retired;
+        self.count(counters);
         if is_changed {
             self.refresh();
         }

@@ -1,5 +1,6 @@
 //! Which peer is to be looked after, and when: an index, so that a packet costs nothing for those that it is not about.
 
+use crate::peer::PeerState;
 use crate::wedge::{TimerKind, Wedge};
 use clock::{Duration, Instant};
 use rand_core::CryptoRng;
@@ -63,7 +64,7 @@ impl Wedge {
             seen.push(index);
             for _ in 0..ROUNDS {
                 self.look_after(now, rng, index);
-                let next = self.peers.get(index).and_then(|peer| peer.next_deadline());
+                let next = self.peers.get_mut(index).and_then(PeerState::next_deadline);
                 if next.is_none_or(|(at, _)| at > now) {
                     break;
                 }

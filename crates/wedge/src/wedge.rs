@@ -1,6 +1,6 @@
 //! The host: its peers, the way in and the way out, and what drives them.
 
-use crate::config::{LocalPath, PeerConfig, UNKNOWN_RATE, WedgeConfig};
+use crate::config::{LocalPath, PeerConfig, WedgeConfig};
 use crate::event::WedgeEvent;
 use crate::heartbeat::Heartbeat;
 use crate::numbers;
@@ -11,7 +11,7 @@ use crate::{Datagram, Ecn, Protocol, Transmit};
 use clock::Instant;
 use hip::identity::HostIdentity;
 use hip::{Host, HostError, Peer, Route};
-use multipath::Pacer;
+use multipath::Received;
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -316,7 +316,6 @@ impl Wedge {
                 self.events.push_back(WedgeEvent::PathUp { peer: name, path: id, name: local.clone(), route });
                 self.by_spi.insert(inbound.spi(), (index, id));
                 let old = peer.predecessor(route);
-                let control = if old.is_none() { peer.control(now, way.mtu) } else { None };
                 let heard = self.hip_heard.filter(|(from, _)| *from == route).map_or(0, |(_, bytes)| bytes);
                 let path = Path {
                     id,
@@ -329,8 +328,7 @@ impl Wedge {
                     standby: false,
                     outbound,
                     inbound,
-                    pacer: Pacer::new(way.rate.unwrap_or(UNKNOWN_RATE)),
-                    control,
+                    received: Received::default(),
                     heartbeat: Heartbeat::new(now),
                     traffic: Traffic::default(),
                     credit: Credit::new(heard),
@@ -342,7 +340,7 @@ impl Wedge {
                 };
                 match old {
                     Some(old) => peer.prepare(path, old, now),
-                    None => peer.paths.push(path),
+                    None => peer.add_path(now, path),
                 }
                 peer.refresh();
                 self.flush_waiting(now, rng, index);
@@ -354,6 +352,7 @@ impl Wedge {
                 if let Some(at) = peer.successors.iter().position(|path| path.id == id) {
                     // The peer has never used it.
                     let path = peer.successors.remove(at);
+                    peer.sender.forget_path(id);
                     self.by_spi.remove(&path.inbound.spi());
                     return;
                 }
@@ -362,9 +361,9 @@ impl Wedge {
                     return;
                 }
                 let Some(at) = peer.paths.iter().position(|path| path.id == id) else { return };
-                let mut path = peer.paths.remove(at);
-                let stranded: Vec<_> = path.pacer.take().into();
-                peer.detach(now, &mut path, &mut self.counters);
+                let path = peer.paths.remove(at);
+                let stranded = peer.sender.remove_path(now, id);
+                peer.count(&mut self.counters);
                 peer.refresh();
                 self.by_spi.remove(&path.inbound.spi());
                 self.events.push_back(WedgeEvent::PathDown { peer: name, path: id });

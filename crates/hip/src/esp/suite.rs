@@ -77,8 +77,8 @@ impl EspSuite {
         }
     }
 
-    /// What the encrypted part's length is a multiple of: the block, at least 4 bytes (RFC 4303 §2.4).
-    pub(super) fn alignment(self) -> usize {
+    /// What the encrypted part's length is a multiple of, in bytes: the block, at least 4 (RFC 4303 §2.4).
+    pub fn alignment(self) -> usize {
         match self {
             Self::Aes128Gcm16 => 4,
             Self::Aes128CbcHmacSha256 | Self::Aes256CbcHmacSha256 => 16,

@@ -5,9 +5,13 @@
 //! packets are dropped instead has a hole to fill, and the program at the other end gets nothing for a round trip. So a
 //! program's TCP need not look for what the paths carry: it is told, from its first packet on.
 
+use crate::flows::flow_of;
+use crate::peer::PeerState;
+use clock::Instant;
 use multipath::FlowId;
 use std::collections::BTreeMap;
-use wire::tcp::{Flags, Segment, TcpOption};
+use wire::ip::{V6, protocol};
+use wire::tcp::{self, Flags, Segment, TcpOption};
 
 /// Packets that programs' TCPs may send at first, of which the routes to peers tell: no less than most paths have use for.
 /// What may wait and what may be under way is said here; a TCP that has to find it out itself grows slowly where packets of a
@@ -121,12 +125,36 @@ impl Connections {
     }
 }
 
+impl PeerState {
+    /// Tells the sender of what a segment of the peer's acknowledges to send no more than may wait here.
+    pub(crate) fn clamp_window(&mut self, now: Instant, packet: &mut [u8]) {
+        let Ok(view) = V6::parse(packet) else { return };
+        if view.protocol() != protocol::TCP || view.fragment().is_some() {
+            return;
+        }
+        let at = packet.len() - view.payload().len();
+        let Some(flow) = flow_of(protocol::TCP, view.payload(), false) else { return };
+        let Ok(segment) = Segment::parse(view.payload()) else { return };
+        let flags = segment.flags();
+        if flags.contains(Flags::SYN) {
+            self.connections.opens(flow, &segment, false);
+        } else if !flags.contains(Flags::ACK) {
+            return;
+        }
+        self.sync();
+        let budget = self.sender.budget(now, flow);
+        if let Some(window) = self.connections.narrower(flow, &segment, budget)
+            && let Some(segment) = packet.get_mut(at..)
+        {
+            tcp::set_window(segment, window);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flows::flow_of;
     use proptest::prelude::*;
-    use wire::ip::protocol;
     use wire::tcp::Header;
 
     const FLOW: [u16; 2] = [80, 4000];

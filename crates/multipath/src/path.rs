@@ -1,0 +1,260 @@
+//! One path as the sender sees it: what its owner says of it, and what was found out.
+
+use crate::pacing::Pacer;
+use crate::sent_packets::{Counts, Kind, SentPackets};
+use crate::windows::{Slot, Windows};
+use clock::{Duration, Instant};
+use scheduler::{PathId, PathView};
+
+/// What may be in flight beyond a full window, in bytes: some hundreds of acknowledgments.
+const BEYOND_WINDOW: f64 = 64_000.0;
+/// What reports may be late by: their own pace, and timers.
+const REPORT_SLACK: Duration = Duration::from_millis(35);
+/// A TCP may keep an acknowledgment for so long: half of what RFC 9293 §3.8.6.3 allows, and what common ones do at most.
+const DELAYED_ACK: Duration = Duration::from_millis(250);
+/// How long silence is waited out while no round-trip time is known.
+const UNKNOWN_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the headers around a payload take, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overhead {
+    /// Headers before the payload and the check value behind it.
+    pub fixed: usize,
+    /// What follows the payload and is padded together with it: two bytes in ESP (RFC 4303 §2).
+    pub trailer: usize,
+    /// What the padded length is a multiple of; 0 and 1 mean no padding.
+    pub alignment: usize,
+}
+
+impl Overhead {
+    /// Bytes of the whole outer IP packet that carries so many.
+    pub fn wire(self, payload: usize) -> usize {
+        self.fixed + (payload + self.trailer).next_multiple_of(self.alignment.max(1))
+    }
+}
+
+/// What the owner of a path knows of it and the sender has to know.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PathState {
+    /// The peer is known to receive there.
+    pub is_verified: bool,
+    /// It answers heartbeats.
+    pub is_alive: bool,
+    /// It is a backup, and others work.
+    pub is_standby: bool,
+    /// Bytes of whole packets that may be sent now; [`u64::MAX`] where nothing limits them (RFC 8046 §5.6).
+    pub allowance: u64,
+    /// What is around a payload there.
+    pub overhead: Overhead,
+    /// The largest whole packet, in bytes.
+    pub mtu: u16,
+    /// The configured rate in bit/s, if there is one.
+    pub rate: Option<u64>,
+    /// One-way delay while nothing is measured.
+    pub delay: Duration,
+    /// Heartbeats' smoothed round-trip time, and its variation.
+    pub srtt: Option<Duration>,
+    /// See [`PathState::srtt`].
+    pub rttvar: Option<Duration>,
+    /// When a heartbeat was answered last.
+    pub answered_at: Instant,
+    /// When something new came from the peer on it.
+    pub heard_at: Instant,
+}
+
+impl PathState {
+    /// Whether data could be sent on it.
+    pub fn answers(&self) -> bool {
+        self.is_verified && self.is_alive
+    }
+
+    /// Whether data may be sent on it now.
+    pub fn is_usable(&self) -> bool {
+        self.answers() && !self.is_standby
+    }
+
+    /// Whether so many bytes may be sent now.
+    pub fn allows(&self, bytes: usize) -> bool {
+        bytes as u64 <= self.allowance
+    }
+}
+
+/// What is known of a path from reports.
+#[derive(Clone, Copy, Debug)]
+pub struct PathStatistics {
+    /// Delivery rate in bit/s, outer headers included; the greatest of the last round trips.
+    pub delivery_rate: u64,
+    /// Congestion window in bytes.
+    pub cwnd: f64,
+    /// Slow-start threshold in bytes, infinite before the first loss.
+    pub ssthresh: f64,
+    /// Bytes in flight.
+    pub in_flight: usize,
+    /// Packets sent that are remembered.
+    pub remembered: usize,
+    /// How many paths, this one included, share its bottleneck.
+    pub sharers: u32,
+    /// The variation of the round-trip time.
+    pub rttvar: Option<Duration>,
+    /// Totals.
+    pub counts: Counts,
+}
+
+/// A path of the sender.
+#[derive(Clone, Debug)]
+pub(crate) struct SenderPath<P> {
+    pub(crate) id: PathId,
+    pub(crate) state: PathState,
+    pub(crate) pacer: Pacer<P>,
+    /// Where paths have windows.
+    pub(crate) control: Option<Control<P>>,
+}
+
+/// What a path with a window has besides.
+#[derive(Clone, Debug)]
+pub(crate) struct Control<P> {
+    pub(crate) slot: Slot,
+    pub(crate) sent: SentPackets<P>,
+    /// Only what TCP acknowledges inside is known of it.
+    pub(crate) is_snooped: bool,
+    /// Packets waited while the window or the pace was the limit.
+    pub(crate) busy: bool,
+    /// The most that was in flight since the last report, in bytes.
+    pub(crate) top_flight: usize,
+    /// The same over some round trips: an older one counts a little less with each report.
+    pub(crate) peak: usize,
+    /// A report has come since the path had its turn to send. Those that come together, as they do where a host was late, are
+    /// of the same time, and each tells of what then was in flight.
+    pub(crate) is_reported: bool,
+    /// When a heartbeat was asked for because the path is silent.
+    pub(crate) probed_at: Option<Instant>,
+    pub(crate) last_sent: Instant,
+}
+
+impl<P> SenderPath<P> {
+    pub(crate) fn new(id: PathId, state: PathState, rate: u64, control: Option<Control<P>>) -> Self {
+        Self { id, state, pacer: Pacer::new(rate), control }
+    }
+
+    /// The smoothed round-trip time, by reports or by heartbeats.
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.control.as_ref().and_then(|control| control.sent.rtt().srtt()).or(self.state.srtt)
+    }
+
+    /// Whether what does not wait for the window, as acknowledgments, may be sent. A path that is slower than they come would
+    /// otherwise fill with them, for they are not paced.
+    pub(crate) fn has_room_beyond(&self, windows: &Windows) -> bool {
+        let Some(control) = &self.control else { return true };
+        control.sent.in_flight() as f64 <= windows.window(control.slot) + BEYOND_WINDOW
+    }
+
+    /// The path as a scheduler sees it where rates are configured. What does not wait in the queue (`past_queue`) leaves
+    /// earlier.
+    pub(crate) fn view(&self, open: bool, past_queue: bool, now: Instant) -> PathView {
+        let free_at = if past_queue { self.pacer.clear_at() } else { self.pacer.free_at(now) };
+        PathView { id: self.id, open, delay: self.state.delay, rate: self.pacer.rate(), free_at, ..PathView::default() }
+    }
+
+    /// A packet that does not wait is about to leave. Under a window it delays what waits, but not further than what waits is
+    /// delayed already: acknowledgments and reports may come faster than the pace, and data would never have its turn.
+    pub(crate) fn pass_queue(&mut self, now: Instant, wire: usize) {
+        if self.control.is_none() || self.pacer.clear_at() <= now {
+            self.pacer.sent(wire, now);
+        }
+    }
+
+    /// Notes a packet that left under this number.
+    pub(crate) fn left(&mut self, now: Instant, number: u32, wire: usize, kind: Kind<P>) {
+        if let Some(control) = &mut self.control {
+            control.left(now, number, wire, kind);
+        }
+    }
+
+    /// When the path's silence means something.
+    pub(crate) fn life_deadline(&self) -> Option<Instant> {
+        let control = self.control.as_ref()?;
+        control.sent.silent_since().map(|_| control.life_deadline(&self.state))
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.control.as_ref().map_or(0, |control| control.sent.memory()) + self.pacer.queued()
+    }
+}
+
+impl<P> Control<P> {
+    pub(crate) fn new(now: Instant, slot: Slot, is_snooped: bool) -> Self {
+        Self {
+            slot,
+            sent: SentPackets::new(now),
+            is_snooped,
+            busy: false,
+            top_flight: 0,
+            peak: 0,
+            is_reported: false,
+            probed_at: None,
+            last_sent: now,
+        }
+    }
+
+    /// For a path of the same route with new keys, while this one is still in use.
+    pub(crate) fn following(&self, now: Instant) -> Self {
+        let Self { slot, is_snooped, busy, top_flight, peak, is_reported, last_sent, .. } = *self;
+        let sent = SentPackets::new(now);
+        Self { slot, sent, is_snooped, busy, top_flight, peak, is_reported, probed_at: None, last_sent }
+    }
+
+    /// The path before has ended: its measurements go on here.
+    pub(crate) fn take_over(&mut self, now: Instant, before: &Self) {
+        *self = Self { sent: before.sent.following(now), ..before.following(now) };
+    }
+
+    /// How long a packet takes there at the least, if what is in flight leaves at the rate at which packets arrived lately:
+    /// round trips tell of a queue only when it has been there for as long.
+    pub(crate) fn forecast(&self) -> Duration {
+        let (base, rate) = (self.sent.rtt().min(), self.sent.rate());
+        let Some(base) = base.filter(|_| rate > 0) else { return Duration::ZERO };
+        let queue = Duration::of_transmission(self.sent.in_flight() as u64, rate).saturating_sub(base);
+        base / 2 + queue
+    }
+
+    /// How long silence lasts before it means something: a round trip as it may be now, and what reports are late by.
+    fn patience(&self, state: &PathState) -> Duration {
+        let lateness = match (self.sent.rtt().latest(), state.srtt, state.rttvar) {
+            (Some(latest), ..) => latest + self.sent.jitter() * 4,
+            (None, Some(srtt), Some(rttvar)) => srtt + rttvar * 4,
+            _ => return UNKNOWN_PATIENCE,
+        };
+        lateness + REPORT_SLACK
+    }
+
+    /// Reports follow each other by less than [`REPORT_SLACK`] while packets arrive. So a path is silent when nothing was
+    /// acknowledged for longer, although the oldest packet in flight is a round trip older than that.
+    pub(crate) fn life_deadline(&self, state: &PathState) -> Instant {
+        let patience = self.patience(state);
+        if let Some(probed_at) = self.probed_at {
+            let answered = self.is_snooped && state.answered_at >= probed_at;
+            return probed_at + patience + if answered { DELAYED_ACK } else { Duration::ZERO };
+        }
+        let (Some(oldest), Some(progress)) = (self.sent.oldest_at(), self.sent.silent_since()) else {
+            return Instant::FAR_FUTURE;
+        };
+        (oldest + patience).max(progress + REPORT_SLACK.max((self.sent.gap() * 3).min(patience)))
+    }
+
+    fn left(&mut self, now: Instant, number: u32, wire: usize, kind: Kind<P>) {
+        let kind = match kind {
+            Kind::InFlight if self.is_snooped => Kind::Uncounted,
+            kind => kind,
+        };
+        if !matches!(kind, Kind::Uncounted) {
+            self.last_sent = now;
+            if self.sent.in_flight() == 0 {
+                // The question was about another flight.
+                self.probed_at = None;
+            }
+        }
+        self.sent.sent(now, number, wire, kind);
+        self.top_flight = self.top_flight.max(self.sent.in_flight());
+    }
+}

@@ -1,0 +1,624 @@
+//! The sender of an association: a buffer for all its flows, a window and a pace for each path, and what happens to packets
+//! that a path has lost.
+//!
+//! A packet that a path lost is sent once more, before all that waits: the peer's resequencer waits for it about that
+//! long, so that the TCP inside, which would halve its window for all paths together, does not hear of what the
+//! path's own window has answered already. What tells the TCP inside that it sends too much is the send buffer.
+
+use crate::order::Numbers;
+use crate::packet::{FlowId, Meta, QueuedPacket};
+use crate::path::{Control, PathState, PathStatistics, SenderPath};
+use crate::send_buffer::{Limits, SendBuffer};
+use crate::sent_packets::Kind;
+use crate::snooping::{Place, Snooping};
+use crate::transmit::{Binding, Round};
+use crate::windows::Windows;
+use clock::{Duration, Instant};
+use congestion::Rule;
+use queue::codel;
+use scheduler::{Decision, FastestPathFirst, PacketMeta, PathId, PathScheduler, PathView};
+use std::collections::VecDeque;
+
+/// The least that the send buffer holds before it drops, in bytes.
+const LEAST_BUFFER: f64 = 64_000.0;
+/// Room that windows no longer need, for one has fallen or its path has died, goes away in this time (to 1/e): the TCP
+/// inside has to hear of less once, not lose all that is suddenly too much.
+const LEAVING: Duration = Duration::from_secs(2);
+/// How much may wait, in times of the paths' windows and of their round-trip time: a Reno inside that has lost a packet
+/// halves the sum of what waits and what is in flight, and if less waited than that, the paths would have nothing to
+/// send. Other flows do not wait behind it.
+const ENOUGH: f64 = 1.5;
+/// Share of the send buffer that TCP flows may fill whose receive window we clamp: they follow the windows at once, and are
+/// not to meet CoDel.
+const CLAMPED: f64 = 0.75;
+/// CoDel's target and interval are at least these (RFC 8289 §4.3).
+const LEAST_CODEL: codel::Parameters =
+    codel::Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+/// What waits and is sent nothing of for so long, while what goes past it leaves, is starved by that.
+const STARVED: Duration = Duration::from_millis(100);
+/// What may wait in the queues of paths of configured rates, as time: more is dropped, which tells the TCP inside that it has
+/// reached their sum. Half of the least retransmission timer of common TCPs, so that waiting alone never expires it.
+const LONGEST_QUEUE: Duration = Duration::from_millis(100);
+/// And at least so many bytes, for paths slower than ten packets in that time.
+const LEAST_QUEUE: u64 = 16_000;
+/// Besides the difference of the paths, how much longer a packet that arrived early waits for those before it: bursts
+/// and late timers.
+const SLACK: Duration = Duration::from_millis(15);
+/// The longest it waits. Together with [`LONGEST_QUEUE`] below the least retransmission timer.
+const LONGEST_HOLD: Duration = Duration::from_millis(100);
+/// The longest that a received packet waits for those before it where lost packets come again.
+pub const LONGEST_REPAIR: Duration = Duration::from_millis(400);
+
+/// How a sender knows what has arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Feedback {
+    /// It does not: paths are sent to at their configured rates.
+    #[default]
+    None,
+    /// The peer reports it.
+    Reports,
+    /// The peer's TCP acknowledges it inside.
+    Snooping,
+}
+
+/// What a sender may hold, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// What waits for its paths.
+    pub send_buffer: usize,
+    /// What was sent and may have to be sent again.
+    pub in_flight: usize,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { send_buffer: 64 << 10, in_flight: 64 << 10 }
+    }
+}
+
+/// What became of a packet that was handed to the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueued {
+    /// It waits, or leaves with [`Sender::poll_urgent`].
+    Taken,
+    /// It was dropped: too much waits.
+    Full,
+    /// It was dropped: there is no path for it.
+    NoPath,
+}
+
+/// Totals that the owner takes from time to time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounts {
+    /// Packets that a path lost and that are sent again.
+    pub retransmitted: u64,
+    /// Packets that were lost again and left to the programs.
+    pub given_up: u64,
+    /// Packets moved to another path because theirs died.
+    pub rescheduled: u64,
+    /// Paths that answered nothing for a retransmission timeout.
+    pub timeouts: u64,
+    /// Packets dropped because the paths had more to send than they may.
+    pub queue_full: u64,
+}
+
+/// A packet that is to leave now. Once it has, the sender wants to know under which number: [`Sender::on_sent`].
+#[derive(Clone, Debug)]
+pub struct Dispatch<P> {
+    /// The path that it takes.
+    pub path: PathId,
+    /// The packet.
+    pub packet: QueuedPacket<P>,
+    pub(crate) treatment: Treatment,
+}
+
+/// How a packet leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Treatment {
+    /// Past all that waits.
+    Urgent,
+    /// From the queue of a path of configured rate.
+    Paced,
+    /// From the send buffer; kept until the peer has it, if that will be known.
+    Windowed { place: Option<Place>, is_followed: bool },
+}
+
+/// A snapshot of the send buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferStatus {
+    /// Packets that wait.
+    pub packets: usize,
+    /// Bytes that wait to be sent for the first time.
+    pub bytes: usize,
+    /// How long the packet that left last had waited.
+    pub sojourn: Duration,
+    /// Packets dropped because programs sent more than the paths carry.
+    pub dropped: u64,
+    /// Of the time of the association, the part in which packets waited.
+    pub paths_bind: f64,
+}
+
+/// How long received packets wait for others before them.
+#[derive(Clone, Debug, Default)]
+pub struct Reordering {
+    /// For those that are on their way.
+    pub hold: Duration,
+    /// How long a packet that is lost may take to come again; zero where it does not.
+    pub repair: Duration,
+    /// Numbers of the paths on which packets may be on their way to us.
+    pub alive: Vec<u16>,
+}
+
+/// The sender of one association. `P` is what its packets carry.
+#[derive(Debug)]
+pub struct Sender<P> {
+    pub(crate) feedback: Feedback,
+    pub(crate) paths: Vec<SenderPath<P>>,
+    /// Paths that are to take over from others of the same route.
+    successors: Vec<SenderPath<P>>,
+    /// Paths that others have taken over from, the oldest first.
+    pub(crate) retired: Vec<SenderPath<P>>,
+    pub(crate) windows: Windows,
+    pub(crate) buffer: SendBuffer<P>,
+    /// What a path has lost, in the order in which it left the send buffer.
+    pub(crate) again: VecDeque<QueuedPacket<P>>,
+    /// Their bytes.
+    pub(crate) again_bytes: usize,
+    /// Packets that left the send buffer.
+    pub(crate) taken: u64,
+    pub(crate) numbers: Numbers,
+    pub(crate) snooping: Snooping,
+    pub(crate) scheduler: FastestPathFirst,
+    pub(crate) views: Vec<PathView>,
+    pub(crate) memory: Memory,
+    /// What leaves past all that waits.
+    ready: VecDeque<Dispatch<P>>,
+    /// Paths of configured rates whose queues are to be looked at.
+    to_release: VecDeque<PathId>,
+    /// What the send buffer has room for, in bytes, and since when.
+    room: (f64, Instant),
+    /// The path of thin flows.
+    pub(crate) nearest: Option<PathId>,
+    /// When a path that is waited for may send.
+    pub(crate) wake_at: Option<Instant>,
+    /// When something began to wait, or left.
+    pub(crate) moved: Instant,
+    /// Nothing goes past what waits any more, until nothing waits.
+    is_starved: bool,
+    /// Packets dropped by the send buffer that are counted already.
+    pub(crate) dropped: u64,
+    pub(crate) round: Option<Round>,
+    pub(crate) binding: Binding,
+    pub(crate) counts: SenderCounts,
+}
+
+impl<P> Sender<P> {
+    /// Without paths.
+    pub fn new(feedback: Feedback, rule: Rule) -> Self {
+        let mut windows = Windows::new(rule);
+        if feedback == Feedback::Snooping {
+            windows.snoop();
+        }
+        Self {
+            feedback,
+            paths: Vec::new(),
+            successors: Vec::new(),
+            retired: Vec::new(),
+            windows,
+            buffer: SendBuffer::default(),
+            again: VecDeque::new(),
+            again_bytes: 0,
+            taken: 0,
+            numbers: Numbers::default(),
+            snooping: Snooping::default(),
+            scheduler: FastestPathFirst::default(),
+            views: Vec::new(),
+            memory: Memory::default(),
+            ready: VecDeque::new(),
+            to_release: VecDeque::new(),
+            room: (0.0, Instant::ZERO),
+            nearest: None,
+            wake_at: None,
+            moved: Instant::ZERO,
+            is_starved: false,
+            dropped: 0,
+            round: None,
+            binding: Binding::default(),
+            counts: SenderCounts::default(),
+        }
+    }
+
+    /// Another association with the same peer begins, or none.
+    pub fn restart(&mut self, feedback: Feedback, rule: Rule) {
+        // What breaks ties between equal paths goes on.
+        let scheduler = std::mem::take(&mut self.scheduler);
+        *self = Self { scheduler, memory: self.memory, ..Self::new(feedback, rule) };
+    }
+
+    /// How it knows what has arrived.
+    pub fn feedback(&self) -> Feedback {
+        self.feedback
+    }
+
+    /// What it may hold from now on.
+    pub fn set_memory(&mut self, memory: Memory) {
+        self.memory = memory;
+    }
+
+    /// Takes what was counted since the last call.
+    pub fn take_counts(&mut self) -> SenderCounts {
+        std::mem::take(&mut self.counts)
+    }
+
+    /// A path comes up, of this rate in bit/s until one is known.
+    pub fn add_path(&mut self, now: Instant, id: PathId, state: PathState, rate: u64) {
+        let control = self.has_windows().then(|| Control::new(now, self.windows.add(state.mtu), self.is_snooping()));
+        self.paths.push(SenderPath::new(id, state, rate, control));
+    }
+
+    /// A path comes up that is to take over from another of the same route, whose keys are old.
+    pub fn add_successor(&mut self, now: Instant, id: PathId, state: PathState, rate: u64, old: PathId) {
+        let old = self.paths.iter().find(|path| path.id == old);
+        let control = old.and_then(|old| old.control.as_ref()).map(|control| control.following(now));
+        self.successors.push(SenderPath::new(id, state, rate, control));
+    }
+
+    /// One path takes over from another: with its window, its round-trip time, its pace and its queue.
+    pub fn succeed(&mut self, now: Instant, old: PathId, new: PathId) {
+        let Some(at) = self.successors.iter().position(|path| path.id == new) else { return };
+        let Some(place) = self.paths.iter_mut().find(|path| path.id == old) else { return };
+        let mut new = self.successors.remove(at);
+        std::mem::swap(&mut new.pacer, &mut place.pacer);
+        if let (Some(control), Some(before)) = (&mut new.control, &place.control) {
+            control.take_over(now, before);
+        }
+        self.retired.push(std::mem::replace(place, new));
+    }
+
+    /// A path that was to take over is gone, or one that was taken over from.
+    pub fn forget_path(&mut self, id: PathId) {
+        self.successors.retain(|path| path.id != id);
+        self.retired.retain(|path| path.id != id);
+    }
+
+    /// A path is gone: what it has not delivered goes on the others. What waited in its own queue is returned.
+    pub fn remove_path(&mut self, now: Instant, id: PathId) -> Vec<QueuedPacket<P>> {
+        let Some(at) = self.paths.iter().position(|path| path.id == id) else { return Vec::new() };
+        let mut path = self.paths.remove(at);
+        if let Some(control) = &mut path.control {
+            self.windows.remove(control.slot);
+            let stranded = control.sent.give_up(now);
+            self.rescue(stranded);
+        }
+        path.pacer.take().into()
+    }
+
+    /// Takes what waits in the queue of a path of configured rate.
+    pub fn take_queue(&mut self, id: PathId) -> Vec<QueuedPacket<P>> {
+        self.path_mut(id).map_or_else(Vec::new, |path| path.pacer.take().into())
+    }
+
+    /// Takes all that was not delivered, oldest first: the association ends.
+    pub fn drain(&mut self, now: Instant) -> Vec<QueuedPacket<P>> {
+        let mut packets = Vec::new();
+        for path in self.paths.iter_mut().chain(&mut self.retired) {
+            packets.extend(path.pacer.take());
+            if let Some(control) = &mut path.control {
+                packets.extend(control.sent.give_up(now));
+            }
+        }
+        self.again_bytes = 0;
+        packets.extend(std::mem::take(&mut self.again));
+        for mut packet in self.buffer.drain() {
+            packet.order = self.taken;
+            self.taken += 1;
+            packets.push(packet);
+        }
+        packets.sort_by_key(|packet| packet.order);
+        packets
+    }
+
+    /// What is known of a path has changed.
+    pub fn set_path(&mut self, id: PathId, state: PathState) {
+        if let Some(path) = self.any_path_mut(id) {
+            path.state = state;
+        }
+    }
+
+    /// A path stands by, or does no longer: the coupled windows of the others do not count one that sends nothing.
+    pub fn set_open(&mut self, id: PathId, is_open: bool) {
+        let slot = self.paths.iter().find(|path| path.id == id).and_then(|path| Some(path.control.as_ref()?.slot));
+        if let Some(slot) = slot {
+            self.windows.set_open(slot, is_open);
+        }
+    }
+
+    /// Takes a packet. What is to leave at once is fetched by [`Sender::poll_urgent`].
+    pub fn enqueue(&mut self, now: Instant, meta: Meta, payload: P) -> Enqueued {
+        let wire = self.paths.first().map_or(0, |path| path.state.overhead.wire(meta.len));
+        // Where only a multiple of what came may be sent, all waits in one queue.
+        let has_credit = self.paths.iter().any(|path| path.state.is_verified && path.state.allows(wire));
+        let urgent = has_credit && meta.is_urgent && !(self.feedback == Feedback::Reports && self.is_starved(now));
+        // Of what is not TCP nothing is known without reports, so no window could tell when to send it.
+        let has_window = self.feedback == Feedback::Reports || self.is_snooping() && meta.is_tcp();
+        if !urgent && has_window {
+            self.hold(now, QueuedPacket::new(meta, payload, wire));
+            return Enqueued::Taken;
+        }
+        if !urgent && self.queues_are_full() {
+            return Enqueued::Full;
+        }
+        let Some(path) = self.choose_for_one(now, urgent, wire) else { return Enqueued::NoPath };
+        let wire = path.state.overhead.wire(meta.len);
+        let id = path.id;
+        if !urgent {
+            path.pacer.push(QueuedPacket::new(meta, payload, wire));
+            self.to_release.push_back(id);
+        } else if path.pacer.clear_at() > now + LONGEST_QUEUE {
+            self.counts.queue_full += 1;
+        } else {
+            path.pass_queue(now, wire);
+            // RFC 3168 §6.1.4 wants acknowledgments alone without a mark.
+            let meta = Meta { ecn: crate::packet::Ecn::NotEct, ..meta };
+            let packet = QueuedPacket::new(meta, payload, wire);
+            self.ready.push_back(Dispatch { path: id, packet, treatment: Treatment::Urgent });
+        }
+        Enqueued::Taken
+    }
+
+    /// The path of a packet that waits in no send buffer. Where none answers there is nothing to lose by trying: the peer may
+    /// be one that answers no echoes.
+    fn choose_for_one(&mut self, now: Instant, urgent: bool, wire: usize) -> Option<&mut SenderPath<P>> {
+        let any_usable = self.any_usable();
+        let Self { paths, views, windows, .. } = self;
+        views.clear();
+        views.extend(paths.iter().map(|path| {
+            let is_open = if any_usable { path.state.is_usable() } else { path.state.is_verified };
+            let may = !urgent || path.state.allows(wire) && path.has_room_beyond(windows);
+            path.view(is_open && may, urgent, now)
+        }));
+        let meta = PacketMeta { len: wire, ..PacketMeta::default() };
+        let Decision::Send(id) = self.scheduler.select(&meta, &self.views, now) else { return None };
+        self.path_mut(id)
+    }
+
+    /// The queues of all paths of configured rates are looked at by the next [`Sender::poll_urgent`].
+    pub fn release(&mut self) {
+        self.to_release.extend(self.paths.iter().map(|path| path.id));
+    }
+
+    /// The next packet that waits for no window. Asked until there is none, after each [`Sender::enqueue`].
+    pub fn poll_urgent(&mut self, now: Instant) -> Option<Dispatch<P>> {
+        if let Some(dispatch) = self.ready.pop_front() {
+            return Some(dispatch);
+        }
+        while let Some(id) = self.to_release.front().copied() {
+            let path = self.path_mut(id);
+            let path = path.filter(|path| path.pacer.first().is_some_and(|wire| path.state.allows(wire)));
+            if let Some(packet) = path.and_then(|path| path.pacer.release(now)) {
+                return Some(Dispatch { path: id, packet, treatment: Treatment::Paced });
+            }
+            self.to_release.pop_front();
+        }
+        None
+    }
+
+    /// A packet has left under this number of its path, the next one.
+    pub fn on_sent(&mut self, now: Instant, dispatch: Dispatch<P>, number: u32) {
+        let Dispatch { path: id, packet, treatment } = dispatch;
+        let wire = packet.wire;
+        let (kind, place) = match treatment {
+            Treatment::Urgent => (Kind::InFlight, None),
+            Treatment::Paced => (Kind::Uncounted, None),
+            Treatment::Windowed { place, is_followed: true } => (Kind::Retransmittable(packet), place),
+            Treatment::Windowed { place, is_followed: false } => (Kind::Uncounted, place),
+        };
+        if let Some(path) = self.path_mut(id) {
+            path.left(now, number, wire, kind);
+        }
+        if let Some(place) = place {
+            self.snooping.sent(now, place, id, number);
+        }
+    }
+
+    /// A packet of the owner's own left on a path: a heartbeat, which is in flight, or a report, which is not.
+    pub fn on_control_sent(&mut self, now: Instant, id: PathId, number: u32, wire: usize, is_in_flight: bool) {
+        if let Some(path) = self.any_path_mut(id) {
+            path.pass_queue(now, wire);
+            path.left(now, number, wire, if is_in_flight { Kind::InFlight } else { Kind::Uncounted });
+        }
+    }
+
+    /// Nothing is sent under this number of a path, the next one: who acknowledges it invents (RFC 9000 §21.4).
+    pub fn on_skipped(&mut self, now: Instant, id: PathId, number: u32) {
+        if let Some(control) = self.any_path_mut(id).and_then(|path| path.control.as_mut()) {
+            control.sent.skipped(now, number);
+        }
+    }
+
+    /// How many bytes a TCP may have waiting more than it has, or less if it is negative: what its receive window is clamped
+    /// to.
+    pub fn budget(&mut self, now: Instant, flow: FlowId) -> i64 {
+        let limits = self.limits(now);
+        if self.has_windows() {
+            return self.buffer.room(flow, &limits);
+        }
+        let (queued, limit) = self.queues();
+        (limit as f64 * CLAMPED) as i64 - queued as i64
+    }
+
+    /// How long received packets wait: a path's round-trip time bounds what is between it and another one-way, however unequal
+    /// its directions are.
+    pub fn reordering(&self) -> Reordering {
+        let any_usable = self.any_usable();
+        let in_use = || self.paths.iter().filter(|path| !any_usable || path.state.is_usable());
+        // The peer may see less, or more, than this host does, and send on a backup. What left on old keys may still come.
+        let alive = self.paths.iter().filter(|path| !any_usable || path.state.answers());
+        let alive = alive.chain(&self.retired).map(|path| path.id.0).collect();
+        let remote = |path: &SenderPath<P>| path.control.as_ref().map_or(Duration::ZERO, |c| c.sent.remote_rtt());
+        let rtt = |path: &SenderPath<P>| path.srtt().unwrap_or(path.state.delay * 2).max(remote(path));
+        let longest = in_use().map(rtt).max().unwrap_or_default();
+        let shortest = in_use().map(rtt).min().unwrap_or_default();
+        let variation = in_use().filter_map(|path| path.state.rttvar).max().unwrap_or_default();
+        let hold = longest - shortest + variation * 4 + SLACK;
+        if self.feedback != Feedback::Reports {
+            return Reordering { hold: hold.min(LONGEST_HOLD), repair: Duration::ZERO, alive };
+        }
+        // A loss is reported when the next packet of its path arrives, and sent again on the fastest.
+        let repair = ((longest + shortest) / 2 + SLACK).min(LONGEST_REPAIR);
+        Reordering { hold: (hold + repair).min(LONGEST_REPAIR), repair, alive }
+    }
+
+    /// The smoothed round-trip time of a path by reports.
+    pub fn srtt(&self, id: PathId) -> Option<Duration> {
+        self.any_path(id)?.control.as_ref()?.sent.rtt().srtt()
+    }
+
+    /// Bytes in flight on a path.
+    pub fn in_flight(&self, id: PathId) -> usize {
+        self.any_path(id).and_then(|path| path.control.as_ref()).map_or(0, |control| control.sent.in_flight())
+    }
+
+    /// Bytes in the queue of a path of configured rate.
+    pub fn queued(&self, id: PathId) -> usize {
+        self.any_path(id).map_or(0, |path| path.pacer.queued())
+    }
+
+    /// What reports have told of a path.
+    pub fn path_statistics(&self, id: PathId) -> Option<PathStatistics> {
+        let control = self.any_path(id)?.control.as_ref()?;
+        Some(PathStatistics {
+            delivery_rate: control.sent.rate(),
+            cwnd: self.windows.window(control.slot),
+            ssthresh: self.windows.threshold(control.slot),
+            in_flight: control.sent.in_flight(),
+            remembered: control.sent.remembered(),
+            sharers: self.windows.sharers(control.slot),
+            rttvar: control.sent.rtt().rttvar(),
+            counts: *control.sent.counts(),
+        })
+    }
+
+    /// A snapshot of the send buffer.
+    pub fn buffer_status(&self) -> BufferStatus {
+        BufferStatus {
+            packets: self.buffer.packets() + self.again.len(),
+            bytes: self.buffer.bytes(),
+            sojourn: self.buffer.sojourn(),
+            dropped: self.buffer.dropped(),
+            paths_bind: self.binding.of_paths(),
+        }
+    }
+
+    /// The name of the rule by which windows grow and shrink.
+    pub fn rule(&self) -> &'static str {
+        self.windows.rule()
+    }
+
+    /// Segments of TCPs that are followed, where that is how it knows what has arrived.
+    pub fn snooped_segments(&self) -> usize {
+        self.snooping.segments()
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        let paths = self.paths.iter().chain(&self.successors).chain(&self.retired);
+        let paths: usize = paths.map(SenderPath::memory).sum();
+        let packets = (self.buffer.packets() + self.again.len()).saturating_mul(size_of::<QueuedPacket<P>>());
+        let tables = self.numbers.memory().saturating_add(self.snooping.memory());
+        [paths, packets, tables, self.buffer.bytes(), self.again_bytes].into_iter().fold(0, usize::saturating_add)
+    }
+
+    pub(crate) fn has_windows(&self) -> bool {
+        self.feedback != Feedback::None
+    }
+
+    pub(crate) fn is_snooping(&self) -> bool {
+        self.feedback == Feedback::Snooping
+    }
+
+    pub(crate) fn any_usable(&self) -> bool {
+        self.paths.iter().any(|path| path.state.is_usable())
+    }
+
+    pub(crate) fn path_mut(&mut self, id: PathId) -> Option<&mut SenderPath<P>> {
+        self.paths.iter_mut().find(|path| path.id == id)
+    }
+
+    pub(crate) fn any_path_mut(&mut self, id: PathId) -> Option<&mut SenderPath<P>> {
+        self.paths.iter_mut().chain(&mut self.successors).chain(&mut self.retired).find(|path| path.id == id)
+    }
+
+    pub(crate) fn any_path(&self, id: PathId) -> Option<&SenderPath<P>> {
+        self.paths.iter().chain(&self.successors).chain(&self.retired).find(|path| path.id == id)
+    }
+
+    /// Bytes of what was sent and may have to be sent again.
+    pub(crate) fn kept(&self) -> usize {
+        let controls = self.paths.iter().chain(&self.retired).filter_map(|path| path.control.as_ref());
+        controls.map(|control| control.sent.kept()).sum()
+    }
+
+    pub(crate) fn waits(&self) -> bool {
+        !self.again.is_empty() || self.buffer.packets() > 0
+    }
+
+    fn hold(&mut self, now: Instant, packet: QueuedPacket<P>) {
+        let limits = self.limits(now);
+        if self.buffer.packets() == 0 {
+            self.moved = now;
+        }
+        self.buffer.push(now, packet, &limits);
+    }
+
+    /// Whether what goes past has kept what waits from leaving: acknowledgments that come faster than the path takes them
+    /// leave no room in its window. Then all wait, and flows take turns.
+    fn is_starved(&mut self, now: Instant) -> bool {
+        let waits = self.buffer.packets() > 0;
+        self.is_starved = waits && (self.is_starved || now - self.moved > STARVED);
+        self.is_starved
+    }
+
+    fn queues_are_full(&self) -> bool {
+        let (queued, limit) = self.queues();
+        queued >= limit
+    }
+
+    /// What waits in the queues of paths of configured rates, and what may, in bytes.
+    fn queues(&self) -> (u64, u64) {
+        let any_usable = self.any_usable();
+        let is_used = |state: &PathState| if any_usable { state.is_usable() } else { state.is_verified };
+        let in_use = || self.paths.iter().filter(|path| is_used(&path.state));
+        let queued: usize = in_use().map(|path| path.pacer.queued()).sum();
+        let rate: u64 = in_use().map(|path| path.pacer.rate()).fold(0, u64::saturating_add);
+        let limit = (rate as f64 / 8.0 * LONGEST_QUEUE.as_secs_f64()) as u64;
+        (queued as u64, limit.max(LEAST_QUEUE))
+    }
+
+    /// What the send buffer may hold now.
+    pub(crate) fn limits(&mut self, now: Instant) -> Limits {
+        let controls =
+            || self.paths.iter().filter(|path| path.state.is_usable()).filter_map(|path| path.control.as_ref());
+        let windows: f64 = controls().map(|control| self.windows.window(control.slot)).sum();
+        let rtt = controls().filter_map(|control| control.sent.rtt().srtt()).max().unwrap_or_default();
+        let wanted = windows * ENOUGH;
+        let enough = wanted.max(LEAST_BUFFER);
+        let (room, since) = self.room;
+        // Without reports what a path has lost comes again from inside, and has to be told soon.
+        let kept = if self.is_snooping() { 0.0 } else { (-(now - since).as_secs_f64() / LEAVING.as_secs_f64()).exp() };
+        let room = enough.max(room * kept);
+        self.room = (room, now);
+        let most = (2 * room as usize).min(self.memory.send_buffer);
+        Limits {
+            bytes: (room as usize).min(most / 2),
+            most,
+            // Of slow paths the least that the buffer holds would stay longer than CoDel's target. But when snooping it is the
+            // TCP inside that retransmits, and paths are not to run dry while its own window falls.
+            told: (CLAMPED * if self.is_snooping() { enough } else { wanted }) as usize,
+            codel: codel::Parameters {
+                target: LEAST_CODEL.target.max(rtt.mul_f64(ENOUGH)),
+                interval: LEAST_CODEL.interval.max(rtt * 4),
+            },
+        }
+    }
+}

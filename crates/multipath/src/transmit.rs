@@ -1,0 +1,250 @@
+//! Which packet leaves next, and on which path: a round in which the windows and the paces of all paths are asked again for
+//! each packet, until nothing waits or nothing may leave.
+
+use crate::packet::{Ecn, QueuedPacket};
+use crate::path::SenderPath;
+use crate::send_buffer::Limits;
+use crate::sender::{Dispatch, Sender, Treatment};
+use crate::windows::Windows;
+use clock::{Duration, Instant};
+use scheduler::{Decision, PacketMeta, PathId, PathScheduler, PathView};
+
+/// What may be in flight on a path that does not answer, in bytes, where no path does.
+const TRY: f64 = 3_000.0;
+/// With no more than this waiting, a packet rather waits for the fastest path than takes a slower one.
+const PATIENT_BYTES: usize = 3_100;
+/// ... nor longer than this.
+const PATIENT_TIME: Duration = Duration::from_millis(2);
+/// What a thin flow may send beyond a window that is full, in bytes.
+const SPARE: f64 = 3_000.0;
+/// A path whose round-trip time is longer by this is another one for a thin flow.
+const FARTHER: Duration = Duration::from_millis(20);
+/// How long a packet that may be sent is held at most, so that it leaves back to back with the next.
+const PAIR: Duration = Duration::from_millis(4);
+/// Packets other than TCP's that waited no longer than this are delivered as they come: a call's.
+const UNORDERED: Duration = Duration::from_millis(5);
+/// A path that was idle for so long begins anew.
+const IDLE: Duration = Duration::from_secs(1);
+/// The rate in bit/s of a path to a peer without reports where none is configured: the least pace of a snooped one.
+pub const UNKNOWN_RATE: u64 = 1_000_000;
+
+/// What holds for one round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    limits: Limits,
+    /// Bytes that may still be kept to be sent again.
+    room: usize,
+}
+
+/// Which of the two loops was the limit, and for how long.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Binding {
+    /// The windows of the paths: packets waited.
+    paths: Duration,
+    /// The programs: nothing waited.
+    programs: Duration,
+    since: Option<(Instant, bool)>,
+}
+
+impl Binding {
+    fn note(&mut self, now: Instant, waits: bool) {
+        if let Some((since, waited)) = self.since {
+            *(if waited { &mut self.paths } else { &mut self.programs }) += now - since;
+        }
+        self.since = Some((now, waits));
+    }
+
+    /// The part of the time in which packets waited.
+    pub(crate) fn of_paths(&self) -> f64 {
+        let all = (self.paths + self.programs).as_secs_f64();
+        if all > 0.0 { self.paths.as_secs_f64() / all } else { 0.0 }
+    }
+}
+
+impl<P> Sender<P> {
+    /// The next packet that windows and paces allow; asked until there is none.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Dispatch<P>> {
+        if let Some(dispatch) = self.poll_urgent(now) {
+            return Some(dispatch);
+        }
+        if !self.has_windows() {
+            return None;
+        }
+        let round = match self.round {
+            Some(round) => round,
+            None => self.begin_round(now),
+        };
+        let dispatch = self.next_dispatch(now, round);
+        if dispatch.is_none() {
+            self.end_round(now);
+        }
+        dispatch
+    }
+
+    fn begin_round(&mut self, now: Instant) -> Round {
+        let round = Round { limits: self.limits(now), room: self.memory.in_flight.saturating_sub(self.kept()) };
+        self.wake_at = None;
+        self.binding.note(now, self.waits());
+        for control in self.paths.iter_mut().filter_map(|path| path.control.as_mut()) {
+            if std::mem::take(&mut control.is_reported) {
+                (control.busy, control.top_flight) = (false, 0);
+            }
+        }
+        self.round = Some(round);
+        round
+    }
+
+    fn end_round(&mut self, now: Instant) {
+        self.round = None;
+        let waits = self.waits();
+        for control in self.paths.iter_mut().filter_map(|path| path.control.as_mut()) {
+            control.busy |= waits;
+        }
+        self.binding.note(now, waits);
+        self.counts.queue_full += self.buffer.dropped() - self.dropped;
+        self.dropped = self.buffer.dropped();
+    }
+
+    fn next_dispatch(&mut self, now: Instant, round: Round) -> Option<Dispatch<P>> {
+        if !self.waits() || round.room == 0 {
+            return None;
+        }
+        self.look_at_paths(now);
+        let path = self.choose_path(now)?;
+        let packet = self.next_packet(now, &round.limits)?;
+        self.round = Some(Round { room: round.room.saturating_sub(packet.len()), ..round });
+        let place = if self.is_snooping() { self.snooping.place(now, &packet.meta) } else { None };
+        let is_followed = place.is_some() || !self.is_snooping();
+        self.path_mut(path)?.pacer.sent(packet.wire, now);
+        Some(Dispatch { path, packet, treatment: Treatment::Windowed { place, is_followed } })
+    }
+
+    /// The paths whose windows have room, as the scheduler sees them.
+    fn look_at_paths(&mut self, now: Instant) {
+        let (any_usable, is_snooping, next_wire) = (self.any_usable(), self.is_snooping(), self.next_wire());
+        let Self { paths, retired, views, windows, .. } = self;
+        views.clear();
+        for path in paths {
+            let usable = if any_usable { path.state.is_usable() } else { path.state.is_verified };
+            let usable = usable && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
+            let Some(control) = path.control.as_mut().filter(|_| usable) else { continue };
+            if control.sent.in_flight() == 0 && now - control.last_sent > IDLE {
+                control.last_sent = now;
+                windows.idle(now, control.slot);
+            }
+            let window = if any_usable || is_snooping { windows.window(control.slot) } else { TRY };
+            let same = retired.iter().filter_map(|old| old.control.as_ref()).filter(|old| old.slot == control.slot);
+            let before: usize = same.map(|old| old.sent.in_flight()).sum();
+            if (control.sent.in_flight() + before) as f64 >= window {
+                // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
+                control.busy |= !is_snooping;
+                continue;
+            }
+            views.push(path.view_under_window(windows, is_snooping));
+        }
+    }
+
+    /// Bytes that have to be allowed for the next packet: its own, or where several wait, those of any (`None`).
+    fn next_wire(&self) -> Option<usize> {
+        match (self.again.front(), self.again.len() + self.buffer.packets()) {
+            (Some(packet), _) => Some(packet.wire),
+            (None, 1) => Some(self.buffer.bytes() + crate::order::HEADER),
+            _ => None,
+        }
+    }
+
+    /// The path of the next packet; where none is to take it yet, notes when one will.
+    fn choose_path(&mut self, now: Instant) -> Option<PathId> {
+        if self.again.is_empty()
+            && self.buffer.next_is_thin()
+            && let Some(near) = self.nearest_path()
+        {
+            return Some(near);
+        }
+        let len = self.again.front().map_or(1500, |packet| packet.wire);
+        let meta = PacketMeta { len, ..PacketMeta::default() };
+        let Decision::Send(best) = self.scheduler.select(&meta, &self.views, now) else { return None };
+        let is_late = |view: &PathView| view.free_at > now;
+        if !self.views.iter().any(|view| view.id == best && is_late(view)) {
+            return Some(best);
+        }
+        let waited = self.buffer.waits_since().is_some_and(|since| now - since > PATIENT_TIME);
+        if self.again.is_empty() && !waited && self.buffer.bytes() <= PATIENT_BYTES {
+            self.wake_at = self.views.iter().filter(|view| is_late(view)).map(|view| view.free_at).min();
+            return None;
+        }
+        for view in &mut self.views {
+            view.open = !is_late(view);
+        }
+        if let Decision::Send(ready) = self.scheduler.select(&meta, &self.views, now) {
+            return Some(ready);
+        }
+        // A peer that does not put in order is not to get more out of order.
+        let most = if self.is_snooping() { Duration::ZERO } else { PAIR };
+        let pair = |view: &PathView| view.free_at + most.min(Duration::of_transmission(1500, view.rate));
+        self.wake_at = self.views.iter().map(pair).min();
+        None
+    }
+
+    /// Where a thin flow's next packet goes: on the path of the shortest round trip, and on the same one while it is not much
+    /// longer than another. Jumping between queues, which windows that open now here and now there would make it do, is jitter
+    /// to a call; what little it sends finds room.
+    fn nearest_path(&mut self) -> Option<PathId> {
+        let next_wire = self.next_wire();
+        let near = self.paths.iter().filter(|path| path.state.is_usable()).filter_map(|path| {
+            let control = path.control.as_ref()?;
+            let has_room = (control.sent.in_flight() as f64) < self.windows.window(control.slot) + SPARE;
+            let has_room = has_room && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
+            has_room.then_some((path.srtt()?, path.id))
+        });
+        let (least, best) = near.clone().min()?;
+        let kept = near.clone().find(|(srtt, id)| Some(*id) == self.nearest && *srtt < least + FARTHER);
+        self.nearest = Some(kept.map_or(best, |(_, id)| id));
+        self.nearest
+    }
+
+    /// Takes the next packet: what was lost before what waits. What has waited gets its number.
+    fn next_packet(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<P>> {
+        if let Some(packet) = self.again.pop_front() {
+            self.again_bytes -= packet.wire;
+            return Some(packet);
+        }
+        let mut packet = self.buffer.pop(now, limits)?;
+        self.moved = now;
+        packet.order = self.taken;
+        self.taken += 1;
+        if self.is_snooping() {
+            return Some(packet);
+        }
+        let waited = packet.meta.is_tcp() || self.buffer.sojourn() > UNORDERED;
+        // The number carries the flow's mark along; without one the peer takes the flow for one that has none.
+        let waited = waited || packet.meta.ecn != Ecn::NotEct;
+        if let Some(flow) = packet.meta.flow.filter(|_| waited) {
+            packet.number = Some(self.numbers.next(flow));
+            packet.wire += crate::order::HEADER;
+        } else {
+            packet.meta.ecn = Ecn::NotEct;
+        }
+        Some(packet)
+    }
+}
+
+impl<P> SenderPath<P> {
+    /// The path as the scheduler sees it, at the pace of its window.
+    fn view_under_window(&mut self, windows: &Windows, is_snooping: bool) -> PathView {
+        let Self { id, state, pacer, control } = self;
+        let Some(control) = control else { return PathView::default() };
+        let (reported, beaten) = (control.sent.rtt().srtt(), state.srtt);
+        // Snooped round trips contain what the peer's TCP waited for, and heartbeats are rare.
+        let srtt = if is_snooping { [reported, beaten].into_iter().flatten().min() } else { reported.or(beaten) };
+        let pace = windows.pace(control.slot, srtt);
+        // What is not TCP shares the pace, and is not to be slowed by windows that know nothing of it.
+        let pace = if is_snooping { pace.max(state.rate.unwrap_or(UNKNOWN_RATE)) } else { pace };
+        pacer.set_rate(state.rate.map_or(pace, |cap| pace.min(crate::pacing::used(cap))));
+        // What little was sent so far is no rate of the path's.
+        let rate = control.sent.rate().max(pacer.rate());
+        let forecast = if is_snooping { Duration::ZERO } else { control.forecast() };
+        let delay = srtt.map_or(state.delay, |srtt| forecast.max(srtt / 2));
+        PathView { id: *id, open: true, delay, rate, free_at: pacer.clear_at(), ..PathView::default() }
+    }
+}
