@@ -92,10 +92,7 @@ impl Campaign {
     /// # Errors
     /// Anything in any point of the sweep that makes no sense.
     pub fn parse(text: &str, name: &str, assignments: &[String], seeds: Seeds) -> Result<Self, CampaignError> {
-        let mut document = Document::load(text, name, &mut |base, extending| {
-            let path = Path::new(extending).parent().unwrap_or(Path::new("")).join(base);
-            read(&path).map(|text| (path.to_string_lossy().into_owned(), text))
-        })?;
+        let mut document = Document::load(text, name, &mut scenario::read_beside)?;
         for assignment in assignments {
             document.set(assignment)?;
         }

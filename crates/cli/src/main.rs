@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Failure, clean, compare, demo, down, fairness, keygen, lab, papers, sim, status, up};
+use commands::{Failure, clean, compare, demo, down, fairness, help, keygen, lab, papers, sim, status, up};
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
 #[derive(Debug, Parser)]
-#[command(name = "sinnet", version, about, arg_required_else_help = true)]
-struct Arguments {
+#[command(name = "sinnet", version, about, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -30,6 +30,7 @@ enum Command {
     Sim(sim::Arguments),
     Fairness(fairness::Arguments),
     Papers(papers::Arguments),
+    Help(help::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Fairness(arguments) => fairness::run(&arguments),
         Command::Papers(arguments) => papers::run(&arguments),
+        Command::Help(arguments) => help::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

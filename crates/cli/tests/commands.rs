@@ -87,3 +87,31 @@ fn what_is_not_there_is_said_with_a_remedy() {
     assert_eq!(run(&["dance"]).0, Some(2));
     assert_eq!(run(&["--version"]).0, Some(0));
 }
+
+#[test]
+fn keys_of_scenarios_are_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = |arguments: &[&str]| told(&sinnet(directory.path(), arguments));
+    let (status, out, _) = run(&["help", "scenario"]);
+    assert_eq!(status, Some(0));
+    for key in ["[[link]]", "queue", "[[flow]]", "congestion", "rates"] {
+        assert!(out.contains(key), "{key}: {out}");
+    }
+    let (status, out, _) = run(&["help", "scenario", "rates"]);
+    assert_eq!(status, Some(0));
+    assert!(out.contains("\"measured\", \"configured\"") && out.contains("not honoured: an error there"), "{out}");
+    let (status, out, error) = run(&["help", "scenario", "quee"]);
+    assert_eq!((status, out.as_str()), (Some(2), ""));
+    assert!(error.contains("did you mean queue?"), "{error}");
+
+    let (_, schema, _) = run(&["help", "scenario", "--json-schema"]);
+    let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");
+    assert!(schema["$defs"]["Flow"]["properties"]["congestion"].is_object());
+    assert!(run(&["help", "scenario", "--markdown"]).1.starts_with("# Scenario files"));
+
+    // Of commands, as before.
+    assert!(run(&["help"]).1.contains("keygen"));
+    assert!(run(&["help", "sim"]).1.contains("--seeds"));
+    assert_eq!(run(&["help", "dance"]).0, Some(2));
+    assert_eq!(run(&["help", "sim", "queue"]).0, Some(2));
+}

@@ -28,7 +28,7 @@ between = ["r2", "b"]
 [[flow]]
 from = "b"
 to = "a"
-protocol = "mhip"
+protocol = "sinnet"
 paths = [["b", "r1", "a"], ["b", "r2", "a"]]
 "#;
 
@@ -153,7 +153,7 @@ fn the_transfer_survives_the_cut_of_the_faster_path() {
 
 #[test]
 fn tcp_alone_takes_one_path() {
-    let tcp = TWO_PATHS.replace("\"mhip\"", "\"tcp\"").replace(r#", ["b", "r2", "a"]]"#, "]");
+    let tcp = TWO_PATHS.replace("\"sinnet\"", "\"tcp\"").replace(r#", ["b", "r2", "a"]]"#, "]");
     let Some(output) = lab(&tcp, &["--json"]) else { return };
     let report = report(&output);
     let single = report["single_mbps"][0].as_f64().expect("a number");
@@ -176,13 +176,13 @@ paths = [["c", "r2", "a"]]
 #[test]
 fn flows_compete_with_the_congestion_control_that_they_ask_for() {
     let scenario = TWO_PATHS.replace("duration = \"3s\"", "duration = \"5s\"\nwarm_up = \"2s\"") + COMPETITOR;
-    let scenario = scenario.replace("protocol = \"mhip\"", "protocol = \"mhip\"\ncongestion = \"cubic\"");
+    let scenario = scenario.replace("protocol = \"sinnet\"", "protocol = \"sinnet\"\ncongestion = \"cubic\"");
     for arguments in [&["--json", "--virtual"][..], &["--json"]] {
         let Some(output) = lab(&scenario, arguments) else { return };
         let report = report(&output);
         let flows = report["flows"].as_array().expect("flows");
         let told: Vec<_> = flows.iter().map(|flow| (&flow["protocol"], &flow["congestion"])).collect();
-        let wanted = [("mhip", "cubic"), ("tcp", "reno")].map(|(protocol, name)| (protocol.into(), name.into()));
+        let wanted = [("sinnet", "cubic"), ("tcp", "reno")].map(|(protocol, name)| (protocol.into(), name.into()));
         assert_eq!(told, wanted.iter().map(|(protocol, name): &(Value, Value)| (protocol, name)).collect::<Vec<_>>());
         assert_eq!(report["sha256_equal"], true, "{report}");
         // All of it goes over two links.
@@ -197,7 +197,7 @@ fn multipath_tcp_of_the_kernel_uses_both_paths() {
     if !Path::new("/proc/sys/net/mptcp/enabled").exists() {
         return;
     }
-    let Some(output) = lab(&TWO_PATHS.replace("\"mhip\"", "\"mptcp\""), &["--json"]) else { return };
+    let Some(output) = lab(&TWO_PATHS.replace("\"sinnet\"", "\"mptcp\""), &["--json"]) else { return };
     let report = report(&output);
     assert_eq!(report["sha256_equal"], true);
     let together = report["together_mbps"].as_f64().expect("a number");
@@ -240,9 +240,9 @@ fn the_demonstration_needs_no_rights_in_virtual_time() {
 #[test]
 fn what_a_laboratory_cannot_do_is_told_with_its_place() {
     for (change, line) in [
-        (("protocol = \"mhip\"", "protocol = \"cmt-sctp\""), "no programs for this protocol"),
-        (("protocol = \"mhip\"", "protocol = \"mhip\"\nscheduler = \"redundant\""), "one scheduler"),
-        (("protocol = \"mhip\"", "protocol = \"tcp\""), "uses one path"),
+        (("protocol = \"sinnet\"", "protocol = \"cmt-sctp\""), "`sinnet lab` has no \"cmt-sctp\""),
+        (("protocol = \"sinnet\"", "protocol = \"sinnet\"\nscheduler = \"redundant\""), "one scheduler"),
+        (("protocol = \"sinnet\"", "protocol = \"tcp\""), "uses one path"),
     ] {
         let Some(output) = lab(&TWO_PATHS.replace(change.0, change.1), &[]) else { return };
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -27,7 +27,7 @@ pub(crate) fn prepare(plan: &Plan, site: &Site, paths: &[usize]) -> Result<(), L
     }
     match plan.flow().protocol {
         Protocol::Mptcp => several_paths(plan, site, paths),
-        Protocol::Mhip | Protocol::Tcp => Ok(()),
+        Protocol::Sinnet | Protocol::Tcp => Ok(()),
     }
 }
 

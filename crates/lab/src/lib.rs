@@ -1,13 +1,13 @@
 //! The laboratory in real time: a scenario file becomes network namespaces, emulated links, real daemons and real programs.
 
 mod compare;
+mod daemons;
 mod datagrams;
 mod demo;
 mod error;
 mod interrupt;
 mod kernel;
 mod measure;
-mod mhip;
 mod namespace;
 mod plan;
 mod privilege;

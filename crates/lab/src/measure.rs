@@ -112,7 +112,7 @@ pub(crate) fn run_all(
         _ if plan.competes() => "all flows together",
         // TCP has one path. The run is done again, with the changes that the scenario may have.
         Protocol::Tcp => "once more, with all changes",
-        Protocol::Mhip | Protocol::Mptcp => "all paths together",
+        Protocol::Sinnet | Protocol::Mptcp => "all paths together",
     };
     let full = Run { name: name.to_owned(), paths: all.clone(), full: true };
     let mut late_p99_us = 0;

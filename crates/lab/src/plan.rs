@@ -2,7 +2,7 @@
 
 use clock::{Duration, Instant, Streams};
 use link::{ChangeKind, LinkConfig};
-use scenario::{Amount, FlowSpec, Inside, Scenario};
+use scenario::{Amount, FlowSpec, Inside, Rates, Scenario};
 
 use crate::LabError;
 use crate::topology::{PathPlan, Topology, Wire};
@@ -51,8 +51,8 @@ pub(crate) struct FlowPlan {
     pub(crate) kind: Kind,
     /// The server's congestion control, as Linux calls it.
     pub(crate) congestion: String,
-    /// Fastest path first over the rates and delays of the scenario; otherwise the hosts measure what paths carry.
-    pub(crate) rates_known: bool,
+    /// Whether the hosts are told the rates of the links instead of measuring what paths carry.
+    pub(crate) rates_configured: bool,
     /// The size of the file in bytes, where the scenario says it.
     pub(crate) size: Option<u64>,
     /// When it starts, where flows compete.
@@ -76,7 +76,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// TCP inside Sinnet, over all paths of the flow.
-    Mhip,
+    Sinnet,
     /// TCP alone, over the only path of the flow.
     Tcp,
     /// The kernel's Multipath TCP (RFC 8684), over all paths of the flow.
@@ -87,13 +87,15 @@ impl Protocol {
     /// The name as scenario files write it.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Mhip => "mhip",
+            Self::Sinnet => "sinnet",
             Self::Tcp => "tcp",
             Self::Mptcp => "mptcp",
         }
     }
 }
 
+/// The scheduler of Sinnet.
+const FPF: &str = "fastest-path-first";
 /// The congestion control that Linux has unless somebody chooses another.
 const USUAL: &str = "cubic";
 /// What every path of IPv6 carries (RFC 8200 §5), in bytes: packets of a call that says nothing else.
@@ -106,7 +108,7 @@ const PING: Duration = Duration::from_millis(50);
 const MOST_FLOWS: usize = 64;
 
 impl Plan {
-    /// Plans for what a laboratory can do: downloads by `mhip`, `tcp` and `mptcp`, calls and echo requests inside `mhip`.
+    /// Plans for what a laboratory can do: downloads by `sinnet`, `tcp` and `mptcp`, calls and echo requests inside `sinnet`.
     ///
     /// # Errors
     /// Points at what in the scenario a laboratory cannot do.
@@ -143,16 +145,13 @@ impl Plan {
                 protocol: *protocol,
                 kind: *kind,
                 congestion: flow.congestion.clone().unwrap_or_else(|| USUAL.to_owned()),
-                rates_known: flow.scheduler.is_some(),
+                rates_configured: flow.sinnet.rates == Rates::Configured,
                 size: match flow.amount {
                     None | Some(Amount::Unlimited) => None,
                     Some(Amount::Bytes(bytes)) => Some(bytes),
                     Some(Amount::Packets(packets)) => Some(packets.saturating_mul(flow.wire_size().into())),
                 },
-                start: flow
-                    .start
-                    .draw(&mut streams.stream(&format!("times of flow {name}")))
-                    .saturating_since(Instant::ZERO),
+                start: start(scenario, flow, name, &streams),
             })
             .collect();
         // Changes count from the start of the only flow; where flows compete, as the file has them.
@@ -214,7 +213,7 @@ impl Plan {
 
     /// The rate that the hosts of the main flow are told of one direction of a path, if they are told.
     pub(crate) fn told_rate(&self, hops: &[usize]) -> Option<u64> {
-        self.rate(hops).filter(|_| self.flow().rates_known)
+        self.rate(hops).filter(|_| self.flow().rates_configured)
     }
 
     /// The propagation delay of one direction of a path.
@@ -239,18 +238,44 @@ impl Plan {
         if self.competes() && self.warm_up >= self.duration {
             return error(0, "name", "nothing is left to measure after the warm-up".to_owned(), "a longer `duration`");
         }
+        if !self.competes() && !self.warm_up.is_zero() {
+            let message = "a download is measured from its first byte to its last";
+            let help = "leave `warm_up` out, or let several flows compete".to_owned();
+            return Err(scenario.error_at_top("warm_up", message, Some(help)).into());
+        }
         let main = self.flow();
         for (index, flow) in self.flows.iter().enumerate() {
-            if flow.protocol == Protocol::Mhip && self.paths_of(index) != self.paths() {
+            if flow.protocol == Protocol::Sinnet && self.paths_of(index) != self.paths() {
                 let message = format!("the laboratory has one association, that of \"{}\"", main.name);
-                return error(index, "paths", message, "give all flows of \"mhip\" the same ends and paths");
+                return error(index, "paths", message, "give all flows of \"sinnet\" the same ends and paths");
+            }
+            if flow.protocol == Protocol::Sinnet && flow.rates_configured != main.rates_configured {
+                let message = format!("\"{}\", of the same association, says otherwise", main.name);
+                return error(index, "rates", message, "give all flows of \"sinnet\" the same `rates`");
+            }
+            let ways = self.paths_of(index).iter().flat_map(|path| [&path.there, &path.back]);
+            if flow.rates_configured && ways.clone().any(|way| self.rate(way).is_none()) {
+                let message = "a path without a rate cannot be configured by one".to_owned();
+                return error(
+                    index,
+                    "rates",
+                    message,
+                    "give a link of each path a `rate`, or write rates = \"measured\"",
+                );
+            }
+            if self.competes() && flow.size.is_some() && !matches!(flow.kind, Kind::Crowd(_)) {
+                let message = "of flows that compete each has more to fetch than it can".to_owned();
+                return error(index, "amount", message, "leave `amount` out");
             }
             if matches!(flow.kind, Kind::Crowd(_)) && self.flows.len() > 1 {
                 let message = format!("the downloads of \"{}\" are to come to their end", flow.name);
                 return error(index, "count", message, "leave out the other flows, or `amount`");
             }
-            let other = self.flows.iter().find(|other| other.from == flow.from && other.congestion != flow.congestion);
-            if let Some(other) = other {
+            let rival = |other: &&FlowPlan| {
+                let both = [flow, other].iter().all(|flow| flow.kind.is_download());
+                both && other.from == flow.from && other.congestion != flow.congestion
+            };
+            if let Some(other) = self.flows.iter().find(rival) {
                 let message = format!("\"{}\" sends from the same host with \"{}\"", other.name, other.congestion);
                 return error(index, "congestion", message, "give one of the two a host of its own");
             }
@@ -264,46 +289,36 @@ fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol,
     let error = |key: &str, message: &str, help: &str| {
         Err(scenario.error_in_flow(index, key, message, Some(help.to_owned())).into())
     };
-    if flow.profile.is_some() {
-        let help = "leave `profile` out, or use `sinnet sim`";
-        return error("profile", "in the laboratory the kernel's own TCP is at work", help);
-    }
-    if flow.scheduler.as_deref().is_some_and(|scheduler| scheduler != "fastest-path-first") {
-        return error(
-            "scheduler",
-            "the laboratory's Sinnet has one scheduler",
-            "write scheduler = \"fastest-path-first\" for hosts that know the links' rates; leave it out for hosts that measure",
-        );
+    if flow.scheduler.as_deref().is_some_and(|scheduler| scheduler != FPF) {
+        return error("scheduler", "Sinnet has one scheduler", "scheduler = \"fastest-path-first\", or leave it out");
     }
     match kind(flow) {
         Kind::Crowd(_) if flow.protocol == scenario::Protocol::Mptcp => {
-            return error("count", "many downloads to their end go by \"mhip\" and \"tcp\"", "leave `amount` out");
+            return error("count", "many downloads to their end go by \"sinnet\" and \"tcp\"", "leave `amount` out");
         }
         Kind::Call { bytes, .. } if bytes < SMALLEST_CALL => {
             return error("packet_size", "headers and a number need 56 bytes", "for example packet_size = 200");
         }
-        Kind::Call { .. } if flow.on_off.is_some() => {
-            return error("on_off", "the laboratory's calls have no pauses", "leave it out");
-        }
-        Kind::Call { .. } | Kind::Ping { .. } if flow.amount.is_some() => {
-            return error("amount", "it lasts as long as the scenario", "leave `amount` out");
-        }
         _ => {}
     }
     match flow.protocol {
-        scenario::Protocol::Mhip => Ok(Protocol::Mhip),
+        scenario::Protocol::Sinnet => Ok(Protocol::Sinnet),
         scenario::Protocol::Tcp => Ok(Protocol::Tcp),
         scenario::Protocol::Mptcp => Ok(Protocol::Mptcp),
-        _ => error(
-            "protocol",
-            "the laboratory has no programs for this protocol",
-            "possible are \"mhip\", \"tcp\" and \"mptcp\"; `sinnet sim` knows the others",
-        ),
+        // The scenario was checked for the engine.
+        _ => error("protocol", "the laboratory has no programs for this protocol", "protocol = \"sinnet\""),
     }
 }
 
+/// When a flow starts, from zero. One that starts with another has that one's draw.
+fn start(scenario: &Scenario, flow: &FlowSpec, name: &str, streams: &Streams) -> Duration {
+    let leader = flow.start_with.and_then(|leader| scenario.flows.get(leader));
+    let timed = leader.map_or(name, |leader| &leader.name);
+    flow.start.draw(&mut streams.stream(&format!("times of flow {timed}"))).saturating_since(Instant::ZERO)
+}
+
 fn kind(flow: &FlowSpec) -> Kind {
-    match flow.mhip.inside {
+    match flow.sinnet.inside {
         Inside::Tcp if flow.count > 1 && flow.amount.is_some() => Kind::Crowd(flow.count),
         Inside::Tcp => Kind::Download,
         Inside::Udp => {
@@ -324,5 +339,119 @@ impl Kind {
     /// Connections.
     pub(crate) fn connections(self) -> u32 {
         if let Self::Crowd(count) = self { count } else { 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scenario::Document;
+    use scenario::schema::{Engine, Table, Variant};
+
+    use super::*;
+
+    const VARIANTS: [(Variant, &str); 5] = [
+        (Variant::Tcp, "protocol = \"tcp\""),
+        (Variant::Mptcp, "protocol = \"mptcp\""),
+        (Variant::SinnetTcp, "protocol = \"sinnet\""),
+        (Variant::SinnetUdp, "protocol = \"sinnet\"\ninside = \"udp\"\nrate = \"1Mbit/s\""),
+        (Variant::SinnetPing, "protocol = \"sinnet\"\ninside = \"ping\""),
+    ];
+
+    /// A scenario with two access links, and one flow or, with a leader, two.
+    fn plan(flow: &str, leader: bool, settings: &[&str]) -> Result<Plan, String> {
+        let paths = "paths = [[\"b\", \"r1\", \"a\"], [\"b\", \"r2\", \"a\"]]";
+        let paths = if flow.contains("\"tcp\"") { "paths = [[\"b\", \"r1\", \"a\"]]" } else { paths };
+        let first = format!(
+            "[[flow]]\nname = \"leader\"\nfrom = \"b\"\nto = \"a\"\n{flow}\n{paths}\nstart = [\"2s\", \"4s\"]\n"
+        );
+        let text = format!(
+            "name = \"n\"\nduration = \"9s\"\n{}[[flow]]\nname = \"f\"\nfrom = \"b\"\nto = \"a\"\n{flow}\n{paths}\n{}",
+            ["r1", "r2"].map(|router| format!("[[link]]\nbetween = [\"a\", \"{router}\"]\nrate = \"8Mbit/s\"\n[[link]]\nbetween = [\"{router}\", \"b\"]\n")).concat(),
+            if leader { first.as_str() } else { "" },
+        );
+        let mut document = Document::parse(&text, "file.toml").map_err(|error| error.to_string())?;
+        for setting in settings {
+            document.set(setting).map_err(|error| error.to_string())?;
+        }
+        let scenario = document.scenario().map_err(|error| error.to_string())?;
+        scenario.check_for(Engine::Lab).map_err(|error| error.to_string())?;
+        Plan::new(&scenario).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_honoured_changes_what_is_planned() {
+        let mut seen = 0;
+        for key in Table::Flow.keys() {
+            for (variant, flow) in VARIANTS {
+                if !key.honoured_by(Some(Engine::Lab)).has(variant) {
+                    continue;
+                }
+                let (value, leader) = match key.name {
+                    // They say what the flow is, or lead elsewhere; and there is one scheduler.
+                    "from" | "to" | "paths" | "protocol" | "inside" | "scheduler" => continue,
+                    "name" => ("\"other\"", false),
+                    "start_with" => ("\"leader\"", true),
+                    _ => (key.example, false),
+                };
+                let setting = format!("flow.f.{}={value}", key.name);
+                let [before, after] = [&[][..], &[setting.as_str()]]
+                    .map(|settings| plan(flow, leader, settings).unwrap_or_else(|error| panic!("{setting}: {error}")));
+                assert_ne!(format!("{before:?}"), format!("{after:?}"), "{setting} of {}", variant.name());
+                seen += 1;
+            }
+        }
+        assert!(seen > 25, "{seen}");
+    }
+
+    #[test]
+    fn the_scenarios_of_the_repository_are_planned() {
+        let mut seen = 0;
+        for folder in ["lab", "lab/bench"] {
+            let folder = format!("{}/../../scenarios/{folder}", env!("CARGO_MANIFEST_DIR"));
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).unwrap();
+                let scenario =
+                    scenario::parse(&text, &path.to_string_lossy()).unwrap_or_else(|error| panic!("{error}"));
+                for engine in [Engine::Lab, Engine::LabVirtual] {
+                    scenario.check_for(engine).unwrap_or_else(|error| panic!("{error}"));
+                }
+                let plan = Plan::new(&scenario).unwrap_or_else(|error| panic!("{error}"));
+                // What is shown, and measured beside others, is what hosts do unless configured otherwise.
+                assert!(plan.flows.iter().all(|flow| !flow.rates_configured), "{}", path.display());
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 19);
+    }
+
+    #[test]
+    fn who_starts_with_another_has_its_draw() {
+        for seed in 1..20 {
+            let settings = [&format!("seed={seed}"), "flow.f.start_with=leader"];
+            let plan = plan(VARIANTS[2].1, true, &settings).unwrap();
+            assert_eq!(plan.flows[0].start, plan.flows[1].start);
+            assert!(plan.flows[0].start >= Duration::from_secs(2));
+        }
+    }
+
+    #[test]
+    fn what_would_be_ignored_is_told() {
+        let told = |flow: usize, leader, settings: &[&str]| plan(VARIANTS[flow].1, leader, settings).unwrap_err();
+        for (error, sentence) in [
+            (told(2, false, &["warm_up=1s"]), "from its first byte to its last"),
+            (told(2, true, &["flow.f.amount=1MB"]), "more to fetch than it can"),
+            (told(2, true, &["flow.f.rates=configured"]), "says otherwise"),
+            (told(2, false, &["flow.f.rates=configured", "link.1.rate=unlimited"]), "without a rate"),
+            (told(2, false, &["flow.f.scheduler=blest"]), "one scheduler"),
+            (told(2, false, &["flow.f.stop=3s"]), "`stop` is not for \"sinnet\""),
+            (told(0, false, &["flow.f.ecn=true"]), "`sinnet lab` does not honour `ecn`"),
+            (told(0, false, &["flow.f.protocol=udp", "flow.f.rate=1Mbit/s"]), "`sinnet lab` has no \"udp\""),
+        ] {
+            assert!(error.contains(sentence), "{error}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::run::Options;
 use crate::site::Site;
 use crate::transfer::{Fetch, Server, Service};
 use crate::watch::{Stopwatch, Watch};
-use crate::{LabError, kernel, mhip, wireshark};
+use crate::{LabError, daemons, kernel, wireshark};
 
 /// How often downloads are looked at: what a stall is exact to.
 const LOOK: Duration = Duration::from_millis(5);
@@ -27,7 +27,7 @@ pub(crate) struct Real<'a> {
     plan: &'a Plan,
     options: &'a Options,
     scratch: &'a Path,
-    identities: Option<mhip::Identities>,
+    identities: Option<daemons::Identities>,
 }
 
 /// Servers, by host and what they serve.
@@ -49,8 +49,8 @@ struct Flow<'a> {
 impl<'a> Real<'a> {
     /// `scratch` is a directory for what is of use only now.
     pub(crate) fn new(plan: &'a Plan, options: &'a Options, scratch: &'a Path) -> Result<Self, LabError> {
-        let mhip = plan.flow().protocol == Protocol::Mhip;
-        let identities = mhip.then(|| mhip::Identities::generate(scratch)).transpose()?;
+        let sinnet = plan.flow().protocol == Protocol::Sinnet;
+        let identities = sinnet.then(|| daemons::Identities::generate(scratch)).transpose()?;
         Ok(Self { plan, options, scratch, identities })
     }
 
@@ -78,8 +78,8 @@ impl<'a> Real<'a> {
     /// The name or address under which the client of a flow finds the server.
     fn address(&self, flow: usize, run: &Run) -> String {
         let plan = self.plan;
-        if plan.flows.get(flow).is_some_and(|flow| flow.protocol == Protocol::Mhip) {
-            return mhip::server_name(plan);
+        if plan.flows.get(flow).is_some_and(|flow| flow.protocol == Protocol::Sinnet) {
+            return daemons::server_name(plan);
         }
         let path = if flow == 0 { run.paths.first().copied().unwrap_or_default() } else { 0 };
         plan.paths_of(flow).get(path).map_or_else(String::new, |path| plan.topology.address(path.ends[0]).to_string())
@@ -102,15 +102,15 @@ impl Laboratory for Real<'_> {
                 wireshark::prepare(directory)?;
             }
             let keylog = kept.map(wireshark::keylog_file);
-            let files = mhip::Files {
+            let files = daemons::Files {
                 executable: &self.options.executable,
                 scratch: &scratch,
                 logs: kept.unwrap_or(&scratch),
                 keylog: keylog.as_deref(),
             };
-            let mut both = mhip::Daemons::start(plan, &site, identities, &run.paths, &files)?;
+            let mut both = daemons::Daemons::start(plan, &site, identities, &run.paths, &files)?;
             // The first connection makes the association; paths are added to it after that.
-            Server::fetch_small(site.host(plan.flow().to)?, &mhip::server_name(plan), Duration::from_secs(15))?;
+            Server::fetch_small(site.host(plan.flow().to)?, &daemons::server_name(plan), Duration::from_secs(15))?;
             both.wait_for_paths(run.paths.len())?;
             daemons = Some(both);
         }

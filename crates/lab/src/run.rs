@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use scenario::Scenario;
+use scenario::schema::Engine;
 
 use crate::error::Step;
 use crate::measure::run_all;
@@ -47,6 +48,7 @@ impl Options {
 /// [`LabError::Forbidden`] without the right to make namespaces, [`LabError::Scenario`] for what a laboratory cannot do,
 /// and when a program is missing or fails.
 pub fn run(scenario: &Scenario, options: &Options, progress: &mut Progress) -> Result<Report, LabError> {
+    scenario.check_for(if options.virtual_time { Engine::LabVirtual } else { Engine::Lab })?;
     let plan = Plan::new(scenario)?;
     let directory = options.directory.as_deref();
     if let Some(directory) = directory {

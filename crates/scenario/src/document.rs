@@ -1,5 +1,6 @@
 //! A scenario file before it is interpreted: with what it extends, what the command line sets, and its sweep.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use diagnostic::{Diagnostic, alternatives, nearest};
@@ -21,6 +22,16 @@ pub struct Document {
 /// Reads a base file: from the name that `extends` gives and the name of the file that extends, to the name and the
 /// text of the base file, or a sentence that says why it cannot be read.
 pub type ReadBase<'a> = dyn FnMut(&str, &str) -> Result<(String, String), String> + 'a;
+
+/// Reads the base file `base` beside the file `extending`, for [`Document::load`].
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn read_beside(base: &str, extending: &str) -> Result<(String, String), String> {
+    let path = Path::new(extending).with_file_name(base);
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("it cannot be read: {error}"))?;
+    Ok((path.to_string_lossy().into_owned(), text))
+}
 
 /// One scenario of a sweep.
 #[derive(Clone, Debug)]

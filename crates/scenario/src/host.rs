@@ -6,6 +6,7 @@ use diagnostic::Diagnostic;
 
 use crate::read::Nodes;
 use crate::reader::{self, Reader};
+use crate::schema::Table;
 use crate::spec::{LinkSpec, NodeIndex};
 use crate::tree::{Node, Value};
 
@@ -24,7 +25,7 @@ pub(crate) fn hosts(list: &[Node], nodes: &Nodes, links: &[LinkSpec]) -> Result<
     let mut hosts: Vec<HostSpec> = Vec::new();
     let help = || "for example locators = [\"10.0.0.1\", \"10.0.1.1\"]".to_owned();
     for element in list {
-        let mut table = Reader::new("a node", element)?;
+        let mut table = Reader::new(Table::Node, element)?;
         let name = table.required("name", "name = \"a\"")?;
         let node = nodes.find(&name.node)?;
         if hosts.iter().any(|host| host.node == node) {
@@ -51,7 +52,6 @@ pub(crate) fn hosts(list: &[Node], nodes: &Nodes, links: &[LinkSpec]) -> Result<
         }
         let locators = list.iter().map(|locator| reader::text(locator, "\"10.0.0.1\"").map(str::to_owned));
         hosts.push(HostSpec { node, locators: locators.collect::<Result<_, _>>()? });
-        table.finish()?;
     }
     Ok(hosts)
 }

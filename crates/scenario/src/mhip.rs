@@ -1,17 +1,16 @@
-//! The options of a flow of multipath HIP: what it carries, and in the simulator how; the lab has the daemon's own ways.
+//! The options of a flow of mHIP as the papers have it.
 
 use clock::Duration;
 use diagnostic::Diagnostic;
 
 use crate::reader::{self, Reader};
-use crate::spec::{Amount, Protocol};
+use crate::schema::{Key, Type, UNLIMITED, Variants, flow, names};
+use crate::spec::Amount;
 use crate::tree::{Node, Value};
 
 /// What a flow says about mHIP; `None` leaves a setting as the generation has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MhipSpec {
-    /// `inside`: what travels inside.
-    pub inside: Inside,
     /// `generation`: 1, 2 or 3, for the three papers.
     pub generation: Option<u8>,
     /// `growth`: how the windows of paths grow.
@@ -28,18 +27,6 @@ pub struct MhipSpec {
     pub probe_interval: Option<Duration>,
 }
 
-/// What an mHIP flow carries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Inside {
-    /// A download by TCP.
-    #[default]
-    Tcp,
-    /// UDP at the flow's `rate`.
-    Udp,
-    /// Echo requests, which the other end answers.
-    Ping,
-}
-
 /// How the windows of paths grow in congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrowthSpec {
@@ -53,8 +40,6 @@ pub enum GrowthSpec {
     PerBottleneck,
 }
 
-const INSIDE: [(&str, Inside); 3] = [("tcp", Inside::Tcp), ("udp", Inside::Udp), ("ping", Inside::Ping)];
-
 const GROWTH: [(&str, GrowthSpec); 4] = [
     ("per_path", GrowthSpec::PerPath),
     ("coupled", GrowthSpec::Coupled),
@@ -65,20 +50,30 @@ const GROWTH: [(&str, GrowthSpec); 4] = [
 /// ADDR where a file says only `addr = true`.
 const ADDR: f64 = 0.9;
 
+/// The rows of mHIP.
+pub(crate) const KEYS: &[Key] = &[
+    flow("generation", Type::Whole(1, 3), "3", "Which of the three papers' control.").example("2").sim(Variants::MHIP),
+    flow("growth", Type::Words(|| names(&GROWTH)), "\"per_path\"", "How the windows of paths grow: each as a TCP, all as one, by RFC 6356, or those that share a bottleneck as one.")
+        .example("\"lia\"")
+        .sim(Variants::MHIP_23),
+    flow("dupthresh", Type::Whole(1, 1000), "6; of generation 2 it is 3", "Duplicates that mean a loss.").example("4").sim(Variants::MHIP_23),
+    flow("addr", Type::Either(&[Type::Boolean, Type::Probability]), "true; of generation 2 false", "A reduction is taken back when what was missing arrives within this part of the least round-trip time; true is 0.9.")
+        .example("0.5")
+        .sim(Variants::MHIP_23),
+    flow("receive_buffer", Type::Either(&[Type::Amount, UNLIMITED]), "as large as the window", "Packets out of order that the receiver holds.")
+        .example("\"453p\"")
+        .sim(Variants::MHIP),
+    flow("marking", Type::Boolean, "true", "Paths are watched by marked packets, closed when congested, and probed.").example("false").sim(Variants::MHIP_1),
+    flow("probe_interval", Type::Time, "\"1s\"", "Time between the probes of a closed path.").example("\"2s\"").sim(Variants::MHIP),
+];
+
 /// Reads the keys of mHIP from a flow.
 pub(crate) fn mhip(
     table: &mut Reader<'_>,
-    protocol: Protocol,
     amount: impl Fn(&Node) -> Result<Amount, Diagnostic>,
 ) -> Result<MhipSpec, Diagnostic> {
-    let mut any = None;
-    let mut entry = |key| {
-        let entry = table.optional(key);
-        any = any.or(entry);
-        entry.map(|entry| &entry.node)
-    };
-    let spec = MhipSpec {
-        inside: entry("inside").map(|node| reader::word(node, &INSIDE)).transpose()?.unwrap_or_default(),
+    let mut entry = |key| table.optional(key).map(|entry| &entry.node);
+    Ok(MhipSpec {
         generation: entry("generation").map(|node| reader::whole(node, 1, 3)).transpose()?.map(|n| n as u8),
         growth: entry("growth").map(|node| reader::word(node, &GROWTH)).transpose()?,
         dupthresh: entry("dupthresh").map(|node| reader::whole(node, 1, 1000)).transpose()?.map(|n| n as u32),
@@ -94,13 +89,7 @@ pub(crate) fn mhip(
                 interval => Some(interval),
             },
         },
-    };
-    match any {
-        Some(entry) if protocol != Protocol::Mhip => {
-            Err(entry.key_place.error(format!("`{}` is for protocol = \"mhip\"", entry.key), None))
-        }
-        _ => Ok(spec),
-    }
+    })
 }
 
 fn addr(node: &Node) -> Result<Option<f64>, Diagnostic> {

@@ -3,7 +3,17 @@
 use diagnostic::Diagnostic;
 
 use crate::reader::{self, Reader};
-use crate::spec::Protocol;
+use crate::schema::{Key, Type, Variants, flow};
+
+/// The rows of MPTCP.
+pub(crate) const KEYS: &[Key] = &[flow(
+    "opportunistic",
+    Type::Boolean,
+    "false",
+    "Opportunistic retransmission with penalisation, where the receive window is full.",
+)
+.example("true")
+.sim(Variants::MPTCP)];
 
 /// What a flow says about MPTCP; `None` leaves a setting as the protocol has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,11 +23,7 @@ pub struct MptcpSpec {
 }
 
 /// Reads the keys of MPTCP from a flow.
-pub(crate) fn mptcp(table: &mut Reader<'_>, protocol: Protocol) -> Result<MptcpSpec, Diagnostic> {
-    match table.optional("opportunistic") {
-        Some(entry) if protocol != Protocol::Mptcp => {
-            Err(entry.key_place.error("`opportunistic` is for protocol = \"mptcp\"", None))
-        }
-        entry => Ok(MptcpSpec { opportunistic: entry.map(|entry| reader::boolean(&entry.node)).transpose()? }),
-    }
+pub(crate) fn mptcp(table: &mut Reader<'_>) -> Result<MptcpSpec, Diagnostic> {
+    let opportunistic = table.optional("opportunistic");
+    Ok(MptcpSpec { opportunistic: opportunistic.map(|entry| reader::boolean(&entry.node)).transpose()? })
 }

@@ -6,8 +6,9 @@ use clock::{Duration, Instant};
 use diagnostic::{Diagnostic, nearest};
 use link::{Change, ChangeKind, LossConfig};
 
-use crate::mhip::Inside;
 use crate::reader::{self, Reader};
+use crate::schema::{Key, Table, Type, Variants, names as names_of};
+use crate::sinnet::Inside;
 use crate::spec::*;
 use crate::tree::{Node, Value};
 use crate::units::{self, Wrong};
@@ -55,7 +56,7 @@ impl Nodes {
 
 /// Reads one `[[link]]`.
 pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnostic> {
-    let mut table = Reader::new("a link", node)?;
+    let mut table = Reader::new(Table::Link, node)?;
     let between = table.optional("between");
     let (from, to) = (table.optional("from"), table.optional("to"));
     let (from, to, duplex) = match (between, from, to) {
@@ -92,7 +93,6 @@ pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnosti
         change(node, &mut changes)?;
     }
     changes.sort_by_key(|change: &Change| change.at);
-    table.finish()?;
     Ok(LinkSpec { name, from, to, duplex, rate, delay, queue, loss, changes })
 }
 
@@ -101,7 +101,7 @@ fn between_help() -> String {
 }
 
 fn change(node: &Node, changes: &mut Vec<Change>) -> Result<(), Diagnostic> {
-    let mut table = Reader::new("a change", node)?;
+    let mut table = Reader::new(Table::Change, node)?;
     let at = reader::instant(&table.required("at", "at = \"10s\"")?.node)?;
     let before = changes.len();
     let mut push = |what| changes.push(Change { at, what });
@@ -125,7 +125,6 @@ fn change(node: &Node, changes: &mut Vec<Change>) -> Result<(), Diagnostic> {
             push(if yes == down { ChangeKind::Down } else { ChangeKind::Up });
         }
     }
-    table.finish()?;
     if changes.len() == before {
         let help = "one of rate, delay, loss, down = true, up = true".to_owned();
         return Err(node.place.error("nothing changes here", Some(help)));
@@ -184,10 +183,61 @@ enum Active {
     CoDel,
 }
 
+const KINDS: [(&str, Active); 2] = [("red", Active::Red), ("codel", Active::CoDel)];
+
+/// The rows of queues that drop or mark before they are full.
+pub(crate) const QUEUES: &[Key] = &[
+    of_queue("kind", Type::Words(|| names_of(&KINDS)), "", "How it manages its length.")
+        .example("\"red\"")
+        .everywhere(),
+    of_queue("limit", Type::Length, "none", "Most that may wait.").example("\"90p\"").everywhere(),
+    of_queue("ecn", Type::Boolean, "false", "Marks packets that can be marked instead of dropping them (RFC 3168).")
+        .example("true")
+        .everywhere(),
+    of_red("min", Type::Length, "", "Average length below which nothing is dropped (Floyd and Jacobson 1993).")
+        .example("\"30p\""),
+    of_red(
+        "max",
+        Type::Length,
+        "",
+        "Average length from which everything is dropped or, with `gentle`, more and more.",
+    )
+    .example("\"90p\""),
+    of_red("probability", Type::Probability, "0.1", "Probability of a drop at `max`.").example("0.02"),
+    of_red("weight", Type::Probability, "0.002", "Weight of the newest sample in the average.").example("0.01"),
+    of_red(
+        "gentle",
+        Type::Boolean,
+        "false",
+        "From `max` to twice `max` the probability rises to 1 instead of jumping (Floyd 2000).",
+    )
+    .example("true"),
+    of_codel("target", Type::Time, "\"5ms\"", "Waiting time that is fine (RFC 8289 §4.2).").example("\"10ms\""),
+    of_codel(
+        "interval",
+        Type::Time,
+        "\"100ms\"",
+        "For so long the waiting time may be above the target (RFC 8289 §4.3).",
+    )
+    .example("\"200ms\""),
+];
+
+const fn of_queue(name: &'static str, value: Type, default: &'static str, says: &'static str) -> Key {
+    Key::new(Table::Queue, name, value, default, says)
+}
+
+const fn of_red(name: &'static str, value: Type, default: &'static str, says: &'static str) -> Key {
+    of_queue(name, value, default, says).sim(Variants::RED).lab(Variants::RED)
+}
+
+const fn of_codel(name: &'static str, value: Type, default: &'static str, says: &'static str) -> Key {
+    of_queue(name, value, default, says).sim(Variants::CODEL).lab(Variants::CODEL)
+}
+
 fn active_queue(node: &Node) -> Result<QueueSpec, Diagnostic> {
-    let mut table = Reader::new("a queue", node)?;
+    let mut table = Reader::new(Table::Queue, node)?;
     let kind = table.required("kind", "kind = \"red\"")?;
-    let kind = reader::word(&kind.node, &[("red", Active::Red), ("codel", Active::CoDel)])?;
+    let kind = reader::word(&kind.node, &KINDS)?;
     let ecn = table.optional("ecn").map(|entry| reader::boolean(&entry.node)).transpose()?.unwrap_or(false);
     let hard = table.optional("limit").map(|entry| limit(&entry.node)).transpose()?;
     let queue = match kind {
@@ -220,7 +270,6 @@ fn active_queue(node: &Node) -> Result<QueueSpec, Diagnostic> {
             QueueSpec::CoDel(CoDelSpec { target, interval, limit: hard, ecn })
         }
     };
-    table.finish()?;
     Ok(queue)
 }
 
@@ -239,19 +288,18 @@ fn loss(node: &Node) -> Result<LossConfig, Diagnostic> {
         let p = reader::probability(node)?;
         return Ok(if p == 0.0 { LossConfig::None } else { LossConfig::Random(p) });
     }
-    let mut table = Reader::new("bursty loss (Gilbert-Elliott)", node)?;
+    let mut table = Reader::new(Table::Loss, node)?;
     let to_bad = reader::probability(&table.required("to_bad", "to_bad = 0.01")?.node)?;
     let to_good = reader::probability(&table.required("to_good", "to_good = 0.25")?.node)?;
     let loss_good =
         table.optional("loss_good").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(0.0);
     let loss_bad = table.optional("loss_bad").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(1.0);
-    table.finish()?;
     Ok(LossConfig::GilbertElliott { to_bad, to_good, loss_good, loss_bad })
 }
 
 /// Reads one `[[flow]]`; its paths may still be empty.
 pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec, Diagnostic> {
-    let mut table = Reader::new("a flow", node)?;
+    let mut table = Reader::new(Table::Flow, node)?;
     let name = match table.optional("name") {
         Some(entry) => reader::text(&entry.node, "\"download\"")?.to_owned(),
         None => format!("flow{number}"),
@@ -287,24 +335,19 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
             Some(stop)
         }
     };
-    let tcp = crate::tcp::tcp(&mut table, protocol, amount)?;
-    let mhip = crate::mhip::mhip(&mut table, protocol, amount)?;
-    let mptcp = crate::mptcp::mptcp(&mut table, protocol)?;
-    let sctp = crate::sctp::sctp(&mut table, protocol, amount)?;
+    let tcp = crate::tcp::tcp(&mut table, amount)?;
+    let sinnet = crate::sinnet::sinnet(&mut table)?;
+    let mhip = crate::mhip::mhip(&mut table, amount)?;
+    let mptcp = crate::mptcp::mptcp(&mut table)?;
+    let sctp = crate::sctp::sctp(&mut table, amount)?;
     let rate = table.optional("rate");
-    let on_off_entry = table.optional("on_off");
-    let is_udp = protocol == Protocol::Udp || mhip.inside == Inside::Udp;
+    let is_udp = protocol == Protocol::Udp || sinnet.inside == Inside::Udp;
     if is_udp && rate.is_none() {
         let help = "for example rate = \"1Mbit/s\"".to_owned();
         return Err(table.place().error("a UDP source needs its `rate`", Some(help)));
     }
-    if let Some(entry) = rate.or(on_off_entry).filter(|_| !is_udp) {
-        let message = format!("`{}` is for \"udp\": the others send as fast as they may", entry.key);
-        return Err(entry.key_place.error(message, None));
-    }
     let rate = rate.map(|entry| reader::rate(&entry.node)).transpose()?;
-    let on_off = on_off_entry.map(|entry| on_off(&entry.node)).transpose()?;
-    table.finish()?;
+    let on_off = table.optional("on_off").map(|entry| on_off(&entry.node)).transpose()?;
     Ok(FlowSpec {
         name,
         from,
@@ -324,6 +367,7 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
         rate,
         on_off,
         tcp,
+        sinnet,
         mhip,
         mptcp,
         sctp,
@@ -405,14 +449,15 @@ fn latest(moment: Moment) -> Instant {
     }
 }
 
+/// Whether times of sending and pausing are drawn.
+pub(crate) const TIMES: [(&str, bool); 2] = [("fixed", false), ("exponential", true)];
+
 fn on_off(node: &Node) -> Result<OnOff, Diagnostic> {
-    let mut table = Reader::new("an on/off source", node)?;
+    let mut table = Reader::new(Table::OnOff, node)?;
     let on = reader::time(&table.required("on", "on = \"500ms\"")?.node)?;
     let off = reader::time(&table.required("off", "off = \"500ms\"")?.node)?;
-    let words = [("fixed", false), ("exponential", true)];
     let exponential =
-        table.optional("times").map(|entry| reader::word(&entry.node, &words)).transpose()?.unwrap_or(false);
-    table.finish()?;
+        table.optional("times").map(|entry| reader::word(&entry.node, &TIMES)).transpose()?.unwrap_or(false);
     if on.is_zero() {
         return Err(node.place.error("a source that is never on sends nothing", None));
     }

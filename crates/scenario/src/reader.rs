@@ -3,23 +3,23 @@
 use clock::{Duration, Instant};
 use diagnostic::{Diagnostic, alternatives, nearest};
 
+use crate::schema;
 use crate::tree::{Entry, Node, Place, Table, Value};
 use crate::units::{self, Wrong};
 
-/// A table being read. Every key is taken once; [`Reader::finish`] complains about those that nobody took.
+/// A table being read. Its keys are known: [`crate::schema::check`] has looked at all of them before.
 pub(crate) struct Reader<'a> {
-    what: &'static str,
+    kind: schema::Table,
     place: &'a Place,
     table: &'a Table,
-    known: Vec<&'static str>,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `node` as a table that is called `what` in messages: "a link".
-    pub(crate) fn new(what: &'static str, node: &'a Node) -> Result<Self, Diagnostic> {
+    /// Reads `node` as a table of this kind.
+    pub(crate) fn new(kind: schema::Table, node: &'a Node) -> Result<Self, Diagnostic> {
         match &node.value {
-            Value::Table(table) => Ok(Self { what, place: &node.place, table, known: Vec::new() }),
-            other => Err(node.place.error(format!("{what} is a table, not {}", other.kind()), None)),
+            Value::Table(table) => Ok(Self { kind, place: &node.place, table }),
+            other => Err(node.place.error(format!("{} is a table, not {}", kind.what(), other.kind()), None)),
         }
     }
 
@@ -29,13 +29,13 @@ impl<'a> Reader<'a> {
 
     /// The entry of `key`, if it is there.
     pub(crate) fn optional(&mut self, key: &'static str) -> Option<&'a Entry> {
-        self.known.push(key);
+        debug_assert!(self.kind.key(key).is_some(), "`{key}` has no row in the schema");
         self.table.get(key)
     }
 
     /// The entry of `key`.
     pub(crate) fn required(&mut self, key: &'static str, example: &str) -> Result<&'a Entry, Diagnostic> {
-        let (place, what) = (self.place, self.what);
+        let (place, what) = (self.place, self.kind.what());
         self.optional(key)
             .ok_or_else(|| place.error(format!("{what} needs `{key}`"), Some(format!("for example {example}"))))
     }
@@ -50,20 +50,6 @@ impl<'a> Reader<'a> {
                 Some(format!("write [[{key}]] with two brackets")),
             )),
         }
-    }
-
-    /// Refuses keys that were not asked for.
-    pub(crate) fn finish(self) -> Result<(), Diagnostic> {
-        for entry in &self.table.entries {
-            if !self.known.contains(&entry.key.as_str()) {
-                let help = match nearest(&entry.key, self.known.iter().copied()) {
-                    Some(key) => format!("did you mean `{key}`?"),
-                    None => format!("{} knows {}", self.what, alternatives(self.known.iter().copied())),
-                };
-                return Err(entry.key_place.error(format!("{} has no key `{}`", self.what, entry.key), Some(help)));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use link::{CoDelConfig, LinkConfig, QueueConfig, RedConfig};
 use crate::host::{self, HostSpec};
 use crate::read::{self, MOST_FLOWS, Nodes};
 use crate::reader::{self, Reader};
+use crate::schema::{self, Engine, Table};
 use crate::spec::*;
 use crate::tree::{Node, Value};
 
@@ -51,7 +52,8 @@ pub struct Directed {
 
 impl Scenario {
     pub(crate) fn from_tree(tree: &Node) -> Result<Self, Diagnostic> {
-        let mut table = Reader::new("a scenario", tree)?;
+        schema::check(tree, Table::Scenario, None)?;
+        let mut table = Reader::new(Table::Scenario, tree)?;
         let name = reader::text(&table.required("name", "name = \"two paths\"")?.node, "\"two paths\"")?.to_owned();
         let duration_entry = table.required("duration", "duration = \"20s\"")?;
         let duration = reader::time(&duration_entry.node)?;
@@ -69,10 +71,6 @@ impl Scenario {
         let (link_nodes, flow_nodes) = (table.tables("link")?, table.tables("flow")?);
         let host_nodes = table.tables("node")?;
         let place = table.place();
-        for key in ["sweep", "extends"] {
-            table.optional(key); // the document has dealt with these
-        }
-        table.finish()?;
         if link_nodes.is_empty() {
             return Err(place.error("a scenario needs at least one [[link]]", None));
         }
@@ -100,6 +98,14 @@ impl Scenario {
         })
     }
 
+    /// Whether `engine` honours every key of the file.
+    ///
+    /// # Errors
+    /// Points at the first key that it does not, and says what would be right.
+    pub fn check_for(&self, engine: Engine) -> Result<(), Diagnostic> {
+        schema::check(&self.tree, Table::Scenario, Some(engine))
+    }
+
     /// An error that points at `key` of flow number `flow` (from 0), or at the flow where it has no such key: for
     /// what only the laboratory that runs the scenario can know.
     pub fn error_in_flow(
@@ -110,6 +116,11 @@ impl Scenario {
         help: Option<String>,
     ) -> Diagnostic {
         self.error_at("flow", flow, key, message.into(), help)
+    }
+
+    /// An error that points at `key` at the top of the file, or at its beginning where it has no such key.
+    pub fn error_at_top(&self, key: &str, message: impl Into<String>, help: Option<String>) -> Diagnostic {
+        error_in(&self.tree, key, message.into(), help)
     }
 
     /// An error that points at `key` of link number `link` (from 0), as [`Scenario::error_in_flow`].
@@ -131,12 +142,7 @@ impl Scenario {
             }),
             _ => None,
         };
-        let element = element.unwrap_or(&self.tree);
-        let place = match &element.value {
-            Value::Table(table) => table.get(key).map_or(&element.place, |entry| &entry.node.place),
-            _ => &element.place,
-        };
-        place.error(message, help)
+        error_in(element.unwrap_or(&self.tree), key, message, help)
     }
 
     /// The round trip without queues that a link's "bdp" refers to: the longest of the routes of flows that use the
@@ -239,6 +245,15 @@ impl Scenario {
         };
         (packets.round() as u32).max(1)
     }
+}
+
+/// An error at the value of `key` of a table, or at the table.
+fn error_in(element: &Node, key: &str, message: String, help: Option<String>) -> Diagnostic {
+    let place = match &element.value {
+        Value::Table(table) => table.get(key).map_or(&element.place, |entry| &entry.node.place),
+        _ => &element.place,
+    };
+    place.error(message, help)
 }
 
 type Ends = BTreeMap<(NodeIndex, NodeIndex), usize>;
@@ -352,10 +367,10 @@ fn check_flows(
         for path in &flow.paths {
             check_way_back(path, entry("paths").unwrap_or(node), flow, ends, nodes)?;
         }
-        let many = matches!(flow.protocol, Protocol::Mhip | Protocol::Mptcp | Protocol::CmtSctp | Protocol::Sctp);
+        let many = !matches!(flow.protocol, Protocol::Tcp | Protocol::Udp);
         if flow.paths.len() > 1 && !many {
             let place = entry("paths").map_or(&node.place, |paths| &paths.place);
-            let help = "several paths are for \"mhip\", \"mptcp\", \"sctp\" and \"cmt-sctp\"".to_owned();
+            let help = "several paths are for \"sinnet\", \"mhip\", \"mptcp\", \"sctp\" and \"cmt-sctp\"".to_owned();
             return Err(place.error(format!("\"{}\" uses one path", flow.protocol.name()), Some(help)));
         }
     }

@@ -4,7 +4,8 @@ use clock::Duration;
 use diagnostic::Diagnostic;
 
 use crate::reader::{self, Reader};
-use crate::spec::{Amount, Protocol};
+use crate::schema::{Key, Type, UNLIMITED, Variants, flow, names};
+use crate::spec::Amount;
 use crate::tree::Node;
 
 /// What a flow says about SCTP; `None` leaves a setting as the protocol has it.
@@ -70,22 +71,67 @@ const RTX: [(&str, RtxSpec); 4] = [
 const SPLITTING: [(&str, (bool, bool)); 4] =
     [("none", (false, false)), ("sender", (true, false)), ("receiver", (false, true)), ("both", (true, true))];
 
+/// The rows of SCTP and CMT-SCTP.
+pub(crate) const KEYS: &[Key] = &[
+    of_sctp("ordered", Type::Boolean, "true; of \"cmt-sctp\" false", "Messages are delivered in order.")
+        .example("false"),
+    of_sctp(
+        "nr_sack",
+        Type::Boolean,
+        "false; of \"cmt-sctp\" true",
+        "Acknowledgments that the receiver cannot take back.",
+    )
+    .example("true"),
+    of_sctp(
+        "rtx",
+        Type::Words(|| names(&RTX)),
+        "\"rtx_same\"; of \"cmt-sctp\" \"rtx_ssthresh\"",
+        "The path on which lost chunks are sent again.",
+    )
+    .example("\"rtx_cwnd\""),
+    of_sctp("send_buffer", AMOUNT, "\"5MB\"", "What the sender keeps at most.").example("\"100p\""),
+    of_sctp(
+        "path_max_retrans",
+        Type::Whole(0, 1000),
+        "5",
+        "Timeouts in a row after which a path is inactive (RFC 9260 §8.2).",
+    )
+    .example("2"),
+    of_sctp("heartbeat", Type::Time, "\"30s\"", "Time between the heartbeats of an inactive path (RFC 9260 §8.3).")
+        .example("\"1s\""),
+    of_sctp(
+        "max_burst",
+        Type::Whole(1, 1_000_000),
+        "4",
+        "Packets that one acknowledgment lets out on a path (RFC 9260 §6.1).",
+    )
+    .example("8"),
+    of_cmt("sfr", Type::Boolean, "true", "Split fast retransmit.").example("false"),
+    of_cmt("cuc", Type::Words(|| names(&CUC)), "\"v2\"", "What lets the windows of paths grow.").example("\"v1\""),
+    of_cmt("dac", Type::Boolean, "true", "Delayed acknowledgments for CMT.").example("false"),
+    of_cmt("strict_windows", Type::Boolean, "true", "The paths together stay within the sum of their windows.")
+        .example("false"),
+    of_cmt("splitting", Type::Words(|| names(&SPLITTING)), "\"both\"", "The buffers that are divided among the paths.")
+        .example("\"none\""),
+];
+
+const AMOUNT: Type = Type::Either(&[Type::Amount, UNLIMITED]);
+
+const fn of_sctp(name: &'static str, value: Type, default: &'static str, says: &'static str) -> Key {
+    flow(name, value, default, says).sim(Variants::SCTP)
+}
+
+const fn of_cmt(name: &'static str, value: Type, default: &'static str, says: &'static str) -> Key {
+    flow(name, value, default, says).sim(Variants::CMT)
+}
+
 /// Reads the keys of SCTP from a flow.
 pub(crate) fn sctp(
     table: &mut Reader<'_>,
-    protocol: Protocol,
     amount: impl Fn(&Node) -> Result<Amount, Diagnostic>,
 ) -> Result<SctpSpec, Diagnostic> {
-    let (mut any, mut cmt) = (None, None);
-    let mut entry = |key| {
-        let entry = table.optional(key);
-        any = any.or(entry);
-        if matches!(key, "sfr" | "cuc" | "dac" | "strict_windows" | "splitting") {
-            cmt = cmt.or(entry);
-        }
-        entry.map(|entry| &entry.node)
-    };
-    let spec = SctpSpec {
+    let mut entry = |key| table.optional(key).map(|entry| &entry.node);
+    Ok(SctpSpec {
         ordered: entry("ordered").map(reader::boolean).transpose()?,
         nr_sack: entry("nr_sack").map(reader::boolean).transpose()?,
         sfr: entry("sfr").map(reader::boolean).transpose()?,
@@ -101,14 +147,5 @@ pub(crate) fn sctp(
             .map(|n| n as u32),
         heartbeat: entry("heartbeat").map(reader::time).transpose()?,
         max_burst: entry("max_burst").map(|node| reader::whole(node, 1, 1_000_000)).transpose()?.map(|n| n as u32),
-    };
-    match (any, cmt) {
-        (Some(entry), _) if !matches!(protocol, Protocol::Sctp | Protocol::CmtSctp) => {
-            Err(entry.key_place.error(format!("`{}` is for protocol = \"sctp\" and \"cmt-sctp\"", entry.key), None))
-        }
-        (_, Some(entry)) if protocol != Protocol::CmtSctp => {
-            Err(entry.key_place.error(format!("`{}` is for protocol = \"cmt-sctp\"", entry.key), None))
-        }
-        _ => Ok(spec),
-    }
+    })
 }

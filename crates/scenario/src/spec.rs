@@ -100,7 +100,9 @@ pub enum Protocol {
     Tcp,
     /// UDP from a source of constant rate, or on and off.
     Udp,
-    /// Multipath HIP; in the lab real TCP inside it.
+    /// Multipath HIP as it ships.
+    Sinnet,
+    /// Multipath HIP as the papers have it.
     Mhip,
     /// Multipath TCP (RFC 8684).
     Mptcp,
@@ -112,9 +114,10 @@ pub enum Protocol {
 
 impl Protocol {
     /// All names as the file spells them.
-    pub const NAMES: [(&'static str, Self); 6] = [
+    pub const NAMES: [(&'static str, Self); 7] = [
         ("tcp", Self::Tcp),
         ("udp", Self::Udp),
+        ("sinnet", Self::Sinnet),
         ("mhip", Self::Mhip),
         ("mptcp", Self::Mptcp),
         ("cmt-sctp", Self::CmtSctp),
@@ -126,6 +129,7 @@ impl Protocol {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
+            Self::Sinnet => "sinnet",
             Self::Mhip => "mhip",
             Self::Mptcp => "mptcp",
             Self::CmtSctp => "cmt-sctp",
@@ -175,6 +179,8 @@ pub struct FlowSpec {
     pub on_off: Option<OnOff>,
     /// Options of TCP itself.
     pub tcp: TcpSpec,
+    /// What it says about Sinnet.
+    pub sinnet: crate::sinnet::SinnetSpec,
     /// What it says about mHIP.
     pub mhip: crate::mhip::MhipSpec,
     /// What it says about MPTCP.

@@ -4,7 +4,8 @@ use clock::Duration;
 use diagnostic::Diagnostic;
 
 use crate::reader::{self, Reader};
-use crate::spec::{Amount, Protocol};
+use crate::schema::{Key, Type, Variants, flow, names};
+use crate::spec::Amount;
 use crate::tree::{Node, Value};
 
 /// What a flow says about TCP itself; `None` leaves a setting as the profile has it.
@@ -45,25 +46,42 @@ const UNDO: [(&str, UndoSpec); 3] =
 /// The delay where a file says only `delayed_ack = true`: Linux' usual one (RFC 1122 §4.2.3.2: less than 500 ms).
 const DELAY: Duration = Duration::from_millis(40);
 
-/// Of the keys, those that SCTP has too.
-const OF_SCTP: [&str; 3] = ["delayed_ack", "initial_window", "min_rto"];
+/// What has a TCP of its own.
+const OF_TCP: Variants = Variants::TCP.or(Variants::MPTCP);
+/// What takes its sizes and timers from a TCP.
+const LIKE_TCP: Variants = OF_TCP.or(Variants::MHIP);
+
+/// The rows of TCP.
+pub(crate) const KEYS: &[Key] = &[
+    flow("delayed_ack", Type::Either(&[Type::Boolean, Type::Time]), "\"40ms\"; with profile \"ns2\" false; of SCTP \"200ms\"", "Every second packet is acknowledged, others after this time, at most 500 ms (RFC 1122 §4.2.3.2); true is 40 ms.")
+        .example("\"100ms\"")
+        .sim(OF_TCP.or(Variants::SCTP)),
+    flow("initial_window", Type::Amount, "\"10p\" (RFC 6928); with profile \"ns2\" \"2p\"; of SCTP that of RFC 3390", "The first congestion window.")
+        .example("\"4p\"")
+        .sim(LIKE_TCP.or(Variants::SCTP)),
+    flow("ecn", Type::Boolean, "false", "Explicit congestion notification (RFC 3168).").example("true").sim(OF_TCP),
+    flow("timestamps", Type::Boolean, "true; with profile \"ns2\" false", "A round-trip sample from every acknowledgment (RFC 7323).")
+        .example("false")
+        .sim(OF_TCP.or(Variants::MHIP_1)),
+    flow("undo", Type::Words(|| names(&UNDO)), "\"never\"", "What tells of a needless reduction: timestamps (RFC 3522, RFC 4015), or reports of duplicates (RFC 3708).")
+        .example("\"eifel\"")
+        .sim(OF_TCP.or(Variants::MHIP_1)),
+    flow("min_rto", Type::Time, "\"200ms\"; of SCTP \"1s\"", "The least retransmission timer.").example("\"500ms\"").sim(LIKE_TCP.or(Variants::SCTP)),
+    flow("send_jitter", Type::Time, "\"0s\"; with profile \"ns2\" and several flows 2 ms or less", "New data wait a random time up to this before they are sent.")
+        .example("\"1ms\"")
+        .sim(LIKE_TCP),
+    flow("header_size", Type::Whole(20, 1000), "40", "Bytes of a packet that are not data, with all options.")
+        .example("60")
+        .sim(LIKE_TCP),
+];
 
 /// Reads the keys of TCP from a flow.
 pub(crate) fn tcp(
     table: &mut Reader<'_>,
-    protocol: Protocol,
     amount: impl Fn(&Node) -> Result<Amount, Diagnostic>,
 ) -> Result<TcpSpec, Diagnostic> {
     let mut spec = TcpSpec::default();
-    let sctp = matches!(protocol, Protocol::Sctp | Protocol::CmtSctp);
-    let mut any = None;
-    let mut entry = |key| {
-        let entry = table.optional(key);
-        if !(sctp && OF_SCTP.contains(&key)) {
-            any = any.or(entry);
-        }
-        entry.map(|entry| &entry.node)
-    };
+    let mut entry = |key| table.optional(key).map(|entry| &entry.node);
     if let Some(node) = entry("delayed_ack") {
         spec.delayed_ack = Some(match &node.value {
             Value::Boolean(on) => on.then_some(DELAY),
@@ -85,10 +103,5 @@ pub(crate) fn tcp(
     spec.send_jitter = entry("send_jitter").map(reader::time).transpose()?;
     spec.header_size =
         entry("header_size").map(|node| reader::whole(node, 20, 1000)).transpose()?.map(|size| size as u32);
-    match any {
-        Some(entry) if !matches!(protocol, Protocol::Tcp | Protocol::Mhip | Protocol::Mptcp) => {
-            Err(entry.key_place.error(format!("`{}` is for protocol = \"tcp\"", entry.key), None))
-        }
-        _ => Ok(spec),
-    }
+    Ok(spec)
 }

@@ -44,7 +44,7 @@ between = ["r2", "b"]
 name = "download"
 from = "b"
 to = "a"
-protocol = "mhip"
+protocol = "mptcp"
 paths = [["b", "r1", "a"], ["b", "r2", "a"]]
 scheduler = "fastest-path-first"
 packet_size = 1000
@@ -88,7 +88,7 @@ fn a_whole_file_is_read() {
     let burst = LossConfig::GilbertElliott { to_bad: 0.01, to_good: 0.5, loss_good: 0.0, loss_bad: 1.0 };
     assert_eq!(s.links[3].loss, burst);
     let download = &s.flows[0];
-    assert_eq!((download.protocol, &download.paths), (Protocol::Mhip, &vec![vec![2, 1, 0], vec![2, 3, 0]]));
+    assert_eq!((download.protocol, &download.paths), (Protocol::Mptcp, &vec![vec![2, 1, 0], vec![2, 3, 0]]));
     assert_eq!(
         (download.amount, download.receiver_window),
         (Some(Amount::Bytes(10_000_000)), Some(Amount::Packets(100)))
@@ -135,18 +135,22 @@ fn red_and_codel_are_resolved_to_packets() {
 }
 
 #[test]
-fn what_mhip_carries_is_tcp_unless_it_says_otherwise() {
+fn what_travels_inside_is_tcp_unless_it_says_otherwise() {
     let flow = |keys: &str| {
         let text =
             "name = \"n\"\nduration = \"1s\"\n[[link]]\nbetween = [\"a\", \"b\"]\n[[flow]]\nfrom = \"a\"\nto = \"b\"\n";
         parse(&format!("{text}{keys}"), "x").map(|mut s| s.flows.remove(0)).map_err(|error| error.to_string())
     };
-    assert_eq!(flow("protocol = \"mhip\"").unwrap().mhip.inside, Inside::Tcp);
-    assert_eq!(flow("protocol = \"mhip\"\ninside = \"ping\"").unwrap().mhip.inside, Inside::Ping);
-    let call = flow("protocol = \"mhip\"\ninside = \"udp\"\nrate = \"1Mbit/s\"").unwrap();
-    assert_eq!((call.mhip.inside, call.rate), (Inside::Udp, Some(1_000_000)));
-    assert!(flow("protocol = \"mhip\"\ninside = \"udp\"").unwrap_err().contains("needs its `rate`"));
-    assert!(flow("protocol = \"mhip\"\nrate = \"1Mbit/s\"").unwrap_err().contains("as fast as they may"));
+    assert_eq!(flow("protocol = \"sinnet\"").unwrap().sinnet.inside, Inside::Tcp);
+    assert_eq!(flow("protocol = \"sinnet\"\ninside = \"ping\"").unwrap().sinnet.inside, Inside::Ping);
+    let call = flow("protocol = \"sinnet\"\ninside = \"udp\"\nrate = \"1Mbit/s\"").unwrap();
+    assert_eq!((call.sinnet.inside, call.rate), (Inside::Udp, Some(1_000_000)));
+    assert!(flow("protocol = \"sinnet\"\ninside = \"udp\"").unwrap_err().contains("needs its `rate`"));
+    assert!(
+        flow("protocol = \"sinnet\"\nrate = \"1Mbit/s\"")
+            .unwrap_err()
+            .contains("`rate` is not for \"sinnet\" with TCP inside")
+    );
     assert!(flow("protocol = \"tcp\"\ninside = \"udp\"\nrate = \"1Mbit/s\"").is_err());
 }
 
@@ -161,10 +165,7 @@ fn the_files_of_the_repository_are_right() {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
-            let document = Document::load(&text, &path.display().to_string(), &mut |base, from| {
-                let base = std::path::Path::new(from).with_file_name(base);
-                std::fs::read_to_string(&base).map(|text| (base.display().to_string(), text)).map_err(|e| e.to_string())
-            });
+            let document = Document::load(&text, &path.display().to_string(), &mut scenario::read_beside);
             for point in document.and_then(|document| document.points()).unwrap_or_else(|e| panic!("{e}")) {
                 point.document.scenario().unwrap_or_else(|e| panic!("{e}"));
                 read += 1;
@@ -251,14 +252,20 @@ fn errors_say_where_and_what_would_be_right() {
             "\"b\"",
         ),
         (with("[\"b\", \"r1\", \"a\"]", "[\"b\", \"r1\"]"), "|\"r1\"], [", "ends where its flow leads", "\"a\""),
-        (with("\"mhip\"", "\"mhpi\""), "|\"mhpi", "\"mhpi\" is not known", "did you mean \"mhip\"?"),
-        (with("\"mhip\"", "\"tcp\""), "|[[\"b\"", "\"tcp\" uses one path", "mhip"),
+        (with("\"mptcp\"", "\"mtpcp\""), "|\"mtpcp", "\"mtpcp\" is not known", "did you mean \"mptcp\"?"),
+        (
+            with("\"mptcp\"", "\"tcp\"").replace("scheduler = ", "congestion = "),
+            "|[[\"b\"",
+            "\"tcp\" uses one path",
+            "mptcp",
+        ),
         (with("count = 3", "count = 1000000000"), "|1000000000", "too many", "1000000"),
         (with("count = 3", "count = 0"), "count = |0\n", "too few", ""),
         (with("count = 3", "count = 1000000"), "|1000000\n", "1000001 flows in sum", ""),
         (with("stop = \"9s\"", "stop = \"1s\""), "stop = |\"1s\"", "stops before", ""),
         (with("rate = \"100kbit/s\"\n", ""), "|[[flow]]\nfrom", "needs its `rate`", "1Mbit/s"),
-        (with("name = \"one", "nam = \"one"), "", "needs `name`", ""),
+        (with("name = \"one", "nam = \"one"), "|nam = \"one", "no key `nam`", "did you mean `name`?"),
+        (with("name = \"one TCP connection over two paths\"\n", ""), "", "needs `name`", ""),
         (with("\"20s\"", "\"0s\""), "|\"0s\"\nseed", "no time", ""),
         (with("down = true", ""), "|[[link.change]]\nat = \"5s\"", "nothing changes", ""),
         (with("seed = 7", "seed = "), "seed = |\n", "not TOML", ""),

@@ -8,9 +8,8 @@ use clock::{Duration, Streams};
 use congestion::{InitialWindow, Rule, UnknownRule, WindowRule as _};
 use diagnostic::{Diagnostic, alternatives, nearest};
 use link::{LinkConfig, LossConfig, QueueConfig};
-use scenario::{
-    Amount, Directed, FlowSpec, GrowthSpec, Inside, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec,
-};
+use scenario::schema::Engine;
+use scenario::{Amount, Directed, FlowSpec, GrowthSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
 use transport::mhip::{Generation, Growth, MhipConfig, PathConfig};
 use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig, UndoBy};
 
@@ -54,6 +53,7 @@ const NS2_DRAIN: u64 = 32;
 /// # Errors
 /// What the simulator cannot do, where the file asks for it.
 pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
+    scenario.check_for(Engine::Sim)?;
     let streams = Streams::new(seed);
     let mut plan = Plan::new(scenario.duration);
     plan.warm_up = scenario.warm_up;
@@ -217,9 +217,6 @@ fn mhip(
         return refuse("paths", "so many paths are not simulated", "at most 64");
     }
     let spec = &flow.mhip;
-    if spec.inside != Inside::Tcp {
-        return refuse("inside", "mHIP is simulated with TCP inside", "`sinnet lab` has the others");
-    }
     let generation = match spec.generation {
         Some(1) => Generation::Simple,
         Some(2) => Generation::TwoLevel,
@@ -234,9 +231,6 @@ fn mhip(
     }
     config.paths = paths.iter().map(|path| path_config(path, plan, &config.tcp)).collect();
     if let Some(growth) = spec.growth {
-        if generation == Generation::Simple {
-            return refuse("growth", "in generation 1 there are no windows for paths", "generation = 2 or 3");
-        }
         config.growth = match growth {
             GrowthSpec::PerPath | GrowthSpec::PerBottleneck => Growth::PerPath,
             GrowthSpec::Coupled => Growth::Coupled,
@@ -244,27 +238,15 @@ fn mhip(
         };
         config.per_bottleneck = growth == GrowthSpec::PerBottleneck;
     }
-    if spec.dupthresh.is_some() && generation == Generation::Simple {
-        return refuse("dupthresh", "generation 1 is TCP's New Reno, with three duplicates", "generation = 2 or 3");
-    }
     config.dupthresh = spec.dupthresh.unwrap_or(config.dupthresh);
-    if matches!(spec.addr, Some(Some(_))) && generation == Generation::Simple {
-        return refuse("addr", "generation 1 takes no reduction back", "generation = 2 or 3");
-    }
     config.addr = spec.addr.unwrap_or(config.addr);
     config.receive_buffer = match spec.receive_buffer {
         Some(Amount::Packets(packets)) => Some(u32::try_from(packets).unwrap_or(u32::MAX)),
         Some(Amount::Bytes(bytes)) => Some(u32::try_from(bytes / u64::from(config.tcp.mss())).unwrap_or(u32::MAX)),
         Some(Amount::Unlimited) | None => None,
     };
-    match spec.marking {
-        Some(true) if generation != Generation::Simple => {
-            return refuse("marking", "later generations have windows in place of marks", "generation = 1");
-        }
-        Some(false) => {
-            config = config.without_marking();
-        }
-        Some(true) | None => {}
+    if spec.marking == Some(false) {
+        config = config.without_marking();
     }
     config.probe_interval = spec.probe_interval.unwrap_or(config.probe_interval);
     Ok(config)

@@ -196,9 +196,12 @@ fn keys_are_checked() {
         }
     };
     assert!(error("flow.mhip.generation=4").contains("4 is too many"));
-    assert!(error("flow.tcp.generation=1").contains("is for protocol = \"mhip\""));
+    assert!(error("flow.tcp.generation=1").contains("`generation` is not for \"tcp\""));
     assert!(error("flow.mhip.growth=cubic").contains("not known here"));
-    assert!(error("flow.mhip.marking=true").contains("windows in place of marks"));
+    for key in ["marking=true", "congestion=lia", "ecn=true", "undo=eifel", "timestamps=true", "delayed_ack=true"] {
+        assert!(error(&format!("flow.mhip.{key}")).contains("is not for \"mhip\" of generations 2 and 3"), "{key}");
+    }
+    assert!(error("flow.mhip.inside=udp").contains("it is for \"sinnet\""));
     assert!(error("flow.mhip.addr=2").contains("no probability"));
     assert!(error("flow.mhip.probe_interval=0s").contains("no probe"));
     assert!(error("flow.mhip.scheduler=round-robin").contains("one scheduler"));

@@ -232,7 +232,7 @@ fn what_cannot_be_is_told() {
         ("congestion = \"lai\"", "no congestion control of MPTCP is called \"lai\""),
         ("congestion = \"mhip\"", "no congestion control of MPTCP is called \"mhip\""),
         ("congestion = \"daimd:high=2\"", "its value must be a number from 0 to 1"),
-        ("marking = true", "`marking` is for protocol = \"mhip\""),
+        ("marking = true", "`marking` is not for \"mptcp\""),
         ("opportunistic = 1", "true or false"),
     ] {
         let error = told(&disjoint(flow, "")).unwrap_err();
@@ -241,7 +241,7 @@ fn what_cannot_be_is_told() {
     let one = disjoint("congestion = \"lia\"", "").replace("[\"s\", \"r2\", \"d\"]", "");
     assert!(told(&one).unwrap_err().contains("\"lia\" couples the paths of a flow, and here there is one"));
     let tcp = disjoint("opportunistic = true", "").replace("\"mptcp\"", "\"tcp\"");
-    assert!(told(&tcp).unwrap_err().contains("`opportunistic` is for protocol = \"mptcp\""));
+    assert!(told(&tcp).unwrap_err().contains("`opportunistic` is not for \"tcp\""));
 }
 
 /// Paper 5, by the acceptance test of ALGORITHMS §5.3, and the same for the layer over other rules, which the paper leaves

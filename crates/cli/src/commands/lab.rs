@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lab::{LabError, Options, Progress};
-use scenario::Scenario;
+use scenario::{Document, Scenario};
 
 use super::Failure;
 use crate::output;
@@ -54,7 +54,8 @@ pub(super) fn read(path: &Path) -> Result<Scenario, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::input(format!("the scenario {name} cannot be read: {error}")))?;
-    scenario::parse(&text, &name).map_err(|error| Failure::input(error.to_string()))
+    let document = Document::load(&text, &name, &mut scenario::read_beside);
+    document.and_then(|document| document.scenario()).map_err(|error| Failure::input(error.to_string()))
 }
 
 /// What the person can put right has exit status 2.

@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod down;
 pub(crate) mod fairness;
+pub(crate) mod help;
 pub(crate) mod keygen;
 pub(crate) mod lab;
 pub(crate) mod papers;

@@ -82,7 +82,7 @@ fn host(
         routes.push(PeerRoute { route: Route { local, remote }, rate, delay: Some(delay) });
     }
     let config = WedgeConfig {
-        hip: HostConfig { feedback: !plan.flow().rates_known, ..HostConfig::default() },
+        hip: HostConfig { feedback: !plan.flow().rates_configured, ..HostConfig::default() },
         lsi: lsi(end),
         paths: local_paths,
         congestion: WedgeConfig::default_congestion(),

@@ -67,10 +67,6 @@ impl<'a> Virtual<'a> {
             let refuse = |key: &str, message: String, help: String| {
                 Err(scenario.error_in_flow(index, key, message, Some(help)).into())
             };
-            if flow.protocol == scenario::Protocol::Mptcp {
-                let message = "Multipath TCP is the kernel's, which needs real time".to_owned();
-                return refuse("protocol", message, "leave --virtual out".to_owned());
-            }
             let name = flow.congestion.as_deref().unwrap_or(CONGESTION[0].0);
             if !CONGESTION.iter().any(|(known, _)| *known == name) {
                 let known = diagnostic::alternatives(CONGESTION.map(|(name, _)| name));
@@ -96,7 +92,7 @@ impl<'a> Virtual<'a> {
         let Wiring { network, links, routes } = Wiring::new(&plan.topology, plan.links.clone(), plan.seed);
         let mut hosts: Vec<Host> = plan.topology.hosts.iter().map(|_| Host { wedge: None }).collect();
         let mut keylog: Option<Box<dyn std::io::Write>> = None;
-        if plan.flow().protocol == Protocol::Mhip {
+        if plan.flow().protocol == Protocol::Sinnet {
             if let Some(directory) = kept {
                 wireshark::prepare(directory)?;
                 let file = File::create(wireshark::keylog_file(directory)).step("writing the key log")?;
@@ -142,7 +138,7 @@ impl Virtual<'_> {
     fn addresses(&self, flow: usize, run: &Run, world: &World) -> Option<[IpAddr; 2]> {
         let plan = self.plan.flows.get(flow)?;
         let hit = |host: usize| Some(IpAddr::V6(world.wedge(host)?.hit().address()));
-        if plan.protocol == Protocol::Mhip {
+        if plan.protocol == Protocol::Sinnet {
             return Some([hit(plan.from)?, hit(plan.to)?]);
         }
         let path = if flow == 0 { run.paths.first().copied().unwrap_or_default() } else { 0 };
@@ -152,12 +148,12 @@ impl Virtual<'_> {
 
     /// The TCP of a flow.
     fn tcp(&self, flow: usize, world: &World, size: u64) -> TcpConfig {
-        let mhip = self.plan.flows.get(flow).is_some_and(|flow| flow.protocol == Protocol::Mhip);
+        let sinnet = self.plan.flows.get(flow).is_some_and(|flow| flow.protocol == Protocol::Sinnet);
         let tunnel = world.wedge(self.plan.flow().from).map_or(MTU, wedge::Wedge::tun_mtu);
-        let (mtu, ip) = if mhip { (tunnel, V6_HEADER) } else { (MTU, V4_HEADER) };
+        let (mtu, ip) = if sinnet { (tunnel, V6_HEADER) } else { (MTU, V4_HEADER) };
         let header_size = (ip + wire::tcp::HEADER) as u32 + TIMESTAMPS;
         let mut engine = TcpConfig::default().engine;
-        if mhip {
+        if sinnet {
             engine.initial_window = InitialWindow::Packets(wedge::FIRST_WINDOW);
         }
         if self.plan.flows.get(flow).is_some_and(|flow| flow.congestion == "cubic") {
@@ -245,7 +241,7 @@ impl Laboratory for Virtual<'_> {
     fn measure(&mut self, run: &Run, progress: &mut Progress) -> Result<Measured, LabError> {
         let plan = self.plan;
         let (mut world, links) = self.build(run)?;
-        if plan.flow().protocol == Protocol::Mhip {
+        if plan.flow().protocol == Protocol::Sinnet {
             self.associate(&mut world, run)?;
         }
         let zero = world.now;

@@ -182,7 +182,7 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
     let _ =
         writeln!(text, "identity = {}", quoted(&identity(own).map_or_else(String::new, |own| self::text(&own.key))));
     let _ = writeln!(text, "name = {}\nlsi = \"{}\"", quoted(&host_name(plan, own)), lsi(own));
-    if plan.flow().rates_known {
+    if plan.flow().rates_configured {
         text.push_str("congestion = \"configured-rates\"\n");
     }
     let mut named: Vec<(usize, String)> = Vec::new();

@@ -1,0 +1,59 @@
+//! The options of a flow between hosts with Sinnet as it ships.
+
+use diagnostic::Diagnostic;
+
+use crate::reader::{self, Reader};
+use crate::schema::{Key, Type, Variants, flow, names};
+
+/// What a flow says about Sinnet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SinnetSpec {
+    /// `inside`: what travels inside.
+    pub inside: Inside,
+    /// `rates`: how the hosts know what paths carry.
+    pub rates: Rates,
+}
+
+/// What travels inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inside {
+    /// A download by TCP.
+    #[default]
+    Tcp,
+    /// UDP at the flow's `rate`.
+    Udp,
+    /// Echo requests, which the other end answers.
+    Ping,
+}
+
+/// How hosts know what their paths carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rates {
+    /// They measure: each path has a window, and the peer reports what arrives.
+    #[default]
+    Measured,
+    /// They are told the rate of each path's slowest link, pace packets at it, and measure nothing.
+    Configured,
+}
+
+const INSIDE: [(&str, Inside); 3] = [("tcp", Inside::Tcp), ("udp", Inside::Udp), ("ping", Inside::Ping)];
+const RATES: [(&str, Rates); 2] = [("measured", Rates::Measured), ("configured", Rates::Configured)];
+
+/// The rows of Sinnet.
+pub(crate) const KEYS: &[Key] = &[
+    flow("inside", Type::Words(|| names(&INSIDE)), "\"tcp\"", "What travels inside: a download, UDP at `rate`, or echo requests.")
+        .example("\"ping\"")
+        .lab(Variants::SINNET),
+    flow("rates", Type::Words(|| names(&RATES)), "\"measured\"", "Whether hosts measure what paths carry, as they do unless configured otherwise, or are told the rates of the links.")
+        .example("\"configured\"")
+        .lab(Variants::SINNET),
+];
+
+/// Reads the keys of Sinnet from a flow.
+pub(crate) fn sinnet(table: &mut Reader<'_>) -> Result<SinnetSpec, Diagnostic> {
+    let mut entry = |key| table.optional(key).map(|entry| &entry.node);
+    Ok(SinnetSpec {
+        inside: entry("inside").map(|node| reader::word(node, &INSIDE)).transpose()?.unwrap_or_default(),
+        rates: entry("rates").map(|node| reader::word(node, &RATES)).transpose()?.unwrap_or_default(),
+    })
+}
