@@ -47,7 +47,7 @@ use diagnostic::Diagnostic;
 
 pub use document::{Document, Point, ReadBase, read_beside};
 pub use host::HostSpec;
-pub use mhip::{GrowthSpec, MhipSpec};
+pub use mhip::{DuplicatesSpec, GrowthSpec, MarkingSpec, MhipSpec};
 pub use mptcp::MptcpSpec;
 pub use scenario::{Directed, Scenario};
 pub use sctp::{CucSpec, RtxSpec, SctpSpec};

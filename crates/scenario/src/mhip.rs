@@ -22,7 +22,11 @@ pub struct MhipSpec {
     /// `receive_buffer`: packets out of order that the receiver holds.
     pub receive_buffer: Option<Amount>,
     /// `marking`: paths are watched by marked packets, closed when congested, and probed.
-    pub marking: Option<bool>,
+    pub marking: Option<MarkingSpec>,
+    /// `signalling`: a small packet on each path so often tells how long it is; `Some(None)` for none.
+    pub signalling: Option<Option<Duration>>,
+    /// `duplicates`: which duplicate acknowledgments count against what is missing.
+    pub duplicates: Option<DuplicatesSpec>,
     /// `probe_interval`: a closed path is probed so often.
     pub probe_interval: Option<Duration>,
 }
@@ -40,12 +44,35 @@ pub enum GrowthSpec {
     PerBottleneck,
 }
 
+/// Whether and how paths are watched by marked packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MarkingSpec {
+    /// Not.
+    Off,
+    /// As the generation has it.
+    On,
+    /// A packet is late by more than this part of the round-trip time.
+    Late(f64),
+}
+
+/// Which duplicate acknowledgments count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DuplicatesSpec {
+    /// All.
+    AnyPath,
+    /// Those of packets that were sent later on the path of what is missing.
+    SamePath,
+}
+
 const GROWTH: [(&str, GrowthSpec); 4] = [
     ("per_path", GrowthSpec::PerPath),
     ("coupled", GrowthSpec::Coupled),
     ("lia", GrowthSpec::Lia),
     ("per_bottleneck", GrowthSpec::PerBottleneck),
 ];
+
+const DUPLICATES: [(&str, DuplicatesSpec); 2] =
+    [("any_path", DuplicatesSpec::AnyPath), ("same_path", DuplicatesSpec::SamePath)];
 
 /// ADDR where a file says only `addr = true`.
 const ADDR: f64 = 0.9;
@@ -63,7 +90,15 @@ pub(crate) const KEYS: &[Key] = &[
     flow("receive_buffer", Type::Either(&[Type::Amount, UNLIMITED]), "as large as the window", "Packets out of order that the receiver holds.")
         .example("\"453p\"")
         .sim(Variants::MHIP),
-    flow("marking", Type::Boolean, "true", "Paths are watched by marked packets, closed when congested, and probed.").example("false").sim(Variants::MHIP_1),
+    flow("marking", Type::Either(&[Type::Boolean, Type::Probability]), "true", "Paths are watched by marked packets, closed when congested, and probed; a mark is late by more than this part of the round-trip time, true is 0.25.")
+        .example("0.5")
+        .sim(Variants::MHIP_1),
+    flow("signalling", Type::Either(&[Type::Time, Type::Boolean]), "\"50ms\"; of \"mhip\" of generation 1 false", "Time between small packets on each path that tell how long it is, and whether a closed one is free; false is none, and data probe.")
+        .example("\"200ms\"")
+        .sim(Variants::MHIP),
+    flow("duplicates", Type::Words(|| names(&DUPLICATES)), "\"same_path\"; of generation 2 \"any_path\"", "Duplicate acknowledgments that count against what is missing: all, or those of later packets on its path.")
+        .example("\"any_path\"")
+        .sim(Variants::MHIP_23),
     flow("probe_interval", Type::Time, "\"1s\"", "Time between the probes of a closed path.").example("\"2s\"").sim(Variants::MHIP),
 ];
 
@@ -79,7 +114,9 @@ pub(crate) fn mhip(
         dupthresh: entry("dupthresh").map(|node| reader::whole(node, 1, 1000)).transpose()?.map(|n| n as u32),
         addr: entry("addr").map(addr).transpose()?,
         receive_buffer: entry("receive_buffer").map(amount).transpose()?,
-        marking: entry("marking").map(reader::boolean).transpose()?,
+        marking: entry("marking").map(marking).transpose()?,
+        signalling: entry("signalling").map(signalling).transpose()?,
+        duplicates: entry("duplicates").map(|node| reader::word(node, &DUPLICATES)).transpose()?,
         probe_interval: match entry("probe_interval") {
             None => None,
             Some(node) => match reader::time(node)? {
@@ -99,5 +136,24 @@ fn addr(node: &Node) -> Result<Option<f64>, Diagnostic> {
             reader::probability(node).map(|part| Some(part).filter(|part| *part > 0.0))
         }
         other => Err(reader::expected("true, false or a part of the round-trip time", other, node, "addr = 0.9")),
+    }
+}
+
+fn marking(node: &Node) -> Result<MarkingSpec, Diagnostic> {
+    match &node.value {
+        Value::Boolean(on) => Ok(if *on { MarkingSpec::On } else { MarkingSpec::Off }),
+        Value::Integer(_) | Value::Float(_) => reader::probability(node).map(MarkingSpec::Late),
+        other => Err(reader::expected("true, false or a part of the round-trip time", other, node, "marking = 0.25")),
+    }
+}
+
+fn signalling(node: &Node) -> Result<Option<Duration>, Diagnostic> {
+    match &node.value {
+        Value::Boolean(false) => Ok(None),
+        Value::String(_) => match reader::time(node)? {
+            interval if interval.is_zero() => Err(node.place.error("no path bears a packet at every instant", None)),
+            interval => Ok(Some(interval)),
+        },
+        other => Err(reader::expected("false or a time", other, node, "signalling = \"50ms\"")),
     }
 }

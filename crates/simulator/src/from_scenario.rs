@@ -9,10 +9,11 @@ use congestion::{InitialWindow, Rule, UnknownRule, WindowRule as _};
 use diagnostic::{Diagnostic, alternatives, nearest};
 use link::{LinkConfig, LossConfig, QueueConfig};
 use scenario::schema::Engine;
-use scenario::{Amount, Directed, FlowSpec, GrowthSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
-use transport::mhip::{Generation, Growth, MhipConfig, PathConfig};
+use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
+use transport::mhip::PathConfig;
 use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig, UndoBy};
 
+use crate::mhip;
 use crate::plan::{Plan, PlannedFlow, PlannedPath};
 
 /// The rule that is no transport's.
@@ -34,12 +35,6 @@ const NS2: &str = "ns2";
 /// ns-2's `overhead_` in the runs of several flows of `vectors/ns2`: without it, flows through a drop-tail queue lock
 /// into phases, and who wins is an accident of delays and rounding. A lone flow goes without.
 const NS2_JITTER: Duration = Duration::from_millis(2);
-
-/// The scheduler of the papers.
-const FPF: &str = "fastest-path-first";
-
-/// More paths than this between two hosts are a slip of the pen.
-const MOST_PATHS: usize = 64;
 
 /// The rate of a link that has none, in bit/s: a full packet takes less than a nanosecond.
 const UNLIMITED: u64 = 1 << 60;
@@ -86,7 +81,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
                 FlowConfig::Tcp(Arc::new(tcp))
             }
             Protocol::Mhip => {
-                let mut mhip = mhip(scenario, index, flow, &paths, &plan)?;
+                let mut mhip = mhip::mhip(scenario, index, flow, &paths, &plan)?;
                 mhip.tcp.send_jitter = jitter(mhip.tcp.packet_size).unwrap_or(mhip.tcp.send_jitter);
                 FlowConfig::Mhip(Arc::new(mhip))
             }
@@ -198,58 +193,6 @@ pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<
 /// The papers on mHIP have it in ns-2.
 fn profile(flow: &FlowSpec) -> Option<&str> {
     flow.profile.as_deref().or((flow.protocol == Protocol::Mhip).then_some(NS2))
-}
-
-/// The options of flow number `index`, of multipath HIP.
-fn mhip(
-    scenario: &Scenario,
-    index: usize,
-    flow: &FlowSpec,
-    paths: &[PlannedPath],
-    plan: &Plan,
-) -> Result<MhipConfig, Diagnostic> {
-    let refuse =
-        |key: &str, message: &str, help: &str| Err(scenario.error_in_flow(index, key, message, Some(help.to_owned())));
-    if flow.scheduler.as_deref().is_some_and(|name| name != FPF) {
-        return refuse("scheduler", "mHIP is simulated with one scheduler", "scheduler = \"fastest-path-first\"");
-    }
-    if flow.paths.len() > MOST_PATHS {
-        return refuse("paths", "so many paths are not simulated", "at most 64");
-    }
-    let spec = &flow.mhip;
-    let generation = match spec.generation {
-        Some(1) => Generation::Simple,
-        Some(2) => Generation::TwoLevel,
-        _ => Generation::Final,
-    };
-    let mut config = MhipConfig::new(generation, Vec::new());
-    let window = config.tcp.receiver_window;
-    config.tcp = tcp(scenario, index, flow)?;
-    if flow.receiver_window.is_none() {
-        config.tcp.receiver_window = window;
-        config.tcp.engine.initial_ssthresh = f64::from(window) * f64::from(config.tcp.mss());
-    }
-    config.paths = paths.iter().map(|path| path_config(path, plan, &config.tcp)).collect();
-    if let Some(growth) = spec.growth {
-        config.growth = match growth {
-            GrowthSpec::PerPath | GrowthSpec::PerBottleneck => Growth::PerPath,
-            GrowthSpec::Coupled => Growth::Coupled,
-            GrowthSpec::Lia => Growth::Lia,
-        };
-        config.per_bottleneck = growth == GrowthSpec::PerBottleneck;
-    }
-    config.dupthresh = spec.dupthresh.unwrap_or(config.dupthresh);
-    config.addr = spec.addr.unwrap_or(config.addr);
-    config.receive_buffer = match spec.receive_buffer {
-        Some(Amount::Packets(packets)) => Some(u32::try_from(packets).unwrap_or(u32::MAX)),
-        Some(Amount::Bytes(bytes)) => Some(u32::try_from(bytes / u64::from(config.tcp.mss())).unwrap_or(u32::MAX)),
-        Some(Amount::Unlimited) | None => None,
-    };
-    if spec.marking == Some(false) {
-        config = config.without_marking();
-    }
-    config.probe_interval = spec.probe_interval.unwrap_or(config.probe_interval);
-    Ok(config)
 }
 
 /// What the base exchange would tell of a path: its slowest link, and the delay of a full packet without its

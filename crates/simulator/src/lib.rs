@@ -5,6 +5,7 @@
 //! has a fixed order, and every component has a random stream of its own that follows from its name.
 
 mod from_scenario;
+mod mhip;
 mod mptcp;
 mod observer;
 mod plan;

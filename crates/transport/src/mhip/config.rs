@@ -25,8 +25,7 @@ pub enum Attribution {
     /// Every duplicate (M13, rule A).
     AnyPath,
     /// Those of packets that were sent after the hole on the path of the hole (M13, rule B): the split fast retransmit
-    /// of CMT (J. R. Iyengar, P. D. Amer, R. Stewart, IEEE/ACM ToN 14(5), 2006). Generation 1, a layer below TCP, keeps
-    /// the others from it.
+    /// of CMT (J. R. Iyengar, P. D. Amer, R. Stewart, IEEE/ACM ToN 14(5), 2006).
     SamePath,
 }
 
@@ -75,9 +74,10 @@ pub struct MhipConfig {
     /// A closed path is probed so often (paper 1, §IV-F: 1 s).
     pub probe_interval: Duration,
     /// A signalling packet on each path so often tells how long the path is (paper 3, §III-B, which §IV-B leaves unchanged),
-    /// and in generation 1, in place of data, whether a closed one is free again; none if `None`: paper 1 still probes with
-    /// data (M5). From generation 2 on every answer to data tells of its path, so that only paths without data have them: an
-    /// estimate of somebody else's queue would otherwise outlast the queue, and keep data away.
+    /// and in generation 1, in place of data, whether a closed one is free again. None if `None`, as generation 1 has it by
+    /// itself: paper 1 probes with data (§IV-F, M5). From generation 2 on every answer to data tells of its path, so that
+    /// only paths without data have them: an estimate of somebody else's queue would otherwise outlast the queue, and keep
+    /// data away.
     pub heartbeat: Option<Duration>,
     /// The part of an error of the expected delivery time by which the path's delay is corrected, at each packet that
     /// tells of one: heartbeats, marked packets in generation 1, all data in the rest (M3).
@@ -89,7 +89,7 @@ pub struct MhipConfig {
     pub per_bottleneck: bool,
     /// Duplicates that mean a loss, from generation 2 on (M11).
     pub dupthresh: u32,
-    /// Which duplicates count (M13).
+    /// Which duplicates count, from generation 2 on (M13); generation 1 is TCP, for which all do.
     pub attribution: Attribution,
     /// ADDR: a reduction is taken back when what was missing arrives within this part of the least round-trip time of
     /// any path (M12); never if `None`.
@@ -107,15 +107,15 @@ impl MhipConfig {
             generation,
             tcp: TcpConfig { receiver_window: 720, ..TcpConfig::ns2(Recovery::NewReno) },
             paths,
-            marking: simple.then_some(Marking { part_of_round_trip: 0.5, transmissions: 3.0 }),
+            marking: simple.then_some(Marking { part_of_round_trip: 0.25, transmissions: 3.0 }),
             closing: simple,
             probe_interval: Duration::from_secs(1),
-            heartbeat: Some(Duration::from_millis(50)),
+            heartbeat: (!simple).then_some(Duration::from_millis(50)),
             gain: 0.25,
             growth: Growth::PerPath,
             per_bottleneck: false,
             dupthresh: if last { 6 } else { 3 },
-            attribution: if generation == Generation::TwoLevel { Attribution::AnyPath } else { Attribution::SamePath },
+            attribution: if last { Attribution::SamePath } else { Attribution::AnyPath },
             addr: last.then_some(0.9),
             receive_buffer: None,
         }
@@ -124,7 +124,7 @@ impl MhipConfig {
     /// Generation 1 without its congestion control of paths: New Reno, its packets on the path expected to be the fastest.
     #[must_use]
     pub fn without_marking(self) -> Self {
-        Self { marking: None, closing: false, heartbeat: None, attribution: Attribution::AnyPath, ..self }
+        Self { marking: None, closing: false, heartbeat: None, ..self }
     }
 
     /// Packets out of order that the receiver holds.

@@ -1,14 +1,14 @@
 //! Generation 1 (paper 1; paper 3 §III-B): a TCP New Reno, untouched, whose packets go out on the path where they are
 //! expected first. One marked packet a path and round trip tells whether the expectation is right; a path that is
-//! congested by that, or from which TCP misses a packet, is closed, and probed until it opens again. Heartbeats keep what
-//! is expected of paths up to date.
+//! congested by that, or from which TCP misses a packet, is closed, and probed until it opens again: with a packet of data
+//! (paper 1, §IV-F), or by heartbeats, which also keep what is expected of paths up to date (paper 3, §III-B).
 
 use std::collections::VecDeque;
 
 use clock::{Instant, Rng};
 use recovery::RttEstimator;
 
-use super::config::{Attribution, MhipConfig, PathCounters, PathStatus, Since};
+use super::config::{MhipConfig, PathCounters, PathStatus, Since};
 use super::forecast::{Expected, Forecast};
 use super::heartbeats::{HEARTBEAT, Heartbeats};
 use super::path_states::{Closing, Mark, PathState, PathStates};
@@ -76,7 +76,6 @@ impl SimpleSender {
         }
         let ack = expand(packet.position, self.una);
         let sent = self.assigned.len() as u64;
-        let tells_nothing = ack == self.una && self.is_of_another_path(packet.path);
         if let Some(path) = self.paths.get_mut(usize::from(packet.path))
             && packet.time <= now
         {
@@ -97,9 +96,6 @@ impl SimpleSender {
                 self.forecast.at_most(index, now, path.flight, self.config.tcp.packet_size);
             }
         }
-        if tells_nothing {
-            return;
-        }
         let before = self.tcp.counters().reductions;
         self.tcp.handle_input(now, packet, blocks.as_slice());
         if self.tcp.counters().reductions > before
@@ -108,13 +104,6 @@ impl SimpleSender {
             // Indicator 1: the duplicate acknowledgments of a packet that went this way.
             self.congested(usize::from(path), now);
         }
-    }
-
-    /// Whether a duplicate that came back on `path` was triggered by what went another way than what is missing: then it
-    /// tells of different delays, not of a loss (M13).
-    fn is_of_another_path(&self, path: u8) -> bool {
-        self.config.attribution == Attribution::SamePath
-            && self.assigned.front().is_some_and(|missing| *missing != path)
     }
 
     /// The heartbeat that was sent on `path` at `sent` is answered.
