@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: demo test build lint docs deny unit fuzz bench bench-lab hostile need-demo need-test
+.PHONY: demo test build lint docs deny unit fuzz papers bench bench-lab hostile need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -39,6 +39,11 @@ deny: $(TOOLS)/bin/cargo-deny
 ## tools/fuzz --hours N is for nights.
 fuzz: $(TOOLS)/bin/cargo-fuzz
 	PATH="$(TOOLS)/bin:$$PATH" tools/fuzz $(FUZZ_SECONDS)
+
+## Every experiment of the papers with 3 seeds: fails where what is red is not what is known to be. PAPERS names some of them.
+papers:
+	$(CARGO) build --release --locked -p sinnet
+	target/release/sinnet papers run --seeds 3 --check --out target/papers $(PAPERS)
 
 bench:
 	$(CARGO) bench --workspace

@@ -26,13 +26,18 @@ macro_rules! cases {
 /// Every scenario file of `scenarios/papers`, part of the program so that it runs anywhere.
 const FILES: &[Case] = cases![
     "beyond-addr",
+    "beyond-beside-mptcp",
+    "beyond-beside-sctp",
     "beyond-cubic",
     "beyond-cubic-buffer",
     "beyond-cubic-shared",
     "beyond-cubic-steady",
+    "beyond-daimd-twice",
     "beyond-dupthresh",
+    "beyond-extreme",
     "beyond-growth",
     "beyond-harm",
+    "beyond-in-place",
     "beyond-matrix",
     "beyond-queues",
     "beyond-receiver-window",
@@ -42,6 +47,7 @@ const FILES: &[Case] = cases![
     "cross-network",
     "cross-traffic",
     "cross-traffic-avoided",
+    "cross-traffic-signalling",
     "daimd-capacity",
     "daimd-delay",
     "daimd-equal",
@@ -58,6 +64,7 @@ const FILES: &[Case] = cases![
     "one-network",
     "one-path",
     "one-path-mhip",
+    "printed-share",
     "random-1",
     "random-2",
     "random-3",
@@ -76,9 +83,11 @@ const FILES: &[Case] = cases![
     "three-network",
     "three-paths",
     "two-level",
+    "two-level-final",
     "two-network",
     "two-paths",
     "udp-interval",
+    "udp-interval-8",
 ];
 
 /// The case called `id`.

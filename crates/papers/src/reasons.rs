@@ -15,9 +15,20 @@ pub struct Reason {
     /// The experiment.
     pub id: String,
     /// Its rows that are red, by their names.
+    #[serde(default)]
     pub red: Vec<String>,
+    /// Its rows that are so near to the edge of what is accepted that the number of seeds decides.
+    #[serde(default)]
+    pub edge: Vec<String>,
     /// The reason.
     pub why: String,
+}
+
+impl Reason {
+    /// The names of all rows that it is about.
+    fn rows(&self) -> impl Iterator<Item = &String> {
+        self.red.iter().chain(&self.edge)
+    }
 }
 
 /// All reasons, in the order of the file.
@@ -35,20 +46,20 @@ pub fn reasons() -> Result<Vec<Reason>, PapersError> {
 
 /// The reason why `row` is red, if one is known.
 pub fn reason<'a>(row: &Row, reasons: &'a [Reason]) -> Option<&'a Reason> {
-    reasons.iter().find(|reason| reason.id == row.id && reason.red.contains(&row.quantity))
+    reasons.iter().find(|reason| reason.id == row.id && reason.rows().any(|name| *name == row.quantity))
 }
 
 /// Where `rows`, all those of some experiments, differ from what `reasons` say, in a sentence each: a red row without a reason, a
-/// reason for a row that is not red, or for one that does not exist.
+/// reason for a row that is not red, or for one that does not exist. Rows at the edge may be either.
 pub fn differences(rows: &[Row], reasons: &[Reason]) -> Vec<String> {
     let unknown = rows.iter().filter(|row| row.ok == Some(false) && reason(row, reasons).is_none());
     let mut sentences: Vec<String> =
         unknown.map(|row| format!("{} is red and not known to be: {}", name(row), measured(row))).collect();
     for reason in reasons.iter().filter(|reason| rows.iter().any(|row| row.id == reason.id)) {
-        for quantity in &reason.red {
+        for quantity in reason.rows() {
             match rows.iter().find(|row| row.id == reason.id && row.quantity == *quantity) {
                 None => sentences.push(format!("{}, \"{quantity}\" is on the list and no row is called so", reason.id)),
-                Some(row) if row.ok != Some(false) => {
+                Some(row) if row.ok != Some(false) && reason.red.contains(quantity) => {
                     sentences.push(format!("{} is on the list and not red any more: take it off", name(row)));
                 }
                 Some(_) => {}
@@ -81,7 +92,7 @@ mod tests {
 
     fn of(red: &[&str]) -> Vec<Reason> {
         let red = red.iter().map(|name| (*name).to_owned()).collect();
-        vec![Reason { id: "a/b".to_owned(), red, why: "because".to_owned() }]
+        vec![Reason { id: "a/b".to_owned(), red, edge: Vec::new(), why: "because".to_owned() }]
     }
 
     #[test]
@@ -93,6 +104,11 @@ mod tests {
             let found = differences(&rows, &of(&["bad", red]));
             assert!(matches!(&found[..], [one] if one.contains(red) && one.contains(told)), "{found:?}");
         }
+        // At the edge a row may be red or not, but it has to be there.
+        let edge = |name: &str| vec![Reason { edge: vec![name.to_owned()], ..of(&["bad"]).remove(0) }];
+        assert_eq!(differences(&rows, &edge("good")), [""; 0]);
+        assert_eq!(differences(&[row("good", Some(false)), row("bad", Some(false))], &edge("good")), [""; 0]);
+        assert_eq!(differences(&rows, &edge("gone")).len(), 1);
         // What was not run is not compared.
         assert_eq!(differences(&[], &of(&["bad"])), [""; 0]);
     }
@@ -115,9 +131,9 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for reason in reasons().unwrap() {
             assert!(crate::experiment::all().any(|experiment| experiment.id == reason.id), "{}", reason.id);
-            assert!(!reason.red.is_empty() && !reason.why.is_empty(), "{}", reason.id);
-            for red in reason.red {
-                assert!(seen.insert((reason.id.clone(), red.clone())), "{}, \"{red}\" is listed twice", reason.id);
+            assert!(reason.rows().next().is_some() && !reason.why.is_empty(), "{}", reason.id);
+            for row in reason.rows() {
+                assert!(seen.insert((reason.id.clone(), row.clone())), "{}, \"{row}\" is listed twice", reason.id);
             }
         }
     }

@@ -83,3 +83,22 @@ fn every_scenario_is_one() {
     let laboratory = Laboratory::prepare(&experiments, NonZeroU32::MIN).unwrap();
     assert!(laboratory.runs() > 500);
 }
+
+/// What takes seconds of the papers' experiments, against the list of what is known to be red. `make papers` has the rest.
+#[test]
+fn what_is_red_is_known() {
+    const THREE: NonZeroU32 = NonZeroU32::new(3).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let groups = ["secure-multipath", "mhip-friendliness", "daimd"].map(str::to_owned);
+    let experiments = papers::find(&groups).unwrap();
+    let laboratory = Laboratory::prepare(&experiments, THREE).unwrap();
+    let settings = Settings { seeds: THREE, ..settings(out.path()) };
+    let results = laboratory.run(&settings, &AtomicBool::new(false), |_| {}).unwrap();
+    let published = papers::published().unwrap();
+    let rows: Vec<Row> = experiments
+        .iter()
+        .flat_map(|one| papers::evaluate(one, published.iter().find(|published| published.id == one.id), &results).0)
+        .collect();
+    let differences = papers::differences(&rows, &papers::reasons().unwrap());
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}

@@ -151,6 +151,9 @@ fn beside_reno(results: &Results, out: &mut Evaluation) {
                 let point = point?;
                 Measured::ratio(&goodput(&point, Some(1)), &goodput(&point, None))
             };
+            for (point, rule) in [(daimd, "DAIMD"), (lia, "LIA")] {
+                out.further(format!("{name}: part of {rule} on the worse path"), "1", None, worse(point));
+            }
             out.relation(
                 format!("{name}: DAIMD puts a smaller part of its traffic on the worse path than LIA"),
                 super::below(worse(daimd), worse(lia)),

@@ -2,6 +2,7 @@
 
 mod beyond;
 mod beyond_cubic;
+mod beyond_others;
 mod daimd;
 mod fairness;
 mod friendliness;
@@ -28,6 +29,7 @@ pub(crate) const ALL: &[&[Experiment]] = &[
     daimd::ALL,
     beyond::ALL,
     beyond_cubic::ALL,
+    beyond_others::ALL,
     random::ALL,
     rules::ALL,
     which::ALL,

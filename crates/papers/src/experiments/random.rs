@@ -61,8 +61,8 @@ fn network(document: &Document, number: u64) -> Result<Point, diagnostic::Diagno
         // What the path and its queue hold, in packets; and how long it is then, in seconds.
         let round_trip = (1.0 + queue) * 2.0 * delay / 1e3;
         let holds = round_trip * rate * 1e6 / BITS;
-        // Twice what the paths and queues hold, as in the reference experiment.
-        windows += 2.0 * holds;
+        // What the paths and both queues of each hold, as in the reference experiment.
+        windows += holds * (1.0 + 2.0 * queue) / (1.0 + queue);
         if links.starts_with("n0-n2") {
             let on = OTHERS.1 * BITS / rate;
             document.set(&format!("flow.others.rate={:.0}kbit/s", rate * 1e3))?;

@@ -1,5 +1,7 @@
 //! Paper \[1\]: several paths as one, without and with cross-traffic.
 
+use simulator::PathResult;
+
 use super::{binned, shown};
 use crate::estimate::{Measured, r_squared};
 use crate::experiment::Experiment;
@@ -28,12 +30,20 @@ pub(super) const ALL: &[Experiment] = &[
         id: "secure-multipath/cross-traffic",
         title: "Cross-traffic, and avoiding it",
         setup: "Paths of 5, 4 and 2 Mbit/s; UDP takes most of each for a while; with and without marking, closing and \
-                probing of paths.",
-        cases: &["cross-traffic", "cross-traffic-avoided", "cross-network"],
+                probing of paths. Probes are packets of data, one a second, as in this paper; beside them, not judged, \
+                signalling packets every 50 ms, as paper [3] has it.",
+        cases: &["cross-traffic", "cross-traffic-avoided", "cross-traffic-signalling", "cross-network"],
         evaluate: cross_traffic,
         figures: cross_traffic_figures,
     },
 ];
+
+/// A number of a path.
+type OfPath = fn(&PathResult) -> f64;
+
+/// What is counted of paths.
+const PATHS: [(&str, OfPath); 2] =
+    [("closings of paths", |path| path.closings as f64), ("probes", |path| path.probes as f64)];
 
 /// Bytes of a packet on the wire.
 const PACKET: u64 = 1290;
@@ -43,6 +53,11 @@ const PATH3: &str = "n0-n4,n4-n1.rate";
 
 fn goodput(point: &PointView<'_>) -> Vec<f64> {
     point.flow("mhip", |flow| flow.goodput_mbps)
+}
+
+/// The same with headers: the paper's "packets of 1250 bytes" may be whole packets.
+fn whole(point: &PointView<'_>, flow: &str) -> Vec<f64> {
+    point.flow(flow, |flow| flow.goodput_wire_mbps)
 }
 
 /// The goodput of TCP over one path of this rate, in each run.
@@ -72,6 +87,15 @@ fn two_paths(results: &Results, out: &mut Evaluation) {
     let alone = results.at("one-path-mhip", &[(PATH1, "10Mbit/s")]);
     let alone = alone.and_then(|point| Measured::of(&point.flow("tcp", |flow| flow.goodput_mbps)));
     out.quantity("goodput, 10 + 0 (one path)", alone);
+    let whole = both.and_then(|point| Measured::of(&whole(&point, "mhip")));
+    out.further("10 + 10, packets counted whole", "", None, whole);
+    let alone = results.at("one-path-mhip", &[(PATH1, "10Mbit/s")]);
+    out.further(
+        "10 + 0, packets counted whole",
+        "",
+        None,
+        alone.and_then(|point| Measured::of(&self::whole(&point, "tcp"))),
+    );
 
     let (mut ratios, mut grid, mut reordered) = (Vec::new(), Vec::new(), Vec::new());
     for point in results.points("two-paths") {
@@ -129,6 +153,18 @@ fn three_paths(results: &Results, out: &mut Evaluation) {
     }
     let three = results.at("three-paths", &[(PATH3, "2Mbit/s")]).map(|point| goodput(&point)).unwrap_or_default();
     out.quantity("goodput, 2 + 4 + 5", Measured::of(&three));
+    for rate in [2.0, 4.0, 5.0] {
+        let point = results.points("one-path").find(|point| point.number(PATH1) == Some(rate));
+        let whole = point.and_then(|point| Measured::of(&whole(&point, "tcp")));
+        out.further(format!("single path {rate}, packets counted whole"), "", None, whole);
+    }
+    let all = results.at("three-paths", &[(PATH3, "2Mbit/s")]);
+    out.further(
+        "2 + 4 + 5, packets counted whole",
+        "",
+        None,
+        all.and_then(|point| Measured::of(&whole(&point, "mhip"))),
+    );
     let sum = add(&[single(results, 2.0), single(results, 4.0), single(results, 5.0)]);
     out.quantity("goodput / sum of singles, 2 + 4 + 5", Measured::ratio(&three, &sum));
 
@@ -171,6 +207,15 @@ fn cross_traffic(results: &Results, out: &mut Evaluation) {
     let gain = Measured::ratio(&avoided, &crossed);
     let gain = gain.map(|g| Measured { mean: g.mean - 1.0, low: g.low - 1.0, high: g.high - 1.0, ..g });
     out.quantity("gain of the technique", gain);
+    let signalling = of("cross-traffic-signalling");
+    out.further("goodput, the technique with signalling", "", None, Measured::of(&signalling));
+    for (case, name) in [("cross-traffic-avoided", "data"), ("cross-traffic-signalling", "signalling")] {
+        for (what, count) in PATHS {
+            let sum = |flow: &simulator::FlowResult| flow.paths.iter().map(count).sum::<f64>();
+            let sum = Measured::of(&super::flow(results, case, "mhip", sum));
+            out.further(format!("{what}, probing with {name}"), "1", None, sum);
+        }
+    }
     type Count = fn(&simulator::FlowResult) -> f64;
     let counts: [(&str, Count); 2] =
         [("drops", |flow| flow.losses as f64), ("retransmissions", |flow| flow.retransmissions as f64)];
@@ -192,9 +237,11 @@ fn cross_traffic_figures(results: &Results) -> Vec<Figure> {
         "time, s",
         "Mbit/s",
     );
-    for (case, name) in
-        [("cross-traffic", "no congestion avoidance"), ("cross-traffic-avoided", "marking, closing, probing")]
-    {
+    for (case, name) in [
+        ("cross-traffic", "no congestion avoidance"),
+        ("cross-traffic-avoided", "marking, closing, probing"),
+        ("cross-traffic-signalling", "the same with signalling"),
+    ] {
         let Some(run) = results.point(case).and_then(|point| point.series(super::BIN)) else { continue };
         let points = binned(&run, |sample| {
             let sent: u64 = sample.flows.first()?.paths.iter().map(|path| path.sent).sum();

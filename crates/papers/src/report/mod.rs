@@ -54,8 +54,8 @@ pub fn report(experiments: &[&Experiment], results: &Results, version: &str) -> 
          <strong>{} of {}</strong> relations hold. What is not reached is red, with what we know of the reason.</p>\
          <p class=\"small\">Numbers are means over independent runs, each with its own seed and its own random starts within \
          the first second; brackets are 95 % intervals (Student's t; for ratios Fieller's). A quantity is reproduced when the \
-         mean is in the accepted range; of a spread over settings, when the least and the greatest are. One set of parameters \
-         for each generation of mHIP serves all experiments. Lines over time are the first seed's run.</p></header>\
+         mean is in the accepted range; of a spread over settings, when the least and the greatest are. Each generation of mHIP \
+         has one set of parameters, and the exceptions are told where they are made. Lines over time are the first seed's run.</p></header>\
          <nav><ol>{contents}</ol></nav><main>{sections}</main>",
         count(false, true),
         count(false, false),
