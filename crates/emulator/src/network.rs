@@ -7,7 +7,7 @@ use clock::{Duration, Instant, Rng};
 use link::{ChangeKind, Desks, Link, LinkConfig, LinkStatistics};
 
 use crate::histogram::Histogram;
-use crate::outer::{addresses, is_ecn_capable, mark_congestion};
+use crate::outer::{addresses, ecn_of, flow_of, mark_congestion};
 
 /// Names one direction of a link of a [`Network`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -255,8 +255,8 @@ impl Network {
             .and_then(|route| route.hops.get(flight.hop))
             .and_then(|id| self.links.get_mut(id.0));
         let bytes = u32::try_from(flight.packet.len()).unwrap_or(u32::MAX);
-        let capable = is_ecn_capable(&flight.packet);
+        let (flow, ecn) = (flow_of(&flight.packet), ecn_of(&flight.packet));
         // What it drops, it counts itself.
-        let _ = link.map(|link| link.offer_ecn(now, flight, bytes, capable));
+        let _ = link.map(|link| link.offer_of(now, flight, bytes, flow, ecn));
     }
 }

@@ -1,6 +1,7 @@
 //! What a link is configured with, and what may change while it runs.
 
 use clock::{Duration, Instant};
+use queue::QueueConfig;
 
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,60 +16,6 @@ pub struct LinkConfig {
     pub loss: LossConfig,
     /// What changes when, in any order; of changes at the same instant the earlier in the list comes first.
     pub changes: Vec<Change>,
-}
-
-/// The queue before the transmitter. Limits count what waits, not the packet that is being sent.
-///
-/// ns-2's drop-tail with `queue-limit` q refuses a packet when q - 1 wait (`length() + 1 >= qlim_` in `drop-tail.cc`):
-/// it is `Packets(q - 1)` here.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum QueueConfig {
-    /// Drop-tail without a limit.
-    #[default]
-    Unlimited,
-    /// Drop-tail: at most so many packets wait.
-    Packets(u32),
-    /// Drop-tail: the waiting packets have at most so many bytes in sum.
-    Bytes(u64),
-    /// Random Early Detection.
-    Red(RedConfig),
-    /// Controlled Delay.
-    CoDel(CoDelConfig),
-}
-
-/// Random Early Detection (Floyd and Jacobson 1993): drops or marks at arrival, by an average of the waiting packets.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RedConfig {
-    /// Average in packets below which everything passes.
-    pub min: f64,
-    /// Average in packets from which nothing passes (or, with `gentle`, less and less); above `min`.
-    pub max: f64,
-    /// Most packets that may wait, whatever the average.
-    pub limit: u32,
-    /// Probability of a drop just below `max`, before it is spread.
-    pub probability: f64,
-    /// Weight of the newest sample in the average, 0 to 1.
-    pub weight: f64,
-    /// From `max` to twice `max` the probability rises to 1 instead of jumping there (Floyd 2000).
-    pub gentle: bool,
-    /// Marks packets that are ECN-capable instead of dropping them, below `max` (RFC 3168 §7), or twice `max` with
-    /// `gentle`.
-    pub ecn: bool,
-    /// A typical packet in bytes: how fast the average sinks while the link is idle.
-    pub packet_bytes: u32,
-}
-
-/// Controlled Delay (RFC 8289): drops or marks at departure, by the time packets have waited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoDelConfig {
-    /// Waiting time that is fine; 5 ms in the RFC.
-    pub target: Duration,
-    /// For so long the waiting time may stay above the target; 100 ms in the RFC.
-    pub interval: Duration,
-    /// Most packets that may wait.
-    pub limit: u32,
-    /// Marks packets that are ECN-capable instead of dropping them.
-    pub ecn: bool,
 }
 
 /// Which packets are lost after they were sent: a lost packet has taken its time on the link.

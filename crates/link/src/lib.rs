@@ -22,10 +22,12 @@ mod desks;
 mod link;
 mod loss;
 mod mrg32k3a;
-mod queue;
 mod statistics;
 
-pub use config::{Change, ChangeKind, CoDelConfig, LinkConfig, LossConfig, QueueConfig, RedConfig};
+pub use config::{Change, ChangeKind, LinkConfig, LossConfig};
 pub use desks::Desks;
 pub use link::{DropReason, Dropped, Link};
+pub use queue::{
+    CoDelConfig, DualPi2Config, Ecn, FqCoDelConfig, PieConfig, QueueConfig, RedConfig, Setting as QueueSetting,
+};
 pub use statistics::{Count, LinkStatistics};

@@ -3,40 +3,41 @@
 use std::collections::VecDeque;
 
 use clock::{Duration, Instant, Rng};
+use queue::{Cause, Discipline, Ecn, QueueDiscipline, Queued, Transmitter};
 
 use crate::loss::Loss;
-use crate::queue::{Discipline, Verdict};
 use crate::{Change, ChangeKind, LinkConfig, LinkStatistics, LossConfig};
 
 /// One direction of a link with packets of type `P`.
 ///
 /// A packet waits in the queue, is serialised at the rate, propagates for the delay, and can then be taken out with
-/// [`Link::poll`]. The order of packets never changes.
+/// [`Link::poll`]. Only the queue may change the order of packets, if its discipline does.
 ///
 /// Time only moves forward: no call may pass an earlier `now` than a call before it. What happened inside between two
 /// calls is made up for at the next call, each step at its own instant, so there is **one** pending event however many
 /// packets are inside, and none at all for the end of a transmission.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
-    /// Everything inside, in order: what flies, what is being sent (if `done` is not the far future), what waits.
-    inside: VecDeque<Inside<P>>,
-    flying: usize,
+    /// What has left the queue, in order: what flies and, last, what is being sent (if `done` is not the far future).
+    /// Of what flies, `since` is when it arrives.
+    ahead: VecDeque<Queued<P>>,
     /// When the packet being sent will have been sent; the far future if none is.
     done: Instant,
     /// The first instant at which something happens inside, or changes.
     next_step: Instant,
     next_change: Instant,
     last_arrival: Instant,
-    waiting_bytes: u64,
     rate: Option<u64>,
     delay: Duration,
     /// How long the packet being sent takes in all.
     sending_time: Duration,
     /// How long a packet of so many bytes takes: most are as long as the one before.
     last_time: (u32, Duration),
-    queue: Discipline,
+    queue: Discipline<P>,
     up: bool,
     lossy: bool,
+    /// Whether there is anything for [`Link::poll_discarded`].
+    has_discarded: bool,
     statistics: LinkStatistics,
     rest: Box<Rest<P>>,
 }
@@ -64,29 +65,12 @@ pub struct Dropped<P> {
 pub enum DropReason {
     /// The queue was full.
     QueueFull,
-    /// RED or CoDel dropped it.
+    /// The queue's discipline dropped it before the queue was full.
     Early,
     /// Lost after it was sent.
     Loss,
     /// The link was down.
     Outage,
-}
-
-#[derive(Clone, Debug)]
-struct Inside<P> {
-    packet: P,
-    bytes: u32,
-    mark: Mark,
-    /// While it waits, since when; while it flies, when it arrives.
-    at: Instant,
-}
-
-/// What ECN says about a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
-    NotCapable,
-    Capable,
-    Marked,
 }
 
 impl<P> Link<P> {
@@ -95,13 +79,11 @@ impl<P> Link<P> {
         let LinkConfig { rate, delay, queue, loss, mut changes } = config;
         changes.sort_by_key(|change| change.at);
         let mut link = Self {
-            inside: VecDeque::new(),
-            flying: 0,
+            ahead: VecDeque::new(),
             done: Instant::FAR_FUTURE,
             next_step: Instant::FAR_FUTURE,
             next_change: Instant::FAR_FUTURE,
             last_arrival: Instant::ZERO,
-            waiting_bytes: 0,
             rate,
             delay,
             sending_time: Duration::ZERO,
@@ -109,6 +91,7 @@ impl<P> Link<P> {
             queue: Discipline::new(queue, &mut rng),
             up: true,
             lossy: loss != LossConfig::None,
+            has_discarded: false,
             statistics: LinkStatistics::default(),
             rest: Box::new(Rest { changes: changes.into(), loss: Loss::new(loss), rng, discarded: None }),
         };
@@ -124,51 +107,52 @@ impl<P> Link<P> {
         self
     }
 
-    /// Gives a packet of `bytes` bytes on the wire to the link.
+    /// Gives a packet of `bytes` bytes on the wire to the link: one of flow 0, which understands no marks.
+    ///
+    /// # Errors
+    /// As [`Link::offer_of`].
+    pub fn offer(&mut self, now: Instant, packet: P, bytes: u32) -> Result<(), Dropped<P>> {
+        self.offer_of(now, packet, bytes, 0, Ecn::NotEct)
+    }
+
+    /// Gives a packet of `bytes` bytes on the wire to the link, one of `flow`, and says whether it may be marked instead of
+    /// dropped.
     ///
     /// # Errors
     /// The packet comes back when the queue does not take it or the link is down.
-    pub fn offer(&mut self, now: Instant, packet: P, bytes: u32) -> Result<(), Dropped<P>> {
-        self.offer_ecn(now, packet, bytes, false)
-    }
-
-    /// As [`Link::offer`], and says whether the packet may be marked instead of dropped (ECT of RFC 3168).
-    ///
-    /// # Errors
-    /// As [`Link::offer`].
     #[inline]
-    pub fn offer_ecn(&mut self, now: Instant, packet: P, bytes: u32, capable: bool) -> Result<(), Dropped<P>> {
+    pub fn offer_of(&mut self, now: Instant, packet: P, bytes: u32, flow: u64, ecn: Ecn) -> Result<(), Dropped<P>> {
         self.advance(now);
         self.statistics.offered.add(bytes);
-        let mut mark = if capable { Mark::Capable } else { Mark::NotCapable };
-        let idle = !self.is_sending(); // then nothing waits either
-        let refusal = if !self.up {
-            Some(DropReason::Outage)
-        } else {
-            match self.judge_arrival(now, bytes, capable, idle) {
-                Verdict::Pass => None,
-                Verdict::Mark => {
-                    self.statistics.marked.add(bytes);
-                    mark = Mark::Marked;
-                    None
-                }
-                Verdict::DropEarly => Some(DropReason::Early),
-                Verdict::DropFull => Some(DropReason::QueueFull),
-            }
-        };
-        if let Some(reason) = refusal {
-            self.statistics.count_drop(reason, bytes);
-            return Err(Dropped { packet, reason });
+        if !self.up {
+            return Err(self.refuse(packet, bytes, DropReason::Outage));
         }
-        self.inside.push_back(Inside { packet, bytes, mark, at: now });
-        if idle {
-            self.start(now, bytes);
-            self.advance(now); // an infinitely fast link is done at once
+        let is_idle = !self.is_sending(); // then nothing waits either
+        if is_idle && self.queue.ignores_idle() {
+            self.start(now, Queued::new(packet, bytes, now).with_ecn(ecn));
         } else {
-            self.waiting_bytes += u64::from(bytes);
+            let transmitter = Transmitter { is_idle, rate: self.rate };
+            let packet = Queued::new(packet, bytes, now).with_ecn(ecn);
+            let Self { queue, statistics, rest, has_discarded, .. } = self;
+            let drop = &mut |dropped| *has_discarded |= discard(statistics, rest, dropped);
+            if let Err(dropped) = queue.enqueue(packet, flow, transmitter, drop) {
+                return Err(self.refuse(dropped.packet.packet, bytes, dropped.cause.into()));
+            }
+            if is_idle {
+                self.start_next(now);
+            }
             self.statistics.most_waiting = self.statistics.most_waiting.max(self.waiting_packets());
         }
+        if is_idle {
+            self.advance(now); // an infinitely fast link is done at once
+        }
         Ok(())
+    }
+
+    #[cold]
+    fn refuse(&mut self, packet: P, bytes: u32, reason: DropReason) -> Dropped<P> {
+        self.statistics.count_drop(reason, bytes);
+        Dropped { packet, reason }
     }
 
     /// The next packet that has arrived at the far end by `now`, in the order of the offers.
@@ -179,27 +163,34 @@ impl<P> Link<P> {
     /// As [`Link::poll`], and says whether the packet was marked on this link (CE of RFC 3168).
     pub fn poll_ecn(&mut self, now: Instant) -> Option<(P, bool)> {
         self.advance(now);
-        if self.flying == 0 || self.inside.front()?.at > now {
+        if self.flying() == 0 || self.ahead.front()?.since > now {
             return None;
         }
-        let Inside { packet, bytes, mark, .. } = self.inside.pop_front()?;
-        self.flying -= 1;
+        let Queued { packet, bytes, is_marked, .. } = self.ahead.pop_front()?;
         self.statistics.delivered.add(bytes);
-        Some((packet, mark == Mark::Marked))
+        Some((packet, is_marked))
     }
 
     /// The next packet that was lost inside; always `None` unless the link was made with
     /// [`Link::keeping_discarded`].
     pub fn poll_discarded(&mut self, now: Instant) -> Option<Dropped<P>> {
         self.advance(now);
-        self.rest.discarded.as_mut()?.pop_front()
+        let next = self.rest.discarded.as_mut()?.pop_front();
+        self.has_discarded = next.is_some();
+        next
+    }
+
+    /// Whether [`Link::poll_discarded`] has something, as of the last call.
+    #[inline]
+    pub fn has_discarded(&self) -> bool {
+        self.has_discarded
     }
 
     /// When to call [`Link::poll`] next; `None` while the link is empty. After a poll that returned `None` it is
     /// later than that poll's `now`. The packet expected then may turn out to be lost or delayed further.
     pub fn next_event(&self) -> Option<Instant> {
-        if self.flying > 0 {
-            return Some(self.inside.front()?.at); // later ones never overtake it
+        if self.flying() > 0 {
+            return Some(self.ahead.front()?.since); // later ones never overtake it
         }
         if !self.is_sending() {
             return None;
@@ -245,17 +236,17 @@ impl<P> Link<P> {
 
     /// Packets that wait, without the one being sent, as of the last call.
     pub fn waiting_packets(&self) -> u32 {
-        u32::try_from(self.inside.len() - self.flying - usize::from(self.is_sending())).unwrap_or(u32::MAX)
+        u32::try_from(self.queue.packets()).unwrap_or(u32::MAX)
     }
 
     /// Bytes that wait, without the packet being sent, as of the last call.
     pub fn waiting_bytes(&self) -> u64 {
-        self.waiting_bytes
+        self.queue.bytes()
     }
 
     /// Packets in the link, from the queue to the far end, as of the last call.
     pub fn inside(&self) -> usize {
-        self.inside.len()
+        self.ahead.len() + self.queue.packets()
     }
 
     /// True unless the link is down, as of the last call.
@@ -276,6 +267,12 @@ impl<P> Link<P> {
     #[inline]
     fn is_sending(&self) -> bool {
         self.done != Instant::FAR_FUTURE
+    }
+
+    /// How many packets propagate.
+    #[inline]
+    fn flying(&self) -> usize {
+        self.ahead.len() - usize::from(self.is_sending())
     }
 
     /// Makes up for everything up to and including `now`, each step at its own instant.
@@ -315,87 +312,43 @@ impl<P> Link<P> {
     #[inline]
     fn finish(&mut self) {
         let done = std::mem::replace(&mut self.done, Instant::FAR_FUTURE);
-        let Some(packet) = self.inside.get_mut(self.flying) else { return };
-        let bytes = packet.bytes;
-        self.statistics.sent.add(bytes);
+        let Some(packet) = self.ahead.back_mut() else { return };
+        self.statistics.sent.add(packet.bytes);
         self.statistics.busy += self.sending_time;
         if self.lossy && self.rest.loss.next(&mut self.rest.rng) {
-            self.discard(self.flying, DropReason::Loss);
+            self.lose_last(DropReason::Loss);
         } else {
-            packet.at = (done + self.delay).max(self.last_arrival);
-            self.last_arrival = packet.at;
-            self.flying += 1;
+            packet.since = (done + self.delay).max(self.last_arrival);
+            self.last_arrival = packet.since;
         }
         self.start_next(done);
     }
 
-    /// Takes the first packet from the queue that its discipline lets pass.
+    /// Sends what the queue has next, if it has anything.
     #[inline]
     fn start_next(&mut self, at: Instant) {
-        while let Some(next) = self.inside.get_mut(self.flying) {
-            let bytes = next.bytes;
-            self.waiting_bytes -= u64::from(bytes);
-            let verdict = match &mut self.queue {
-                Discipline::CoDel(codel) => {
-                    codel.departure(at, at - next.at, self.waiting_bytes, next.mark == Mark::Capable)
-                }
-                Discipline::DropTail { .. } | Discipline::Red(_) => Verdict::Pass,
-            };
-            match verdict {
-                Verdict::Pass => return self.start(at, bytes),
-                Verdict::Mark => {
-                    next.mark = Mark::Marked;
-                    self.statistics.marked.add(bytes);
-                    return self.start(at, bytes);
-                }
-                Verdict::DropEarly | Verdict::DropFull => self.discard(self.flying, DropReason::Early),
-            }
+        let Self { queue, statistics, rest, has_discarded, .. } = self;
+        match queue.dequeue(at, &mut |dropped| *has_discarded |= discard(statistics, rest, dropped)) {
+            Some(packet) => self.start(at, packet),
+            None => self.find_next_step(),
         }
-        self.emptied(at);
-        self.find_next_step();
     }
 
-    /// The first packet that does not fly, of `bytes` bytes, is being sent from now on.
+    /// `packet` is being sent from now on.
     #[inline]
-    fn start(&mut self, at: Instant, bytes: u32) {
+    fn start(&mut self, at: Instant, packet: Queued<P>) {
+        let bytes = packet.bytes;
+        if packet.is_marked {
+            self.statistics.marked.add(bytes);
+        }
         if self.last_time.0 != bytes {
             let time = self.rate.map_or(Duration::ZERO, |rate| Duration::of_transmission(bytes.into(), rate));
             self.last_time = (bytes, time);
         }
         self.done = at + self.last_time.1;
         self.sending_time = self.last_time.1;
+        self.ahead.push_back(packet);
         self.find_next_step();
-    }
-
-    /// Nothing waits and nothing is being sent.
-    fn emptied(&mut self, at: Instant) {
-        match &mut self.queue {
-            Discipline::DropTail { .. } => {}
-            Discipline::Red(red) => red.idle(at),
-            Discipline::CoDel(codel) => codel.empty(),
-        }
-    }
-
-    fn judge_arrival(&mut self, now: Instant, bytes: u32, capable: bool, idle: bool) -> Verdict {
-        let waiting = self.waiting_packets();
-        match &mut self.queue {
-            Discipline::DropTail { .. } if idle => Verdict::Pass, // it does not wait
-            Discipline::DropTail { packets, bytes: limit } => {
-                let room = waiting < *packets && self.waiting_bytes.saturating_add(bytes.into()) <= *limit;
-                if room { Verdict::Pass } else { Verdict::DropFull }
-            }
-            Discipline::Red(red) => {
-                let verdict = red.arrival(now, waiting, self.rate, capable);
-                if idle && matches!(verdict, Verdict::DropEarly | Verdict::DropFull) {
-                    red.idle(now); // the transmitter stays idle
-                }
-                verdict
-            }
-            Discipline::CoDel(codel) => match codel.arrival(waiting, bytes) {
-                _ if idle => Verdict::Pass,
-                verdict => verdict,
-            },
-        }
     }
 
     fn apply(&mut self, at: Instant, what: ChangeKind) {
@@ -412,25 +365,50 @@ impl<P> Link<P> {
             ChangeKind::Up => self.up = true,
             ChangeKind::Down => {
                 self.up = false;
-                self.waiting_bytes = 0;
                 if self.is_sending() {
                     self.done = Instant::FAR_FUTURE;
-                    self.emptied(at);
+                    self.lose_last(DropReason::Outage);
                 }
-                while self.inside.len() > self.flying {
-                    self.discard(self.flying, DropReason::Outage);
-                }
+                let Self { queue, statistics, rest, has_discarded, .. } = self;
+                queue.clear(at, &mut |packet| {
+                    statistics.count_drop(DropReason::Outage, packet.bytes);
+                    *has_discarded |= rest.keep(packet.packet, DropReason::Outage);
+                });
             }
         }
     }
 
-    /// Takes the packet at `index` out of the link.
+    /// What was sent last, or is being sent, gets lost.
     #[cold]
-    fn discard(&mut self, index: usize, reason: DropReason) {
-        let Some(Inside { packet, bytes, .. }) = self.inside.remove(index) else { return };
+    fn lose_last(&mut self, reason: DropReason) {
+        let Some(Queued { packet, bytes, .. }) = self.ahead.pop_back() else { return };
         self.statistics.count_drop(reason, bytes);
-        if let Some(discarded) = &mut self.rest.discarded {
-            discarded.push_back(Dropped { packet, reason });
+        self.has_discarded |= self.rest.keep(packet, reason);
+    }
+}
+
+impl<P> Rest<P> {
+    /// Keeps a lost packet, if the owner wants it; says whether he does.
+    fn keep(&mut self, packet: P, reason: DropReason) -> bool {
+        let Some(discarded) = &mut self.discarded else { return false };
+        discarded.push_back(Dropped { packet, reason });
+        true
+    }
+}
+
+/// The queue has dropped a packet that it had taken in.
+#[cold]
+fn discard<P>(statistics: &mut LinkStatistics, rest: &mut Rest<P>, dropped: queue::Dropped<P>) -> bool {
+    let reason = dropped.cause.into();
+    statistics.count_drop(reason, dropped.packet.bytes);
+    rest.keep(dropped.packet.packet, reason)
+}
+
+impl From<Cause> for DropReason {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Full => Self::QueueFull,
+            Cause::Early => Self::Early,
         }
     }
 }

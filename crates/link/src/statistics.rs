@@ -31,13 +31,13 @@ pub struct LinkStatistics {
     pub delivered: Count,
     /// Refused because the queue was full.
     pub dropped_full: Count,
-    /// Dropped by RED or CoDel before the queue was full.
+    /// Dropped by the queue's discipline before the queue was full.
     pub dropped_early: Count,
     /// Lost after it was sent.
     pub dropped_loss: Count,
     /// Offered, waiting or being sent while the link was down.
     pub dropped_outage: Count,
-    /// Marked by RED or CoDel instead of dropped; these packets go on.
+    /// Marked by the queue's discipline instead of dropped, counted when they leave the queue.
     pub marked: Count,
     /// Time the transmitter was busy with the packets in `sent`.
     pub busy: Duration,

@@ -2,7 +2,9 @@
 //! recursion.
 
 use clock::{Duration, Instant, Rng};
-use link::{Change, ChangeKind, CoDelConfig, Desks, DropReason, Link, LinkConfig, LossConfig, QueueConfig, RedConfig};
+use link::{
+    Change, ChangeKind, CoDelConfig, Desks, DropReason, Ecn, Link, LinkConfig, LossConfig, QueueConfig, RedConfig,
+};
 use proptest::prelude::*;
 
 fn at(micros: u64) -> Instant {
@@ -285,7 +287,8 @@ fn overload(queue: QueueConfig, capable: bool) -> (Link<u64>, Vec<Instant>) {
     for half in 0..4000u64 {
         let now = at(half * 500);
         let before = link.statistics().marked.packets;
-        let _ = link.offer_ecn(now, half, 1000, capable);
+        let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+        let _ = link.offer_of(now, half, 1000, 0, ecn);
         while link.poll_discarded(now).is_some() {
             moments.push(now);
         }

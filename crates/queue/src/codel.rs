@@ -2,6 +2,10 @@
 
 use clock::{Duration, Instant};
 
+use crate::discipline::{ECN, LIMIT};
+use crate::fifo::Fifo;
+use crate::{Cause, Config, Dropped, Key, QueueDiscipline, Queued, Setting, Transmitter};
+
 /// What CoDel aims at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
@@ -78,6 +82,139 @@ impl CoDel {
     /// The control law (RFC 8289 §4.3): interval / sqrt(count).
     fn gap(&self, parameters: &Parameters) -> Duration {
         parameters.interval.mul_f64(1.0 / f64::from(self.count.max(1)).sqrt())
+    }
+}
+
+/// Controlled Delay (RFC 8289): drops or marks at departure, by the time packets have waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoDelConfig {
+    /// Waiting time that is fine.
+    pub target: Duration,
+    /// For so long the waiting time may stay above the target.
+    pub interval: Duration,
+    /// Most packets that may wait.
+    pub limit: u32,
+    /// Marks packets that are ECN-capable instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for CoDelConfig {
+    /// RFC 8289 §4.2 and §4.3: 5 ms and 100 ms.
+    fn default() -> Self {
+        let (target, interval) = (Duration::from_millis(5), Duration::from_millis(100));
+        Self { target, interval, limit: u32::MAX, ecn: false }
+    }
+}
+
+/// Parameters that CoDel has in common with others.
+pub(crate) const TARGET: Key = Key::new("target", "Waiting time that is aimed at, or fine.");
+pub(crate) const INTERVAL: Key = Key::new("interval", "For so long the waiting time may stay above the target.");
+
+impl Config for CoDelConfig {
+    const NAME: &'static str = "codel";
+    const KEYS: &'static [Key] = &[TARGET, INTERVAL, LIMIT, ECN];
+
+    fn setting(&mut self, name: &str) -> Option<Setting<'_>> {
+        Some(match name {
+            "target" => Setting::Time(&mut self.target),
+            "interval" => Setting::Time(&mut self.interval),
+            "limit" => Setting::Limit(&mut self.limit),
+            "ecn" => Setting::Switch(&mut self.ecn),
+            _ => return None,
+        })
+    }
+}
+
+/// A queue that CoDel keeps short.
+#[derive(Clone, Debug)]
+pub struct Queue<P> {
+    config: CoDelConfig,
+    managed: Managed<P>,
+    /// Bytes of the longest packet so far.
+    largest: u32,
+}
+
+impl<P> Queue<P> {
+    /// An empty queue.
+    pub(crate) fn new(config: CoDelConfig) -> Self {
+        Self { config, managed: Managed::default(), largest: 0 }
+    }
+}
+
+impl<P> QueueDiscipline<P> for Queue<P> {
+    fn enqueue(
+        &mut self,
+        packet: Queued<P>,
+        _: u64,
+        transmitter: Transmitter,
+        _: &mut impl FnMut(Dropped<P>),
+    ) -> Result<(), Dropped<P>> {
+        self.largest = self.largest.max(packet.bytes);
+        if self.packets() >= self.config.limit as usize && !transmitter.is_idle {
+            return Err(Dropped { packet, cause: Cause::Full });
+        }
+        self.managed.fifo.push(packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Instant, drop: &mut impl FnMut(Dropped<P>)) -> Option<Queued<P>> {
+        let CoDelConfig { target, interval, ecn, .. } = self.config;
+        self.managed.pop(now, &Parameters { target, interval }, self.largest, ecn, drop)
+    }
+
+    fn packets(&self) -> usize {
+        self.managed.fifo.packets()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.managed.fifo.bytes()
+    }
+
+    fn clear(&mut self, _: Instant, drop: &mut impl FnMut(Queued<P>)) {
+        self.managed.clear(drop);
+    }
+}
+
+/// Packets in the order of their arrival, with a CoDel.
+#[derive(Clone, Debug)]
+pub(crate) struct Managed<P> {
+    pub(crate) fifo: Fifo<P>,
+    codel: CoDel,
+}
+
+impl<P> Default for Managed<P> {
+    fn default() -> Self {
+        Self { fifo: Fifo::default(), codel: CoDel::default() }
+    }
+}
+
+impl<P> Managed<P> {
+    /// The next packet that CoDel lets pass, with a mark or without.
+    pub(crate) fn pop(
+        &mut self,
+        now: Instant,
+        parameters: &Parameters,
+        largest: u32,
+        marks: bool,
+        drop: &mut impl FnMut(Dropped<P>),
+    ) -> Option<Queued<P>> {
+        while let Some(mut packet) = self.fifo.pop() {
+            if !self.codel.is_due(parameters, now, now - packet.since, self.fifo.bytes(), largest.into()) {
+                return Some(packet);
+            }
+            self.codel.acted(parameters, now);
+            if marks && packet.mark() {
+                return Some(packet);
+            }
+            drop(Dropped { packet, cause: Cause::Early });
+        }
+        self.codel.empty();
+        None
+    }
+
+    pub(crate) fn clear(&mut self, drop: &mut impl FnMut(Queued<P>)) {
+        self.codel.empty();
+        self.fifo.clear(drop);
     }
 }
 

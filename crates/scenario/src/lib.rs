@@ -32,6 +32,7 @@ mod document;
 mod host;
 mod mhip;
 mod mptcp;
+mod queue;
 mod read;
 mod reader;
 mod scenario;
@@ -52,7 +53,7 @@ pub use mptcp::MptcpSpec;
 pub use scenario::{Directed, Scenario};
 pub use sctp::{CucSpec, RtxSpec, SctpSpec};
 pub use sinnet::{Inside, Rates, SinnetSpec};
-pub use spec::{Amount, CoDelSpec, FlowSpec, Limit, LinkSpec, Moment, NodeIndex, OnOff, Protocol, QueueSpec, RedSpec};
+pub use spec::{Amount, FlowSpec, Limit, LinkSpec, Moment, NodeIndex, OnOff, Protocol, QueueSpec};
 
 pub use tcp::{TcpSpec, UndoSpec};
 

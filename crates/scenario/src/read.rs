@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use clock::{Duration, Instant};
+use clock::Instant;
 use diagnostic::{Diagnostic, nearest};
 use link::{Change, ChangeKind, LossConfig};
 
+use crate::queue::queue;
 use crate::reader::{self, Reader};
-use crate::schema::{Key, Table, Type, Variants, names as names_of};
+use crate::schema::Table;
 use crate::sinnet::Inside;
 use crate::spec::*;
 use crate::tree::{Node, Value};
@@ -17,8 +18,6 @@ use crate::units::{self, Wrong};
 pub(crate) const MOST_FLOWS: u64 = 1_000_000;
 
 const NODE_HELP: &str = "a name of up to 32 letters, digits, '-', '_' or '.', such as \"r1\"";
-const QUEUE_HELP: &str =
-    "\"50p\", \"64kB\", \"100ms\", \"1.5bdp\", \"unlimited\", or a table with kind = \"red\" or \"codel\"";
 
 /// The nodes of a scenario: those that links name.
 #[derive(Debug, Default)]
@@ -86,13 +85,19 @@ pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnosti
     };
     let rate = table.optional("rate").map(|entry| optional_rate(&entry.node)).transpose()?.flatten();
     let delay = table.optional("delay").map(|entry| reader::time(&entry.node)).transpose()?.unwrap_or_default();
-    let queue = table.optional("queue").map(|entry| queue(&entry.node)).transpose()?.unwrap_or_default();
+    let queue_entry = table.optional("queue");
+    let queue = queue_entry.map(|entry| queue(&entry.node)).transpose()?.unwrap_or_default();
     let loss = table.optional("loss").map(|entry| loss(&entry.node)).transpose()?.unwrap_or_default();
     let mut changes = Vec::new();
     for node in table.tables("change")? {
         change(node, &mut changes)?;
     }
     changes.sort_by_key(|change: &Change| change.at);
+    let has_rate = rate.is_some() || changes.iter().any(|change| matches!(change.what, ChangeKind::Rate(Some(_))));
+    if let Some(entry) = queue_entry.filter(|_| queue != QueueSpec::Unlimited && !has_rate) {
+        let help = "give the link a `rate`, or leave `queue` out".to_owned();
+        return Err(entry.key_place.error("nothing ever waits for a link without a `rate`", Some(help)));
+    }
     Ok(LinkSpec { name, from, to, duplex, rate, delay, queue, loss, changes })
 }
 
@@ -137,149 +142,6 @@ fn optional_rate(node: &Node) -> Result<Option<u64>, Diagnostic> {
     match &node.value {
         Value::String(text) if text == "unlimited" => Ok(None),
         _ => reader::rate(node).map(Some),
-    }
-}
-
-fn queue(node: &Node) -> Result<QueueSpec, Diagnostic> {
-    match &node.value {
-        Value::String(text) if text == "unlimited" => Ok(QueueSpec::Unlimited),
-        Value::String(_) => limit(node).map(QueueSpec::DropTail),
-        Value::Table(_) => active_queue(node),
-        other => Err(reader::expected("a queue", other, node, QUEUE_HELP)),
-    }
-}
-
-fn limit(node: &Node) -> Result<Limit, Diagnostic> {
-    reader::quantity(node, "a length of a queue", QUEUE_HELP, |text| {
-        let mut result = Err(Wrong::Form);
-        for read in [as_packets, as_bytes, as_time, as_bdp] {
-            if result == Err(Wrong::Form) {
-                result = read(text);
-            }
-        }
-        result
-    })
-}
-
-fn as_packets(text: &str) -> Result<Limit, Wrong> {
-    units::packets(text).map(Limit::Packets)
-}
-
-fn as_bytes(text: &str) -> Result<Limit, Wrong> {
-    units::bytes(text).map(Limit::Bytes)
-}
-
-fn as_time(text: &str) -> Result<Limit, Wrong> {
-    units::time(text).map(Limit::Time)
-}
-
-fn as_bdp(text: &str) -> Result<Limit, Wrong> {
-    units::bdp(text).map(Limit::Bdp)
-}
-
-#[derive(Clone, Copy)]
-enum Active {
-    Red,
-    CoDel,
-}
-
-const KINDS: [(&str, Active); 2] = [("red", Active::Red), ("codel", Active::CoDel)];
-
-/// The rows of queues that drop or mark before they are full.
-pub(crate) const QUEUES: &[Key] = &[
-    of_queue("kind", Type::Words(|| names_of(&KINDS)), "", "How it manages its length.")
-        .example("\"red\"")
-        .everywhere(),
-    of_queue("limit", Type::Length, "none", "Most that may wait.").example("\"90p\"").everywhere(),
-    of_queue("ecn", Type::Boolean, "false", "Marks packets that can be marked instead of dropping them (RFC 3168).")
-        .example("true")
-        .everywhere(),
-    of_red("min", Type::Length, "", "Average length below which nothing is dropped (Floyd and Jacobson 1993).")
-        .example("\"30p\""),
-    of_red(
-        "max",
-        Type::Length,
-        "",
-        "Average length from which everything is dropped or, with `gentle`, more and more.",
-    )
-    .example("\"90p\""),
-    of_red("probability", Type::Probability, "0.1", "Probability of a drop at `max`.").example("0.02"),
-    of_red("weight", Type::Probability, "0.002", "Weight of the newest sample in the average.").example("0.01"),
-    of_red(
-        "gentle",
-        Type::Boolean,
-        "false",
-        "From `max` to twice `max` the probability rises to 1 instead of jumping (Floyd 2000).",
-    )
-    .example("true"),
-    of_codel("target", Type::Time, "\"5ms\"", "Waiting time that is fine (RFC 8289 §4.2).").example("\"10ms\""),
-    of_codel(
-        "interval",
-        Type::Time,
-        "\"100ms\"",
-        "For so long the waiting time may be above the target (RFC 8289 §4.3).",
-    )
-    .example("\"200ms\""),
-];
-
-const fn of_queue(name: &'static str, value: Type, default: &'static str, says: &'static str) -> Key {
-    Key::new(Table::Queue, name, value, default, says)
-}
-
-const fn of_red(name: &'static str, value: Type, default: &'static str, says: &'static str) -> Key {
-    of_queue(name, value, default, says).sim(Variants::RED).lab(Variants::RED)
-}
-
-const fn of_codel(name: &'static str, value: Type, default: &'static str, says: &'static str) -> Key {
-    of_queue(name, value, default, says).sim(Variants::CODEL).lab(Variants::CODEL)
-}
-
-fn active_queue(node: &Node) -> Result<QueueSpec, Diagnostic> {
-    let mut table = Reader::new(Table::Queue, node)?;
-    let kind = table.required("kind", "kind = \"red\"")?;
-    let kind = reader::word(&kind.node, &KINDS)?;
-    let ecn = table.optional("ecn").map(|entry| reader::boolean(&entry.node)).transpose()?.unwrap_or(false);
-    let hard = table.optional("limit").map(|entry| limit(&entry.node)).transpose()?;
-    let queue = match kind {
-        Active::Red => {
-            let min = limit(&table.required("min", "min = \"30p\"")?.node)?;
-            let max = limit(&table.required("max", "max = \"90p\"")?.node)?;
-            // Floyd's recommendations (1997): 0.1 and 0.002.
-            let probability =
-                table.optional("probability").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(0.1);
-            let weight =
-                table.optional("weight").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(0.002);
-            let gentle =
-                table.optional("gentle").map(|entry| reader::boolean(&entry.node)).transpose()?.unwrap_or(false);
-            if !below(min, max) {
-                return Err(node.place.error("RED needs `min` below `max`, in the same unit", None));
-            }
-            QueueSpec::Red(RedSpec { min, max, limit: hard, probability, weight, gentle, ecn })
-        }
-        Active::CoDel => {
-            // RFC 8289 §4.2 and §4.3: 5 ms and 100 ms.
-            let mut time = |key, default| {
-                table
-                    .optional(key)
-                    .map(|entry| reader::time(&entry.node))
-                    .transpose()
-                    .map(|time| time.unwrap_or(default))
-            };
-            let target = time("target", Duration::from_millis(5))?;
-            let interval = time("interval", Duration::from_millis(100))?;
-            QueueSpec::CoDel(CoDelSpec { target, interval, limit: hard, ecn })
-        }
-    };
-    Ok(queue)
-}
-
-fn below(a: Limit, b: Limit) -> bool {
-    match (a, b) {
-        (Limit::Packets(a), Limit::Packets(b)) => a < b,
-        (Limit::Bytes(a), Limit::Bytes(b)) => a < b,
-        (Limit::Time(a), Limit::Time(b)) => a < b,
-        (Limit::Bdp(a), Limit::Bdp(b)) => a < b,
-        _ => false,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use clock::Duration;
 use diagnostic::Diagnostic;
-use link::{CoDelConfig, LinkConfig, QueueConfig, RedConfig};
+use link::{Change, ChangeKind, LinkConfig, QueueConfig, QueueSetting};
 
 use crate::host::{self, HostSpec};
 use crate::read::{self, MOST_FLOWS, Nodes};
@@ -183,7 +183,8 @@ impl Scenario {
     ///
     /// "1.5bdp" becomes a limit in packets: 1.5 · rate · [round trip](Scenario::round_trip) over the packet size of
     /// the first flow on the link (1500 bytes without one), rounded, at least 1. "100ms" becomes the bytes that the
-    /// link sends in that time, or as many packets for RED and CoDel. A link without a rate needs no queue.
+    /// link sends in that time, or as many packets where the discipline counts these. Of a link that begins without a rate the first one it
+    /// gets counts; one that never has any needs no queue.
     pub fn directed(&self) -> Vec<Directed> {
         let mut all = Vec::new();
         for (index, link) in self.links.iter().enumerate() {
@@ -207,31 +208,30 @@ impl Scenario {
     }
 
     fn queue(&self, index: usize, link: &LinkSpec) -> QueueConfig {
-        let Some(rate) = link.rate else { return QueueConfig::Unlimited };
+        let later = |change: &Change| if let ChangeKind::Rate(rate) = change.what { rate } else { None };
+        let Some(rate) = link.rate.or_else(|| link.changes.iter().find_map(later)) else {
+            return QueueConfig::Unlimited;
+        };
         let packets = |limit| self.in_packets(index, limit, rate);
-        match link.queue {
+        match &link.queue {
             QueueSpec::Unlimited => QueueConfig::Unlimited,
-            QueueSpec::DropTail(Limit::Bytes(bytes)) => QueueConfig::Bytes(bytes),
+            QueueSpec::DropTail(Limit::Bytes(bytes)) => QueueConfig::Bytes(*bytes),
             QueueSpec::DropTail(Limit::Time(time)) => {
                 QueueConfig::Bytes((time.as_secs_f64() * rate as f64 / 8.0).round() as u64)
             }
-            QueueSpec::DropTail(limit) => QueueConfig::Packets(packets(limit)),
-            QueueSpec::Red(red) => QueueConfig::Red(RedConfig {
-                min: packets(red.min).into(),
-                max: packets(red.max).into(),
-                limit: red.limit.map_or(u32::MAX, packets),
-                probability: red.probability,
-                weight: red.weight,
-                gentle: red.gentle,
-                ecn: red.ecn,
-                packet_bytes: self.packet_size(index),
-            }),
-            QueueSpec::CoDel(codel) => QueueConfig::CoDel(CoDelConfig {
-                target: codel.target,
-                interval: codel.interval,
-                limit: codel.limit.map_or(u32::MAX, packets),
-                ecn: codel.ecn,
-            }),
+            QueueSpec::DropTail(limit) => QueueConfig::Packets(packets(*limit)),
+            QueueSpec::Managed { config, limits } => {
+                let mut config = *config;
+                for (name, limit) in limits {
+                    match config.setting(name) {
+                        Some(QueueSetting::Limit(value)) => *value = packets(*limit),
+                        Some(QueueSetting::Average(value)) => *value = packets(*limit).into(),
+                        _ => {}
+                    }
+                }
+                config.set_packet_bytes(self.packet_size(index));
+                config
+            }
         }
     }
 

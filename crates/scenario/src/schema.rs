@@ -181,5 +181,5 @@ pub(crate) const fn flow(name: &'static str, value: Type, default: &'static str,
 pub fn keys() -> impl Iterator<Item = &'static Key> + Clone {
     let of_protocols =
         [crate::tcp::KEYS, crate::sinnet::KEYS, crate::mhip::KEYS, crate::mptcp::KEYS, crate::sctp::KEYS];
-    [rows::TOP, rows::FLOW].into_iter().chain(of_protocols).chain([rows::REST, crate::read::QUEUES]).flatten()
+    [rows::TOP, rows::FLOW].into_iter().chain(of_protocols).chain([rows::REST, crate::queue::KEYS.as_slice()]).flatten()
 }

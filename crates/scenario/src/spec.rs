@@ -1,7 +1,7 @@
 //! What a scenario file says, in plain data: numbers in base units, nodes by index.
 
 use clock::{Duration, Instant, Rng};
-use link::{Change, LossConfig};
+use link::{Change, LossConfig, QueueConfig};
 
 use crate::tcp::TcpSpec;
 
@@ -33,14 +33,17 @@ pub struct LinkSpec {
 
 /// A queue in the terms of the file. What depends on rate, round trip and packet size is resolved by
 /// [`Scenario::directed`](crate::Scenario::directed).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum QueueSpec {
     /// Drop-tail with a limit.
     DropTail(Limit),
-    /// RED.
-    Red(RedSpec),
-    /// CoDel.
-    CoDel(CoDelSpec),
+    /// A discipline that manages the length of its queue.
+    Managed {
+        /// The discipline, with all but the parameters in `limits`.
+        config: QueueConfig,
+        /// The parameters that are numbers of packets, by name.
+        limits: Vec<(&'static str, Limit)>,
+    },
     /// Nothing is ever refused.
     #[default]
     Unlimited,
@@ -57,38 +60,6 @@ pub enum Limit {
     Time(Duration),
     /// "1.5bdp": times rate and round trip, in whole packets.
     Bdp(f64),
-}
-
-/// Random Early Detection (Floyd and Jacobson 1993).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RedSpec {
-    /// Average queue below which nothing is dropped.
-    pub min: Limit,
-    /// Average queue from which everything is dropped or, with `gentle`, more and more.
-    pub max: Limit,
-    /// Most that may wait, whatever the average.
-    pub limit: Option<Limit>,
-    /// Probability of a drop at `max`.
-    pub probability: f64,
-    /// Weight of the newest sample in the average.
-    pub weight: f64,
-    /// From `max` to twice `max` the probability rises to 1 instead of jumping (Floyd 2000).
-    pub gentle: bool,
-    /// Marks packets that can be marked instead of dropping them early (RFC 3168).
-    pub ecn: bool,
-}
-
-/// CoDel (RFC 8289).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CoDelSpec {
-    /// Waiting time that is fine.
-    pub target: Duration,
-    /// For so long the waiting time may be above the target.
-    pub interval: Duration,
-    /// Most that may wait.
-    pub limit: Option<Limit>,
-    /// Marks packets that can be marked instead of dropping them (RFC 3168).
-    pub ecn: bool,
 }
 
 /// What a flow speaks. Which of them a laboratory has built, it says itself, with

@@ -219,6 +219,14 @@ fn errors_say_where_and_what_would_be_right() {
         (with("\"1.5bdp\"", "\"a lot\""), "|\"a lot", "not a length of a queue", "1.5bdp"),
         (with("\"1.5bdp\"", "{ kind = \"rde\" }"), "|\"rde", "\"rde\" is not known", "did you mean \"red\"?"),
         (with("\"1.5bdp\"", "{ kind = \"red\", min = \"90p\", max = \"30p\" }"), "|{ kind", "`min` below `max`", ""),
+        (
+            with("\"1.5bdp\"", "{ kind = \"codel\", taget = \"5ms\" }"),
+            "\"codel\", |taget",
+            "no key `taget`",
+            "did you mean `target`?",
+        ),
+        (with("\"1.5bdp\"", "{ kind = \"codel\", target = \"0s\" }"), "target = |\"0s\"", "a time above 0", ""),
+        (with("rate = \"512kbit/s\"\n", ""), "|queue = \"100ms", "without a `rate`", "leave `queue` out"),
         (with("\"1%\"", "1.5"), "|1.5\n", "1.5 is no probability", "0.01"),
         (with("[\"a\", \"r1\"]", "[\"a\", \"a\"]"), "|[\"a\", \"a\"]", "from \"a\" to itself", "different"),
         (

@@ -21,10 +21,12 @@ const VARIANTS: [(Variant, &str); 10] = [
 
 /// A file with one table of each kind.
 fn file(key: &Key, flow: &str) -> Document {
-    let queue = match key.honoured_by(None) {
-        set if set.has(Variant::Red) && !set.has(Variant::CoDel) => "kind = \"red\", min = \"10p\", max = \"200p\"",
-        _ => "kind = \"codel\"",
-    };
+    let kinds = || (0..).zip(link::QueueConfig::NAMES);
+    let of_queue = key.table == Table::Queue;
+    let has = |at| of_queue && key.name != "kind" && key.honoured_by(None).has(Variant::Queue(at));
+    let kind = kinds().find(|(at, _)| has(*at)).map_or("codel", |(_, kind)| *kind);
+    let thresholds = if kind == "red" { ", min = \"10p\", max = \"200p\"" } else { "" };
+    let queue = format!("kind = \"{kind}\"{thresholds}");
     let (flow, on_off) = match key.table {
         Table::OnOff => (VARIANTS[1].1, "on_off = { on = \"1s\", off = \"1s\" }"),
         _ => (flow, ""),

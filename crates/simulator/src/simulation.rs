@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use clock::{Duration, Instant, Streams};
-use link::{DropReason, Dropped, Link, LinkConfig, LinkStatistics, LossConfig, QueueConfig};
+use link::{DropReason, Dropped, Ecn, Link, LinkStatistics};
 use transport::mhip::{PathArrivals, PathCounters};
 use transport::{BlockPool, Flags, Histogram, Packet, Receiver, ReceiverStatistics, Sender, SenderCounters};
 
@@ -49,8 +49,6 @@ pub(crate) struct LinkSlot {
     pub(crate) link: Link<Packet>,
     /// The time of its pending event.
     armed: Instant,
-    /// Whether packets can get lost inside.
-    lossy: bool,
 }
 
 /// What is seldom needed of a link.
@@ -139,7 +137,6 @@ impl Simulation {
             link: Link::new(planned.config.clone(), streams.stream(&format!("link {}", planned.name)))
                 .keeping_discarded(),
             armed: Instant::FAR_FUTURE,
-            lossy: loses_inside(&planned.config),
         });
         let link_infos = plan.links.iter().map(|planned| LinkInfo {
             name: planned.name.clone(),
@@ -292,7 +289,7 @@ impl Simulation {
             }
             None => slot.armed = Instant::FAR_FUTURE,
         }
-        if slot.lossy {
+        if slot.link.has_discarded() {
             self.collect_lost(index, observer);
         }
         if let Some((mut packet, marked)) = packet {
@@ -412,8 +409,7 @@ impl Simulation {
             return; // A route without links: nowhere to go.
         };
         observer.offered(self.now, index, &packet);
-        let capable = packet.flags.has(Flags::ECN_CAPABLE);
-        match slot.link.offer_ecn(self.now, packet, packet.bytes, capable) {
+        match slot.link.offer_of(self.now, packet, packet.bytes, flow_of(&packet), ecn_of(&packet)) {
             Ok(()) => {
                 if slot.armed == Instant::FAR_FUTURE
                     && let Some(at) = slot.link.next_event()
@@ -497,10 +493,19 @@ impl Simulation {
     }
 }
 
-/// Whether a link can lose packets that it has accepted.
-fn loses_inside(config: &LinkConfig) -> bool {
-    let managed = matches!(config.queue, QueueConfig::CoDel(_));
-    managed || config.loss != LossConfig::None || !config.changes.is_empty()
+/// What queues tell apart: the flows, their paths, and there and back.
+#[inline]
+fn flow_of(packet: &Packet) -> u64 {
+    u64::from(packet.flow) | u64::from(packet.path) << 32 | u64::from(packet.flags.has(Flags::ACK)) << 40
+}
+
+#[inline]
+fn ecn_of(packet: &Packet) -> Ecn {
+    match (packet.flags.has(Flags::ECN_CAPABLE), packet.flags.has(Flags::MARKED)) {
+        (false, _) => Ecn::NotEct,
+        (true, false) => Ecn::Ect0,
+        (true, true) => Ecn::Ce,
+    }
 }
 
 /// Timers of a flow: two of the sender, one of the receiver; one number is left over.

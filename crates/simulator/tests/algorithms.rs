@@ -73,16 +73,22 @@ fn marks_replace_drops() {
     }
 }
 
-/// RFC 8289: CoDel holds the queue's delay near its target where drop-tail fills whatever there is.
+/// RFC 8289, 8290, 8033, 9332: each holds the queue's delay near its target of 5 or 15 ms where drop-tail fills whatever there is.
 #[test]
-fn codel_holds_the_delay() {
+fn managed_queues_hold_the_delay() {
     let link = |queue: &str| format!("rate = \"10Mbit/s\"\ndelay = \"30ms\"\nqueue = {queue}");
-    let codel = run(&bottleneck("80s", &link("{ kind = \"codel\" }"), "congestion = \"newreno\""), 1);
     let tail = run(&bottleneck("80s", &link("\"300p\""), "congestion = \"newreno\""), 1);
-    // 5 ms at 1 ms a packet.
-    assert!(codel.links[0].queue.p50 < 15.0, "{:?}", codel.links[0].queue);
-    assert!(tail.links[0].queue.mean > 5.0 * codel.links[0].queue.mean, "{:?}", tail.links[0].queue);
-    assert!(codel.links[0].utilisation > 0.75, "{}", codel.links[0].utilisation);
+    let managed = [("codel", 15.0), ("fq_codel", 15.0), ("pie", 25.0), ("dualpi2", 25.0)];
+    for (queue, median) in managed {
+        let result =
+            run(&bottleneck("80s", &link(&format!("{{ kind = \"{queue}\" }}")), "congestion = \"newreno\""), 1);
+        let link = &result.links[0];
+        // At 1 ms a packet.
+        assert!(link.queue.p50 < median, "{queue}: {:?}", link.queue);
+        assert!(tail.links[0].queue.mean > 5.0 * link.queue.mean, "{queue}: {:?}", link.queue);
+        assert!(link.utilisation > 0.75, "{queue}: {}", link.utilisation);
+        assert!(link.queue_drops > 0 && link.queue_drops <= result.flows[0].losses, "{queue}: {}", link.queue_drops);
+    }
 }
 
 /// The sum of flows over one bottleneck is the bottleneck, and flows alike get alike, within what a minute can tell.

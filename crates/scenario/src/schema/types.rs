@@ -15,6 +15,8 @@ pub enum Type {
     Whole(u64, u64),
     /// From 0 to 1.
     Probability,
+    /// Above 0.
+    Number,
     /// Bits per second.
     Rate,
     /// A length of time, or a time after the start.
@@ -68,6 +70,7 @@ impl Type {
             Self::Whole(low, high) if high >= i64::MAX as u64 => format!("whole number from {low}"),
             Self::Whole(low, high) => format!("whole number from {low} to {high}"),
             Self::Probability => "number from 0 to 1, or \"1%\"".to_owned(),
+            Self::Number => "number above 0".to_owned(),
             Self::Rate => "rate: \"8Mbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s)".to_owned(),
             Self::Time => "time: \"30ms\" (ns, us, ms, s, min, h)".to_owned(),
             Self::Range => "range [\"0s\", \"1s\"], from which each run draws".to_owned(),
@@ -110,6 +113,7 @@ impl Type {
             Self::Boolean => json!({ "type": "boolean" }),
             Self::Whole(low, high) => json!({ "type": "integer", "minimum": low, "maximum": high }),
             Self::Probability => json!({ "anyOf": [{ "type": "number", "minimum": 0, "maximum": 1 }, quantity("%")] }),
+            Self::Number => json!({ "type": "number", "exclusiveMinimum": 0 }),
             Self::Rate => quantity("bit/s|bps|kbit/s|kbps|Mbit/s|Mbps|Gbit/s|Gbps|Tbit/s|Tbps"),
             Self::Time => quantity(TIMES),
             Self::Range => json!({ "type": "array", "items": quantity(TIMES), "minItems": 2, "maxItems": 2 }),

@@ -1,5 +1,9 @@
 //! Variants of a table, on which it depends which keys it can have: what a flow speaks, of what kind a queue is.
 
+use std::sync::LazyLock;
+
+use link::QueueConfig;
+
 use crate::spec::Protocol;
 use crate::tree::{self, Value};
 
@@ -30,10 +34,8 @@ pub enum Variant {
     SinnetUdp,
     /// The shipped hosts with echo requests inside.
     SinnetPing,
-    /// A RED queue.
-    Red,
-    /// A CoDel queue.
-    CoDel,
+    /// A queue of the discipline at this place among [`QueueConfig::NAMES`].
+    Queue(u8),
 }
 
 /// Some of the variants.
@@ -58,8 +60,6 @@ impl Variants {
     pub(crate) const SINNET_UDP: Self = Self::of(Variant::SinnetUdp);
     /// The shipped hosts, whatever is inside.
     pub(crate) const SINNET: Self = Self::SINNET_TCP.or(Self::SINNET_UDP).or(Self::of(Variant::SinnetPing));
-    pub(crate) const RED: Self = Self::of(Variant::Red);
-    pub(crate) const CODEL: Self = Self::of(Variant::CoDel);
     /// All flows of the simulator.
     pub(crate) const OF_SIM: Self = Self::TCP.or(Self::UDP).or(Self::MHIP).or(Self::MPTCP).or(Self::SCTP);
     /// All flows of the lab in virtual time.
@@ -67,8 +67,22 @@ impl Variants {
     /// All flows of the lab in real time: Multipath TCP is the kernel's.
     pub(crate) const OF_LAB: Self = Self::OF_VIRTUAL_LAB.or(Self::MPTCP);
 
-    const fn of(variant: Variant) -> Self {
-        Self(1 << variant as u32)
+    pub(crate) const fn of(variant: Variant) -> Self {
+        let bit = match variant {
+            Variant::Plain => 0,
+            Variant::Tcp => 1,
+            Variant::Udp => 2,
+            Variant::Mhip1 => 3,
+            Variant::Mhip23 => 4,
+            Variant::Mptcp => 5,
+            Variant::Sctp => 6,
+            Variant::CmtSctp => 7,
+            Variant::SinnetTcp => 8,
+            Variant::SinnetUdp => 9,
+            Variant::SinnetPing => 10,
+            Variant::Queue(index) => 16 + index,
+        };
+        Self(1 << bit)
     }
 
     /// These and those.
@@ -116,7 +130,8 @@ impl Variants {
         }
         let mut rest = self;
         let mut names = Vec::new();
-        for (set, name) in NAMES {
+        let queues = QUEUES.iter().zip(0..).map(|(name, at)| (Self::of(Variant::Queue(at)), name.as_str()));
+        for (set, name) in NAMES.into_iter().chain(queues) {
             if rest.has_all(set) {
                 names.push(name);
                 rest = Self(rest.0 & !set.0);
@@ -126,8 +141,12 @@ impl Variants {
     }
 }
 
+/// The disciplines of queues, as files write them.
+static QUEUES: LazyLock<Vec<String>> =
+    LazyLock::new(|| QueueConfig::NAMES.iter().map(|name| format!("\"{name}\"")).collect());
+
 /// Names of variants, those of several before those of each.
-const NAMES: [(Variants, &str); 15] = [
+const NAMES: [(Variants, &str); 13] = [
     (Variants::TCP, "\"tcp\""),
     (Variants::UDP, "\"udp\""),
     (Variants::SINNET, "\"sinnet\""),
@@ -140,8 +159,6 @@ const NAMES: [(Variants, &str); 15] = [
     (Variants::MPTCP, "\"mptcp\""),
     (Variants::of(Variant::Sctp), "\"sctp\""),
     (Variants::CMT, "\"cmt-sctp\""),
-    (Variants::RED, "\"red\""),
-    (Variants::CODEL, "\"codel\""),
     (Variants::of(Variant::Plain), "all"),
 ];
 
@@ -156,11 +173,10 @@ impl Variant {
     pub(super) fn of_table(kind: Table, table: &tree::Table) -> Option<Self> {
         match kind {
             Table::Flow => Self::of_flow(table),
-            Table::Queue => match table.text("kind")? {
-                "red" => Some(Self::Red),
-                "codel" => Some(Self::CoDel),
-                _ => None,
-            },
+            Table::Queue => {
+                let kind = table.text("kind")?;
+                (0..).zip(QueueConfig::NAMES).find(|(_, name)| **name == kind).map(|(at, _)| Self::Queue(at))
+            }
             _ => Some(Self::Plain),
         }
     }
