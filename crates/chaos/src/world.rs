@@ -11,6 +11,7 @@ use clock::{Duration, Instant, Rng};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use wedge::{Datagram, Transmit, WedgeEvent};
+use wire::hip::PacketKind;
 
 /// So many steps may follow each other at one instant.
 const STILL: u32 = 20_000;
@@ -458,6 +459,8 @@ impl World {
             return;
         }
         match packet.author {
+            // What begins an association is no sign of one.
+            Some(_) if matches!(packet.kind(), Some(PacketKind::I1 | PacketKind::R1)) => {}
             Some(author) => _ = self.tap.heard.insert((host, author), now),
             None => {
                 self.tap.spoofed(host, packet);

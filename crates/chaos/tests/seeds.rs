@@ -50,3 +50,9 @@ fn an_exchange_after_a_close_is_another() {
 fn new_keys_of_a_path_that_is_given_up_go_with_it() {
     campaign([302_254], Shape::Two, "");
 }
+
+/// A NAT forgets a host while its keys are renewed: what it still sends under the old ones shows where it is.
+#[test]
+fn old_keys_show_where_the_peer_is() {
+    campaign([37_132, 43_235], Shape::Two, "");
+}

@@ -1,7 +1,7 @@
 //! One host identity and all its associations: packets and time in; packets, events and the next deadline out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use clock::Instant;
@@ -111,12 +111,21 @@ impl Host {
         match self.peers.get_mut(&peer.hit) {
             Some(record) => {
                 let all = routes(&self.config, &peer, &[]);
+                let has_moved = !peer.locators.iter().all(|remote| record.peer.locators.contains(remote));
                 match &mut record.phase {
-                    Phase::I1Sent(sent) => sent.routes = all,
+                    Phase::I1Sent(sent) => {
+                        sent.routes = all;
+                        if has_moved {
+                            sent.retry.at = now;
+                        }
+                    }
                     Phase::Up(up) if up.initiator => {
-                        let known = |remote: &SocketAddr| record.peer.locators.contains(remote);
-                        if !peer.locators.iter().all(known) {
+                        if has_moved {
                             give_way(&mut self.out, up, now, &self.config, 0, |_| true);
+                            // What is being told may go to where the peer was.
+                            if up.announcement.is_some() {
+                                up.announce();
+                            }
                         }
                         up.learn(all, now);
                     }

@@ -93,6 +93,11 @@ impl R1Pool {
         self.outdated = true;
     }
 
+    /// Whether the R1 that a solution belongs to may not have named the locators that this host has now.
+    pub(crate) fn is_outdated(&self, opaque: u16) -> bool {
+        self.outdated || self.current.number as u16 != opaque
+    }
+
     /// The number of the present generation, which R1_COUNTER tells (RFC 7401 §5.2.3).
     pub(crate) fn generation_number(&self) -> u64 {
         self.current.number

@@ -97,7 +97,9 @@ impl Host {
         if taken.is_err() && !again {
             self.r1s.strain(now);
         }
-        self.finish_i2(now, route, packet, taken?);
+        let is_outdated = self.r1s.is_outdated(solution.opaque);
+        self.finish_i2(now, route, packet, taken?, is_outdated);
+        self.open_paths(now, rng, peer);
         Ok(())
     }
 
@@ -153,13 +155,17 @@ impl Host {
         Ok(Answer { session, keys, spi_out: esp.new_spi, spi_in, r2 })
     }
 
-    fn finish_i2(&mut self, now: Instant, route: Route, packet: &Packet<'_>, answer: Answer) {
+    /// The association is there. Where the R1 has told `outdated` locators, the peer hears of those there are now.
+    fn finish_i2(&mut self, now: Instant, route: Route, packet: &Packet<'_>, answer: Answer, outdated: bool) {
         let peer = packet.sender();
         let Answer { session, keys, spi_out, spi_in, r2 } = answer;
         if let Some(record) = self.peers.get_mut(&peer) {
             self.out.end(record, "the peer has begun anew");
         }
         let mut up = Association::new(session, false);
+        if outdated {
+            up.announce();
+        }
         up.r2 = packet.hip_mac().map(|mac| Answered { route, mac: mac.clone(), r2 });
         // The I2 solves a puzzle that was sent to this very route: the peer receives there.
         let feedback = self.config.feedback && feedback::is_offered(packet);

@@ -403,3 +403,33 @@ fn where_the_peer_is_stays_known_when_the_only_locator_changes() {
     world.run(SECOND * 10, calm);
     world.check(2);
 }
+
+/// The Initiator knows the Responder's locators from its R1, which may be older than the newest of them.
+#[test]
+fn a_locator_that_came_while_the_r1_was_answered_is_told() {
+    let mut world = told(32, &["10.1.0.1"], &["10.1.0.2"], &["10.1.0.2"]);
+    world.pair.connect(0);
+    // The I1 and the R1 take a round trip; the I2 is under way.
+    world.run(Duration::from_millis(25), calm);
+    assert!(world.pair.sides[0].paths.is_empty(), "the exchange is over already");
+    world.change(1, &[], &["10.2.0.2"]);
+    world.run(SECOND * 2, calm);
+    world.check(2);
+}
+
+/// An announcement that nobody has acknowledged for long is told to where the peer was, when a name server says where it is.
+#[test]
+fn news_to_where_the_peer_was_do_not_keep_from_where_it_is() {
+    let mut world = World::new(33, &["10.1.0.1", "10.1.0.9"], &["10.1.0.2"]);
+    world.change(0, &["10.1.0.9"], &[]);
+    world.run(SECOND * 6, |_| Vec::new());
+    let new = locator("10.1.0.3");
+    world.change(1, &["10.1.0.2"], &["10.1.0.3"]);
+    world.pair.flying.clear();
+    let mut nat = behind_nat(new);
+    world.run(Duration::from_millis(100), &mut nat);
+    world.name(new);
+    world.run(Duration::from_millis(700), &mut nat);
+    let joins = |(route, ..): &(hip::Route, _, _)| route.remote == new;
+    assert!(world.pair.sides[0].paths.values().any(joins), "no path to where the peer is");
+}

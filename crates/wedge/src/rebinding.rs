@@ -41,6 +41,7 @@ impl Wedge {
         let own = self.hit.address();
         let Some(peer) = self.peers.get_mut(index) else { return };
         let to = peer.config.hit.address();
+        let id = peer.in_use(id);
         let Some(path) = peer.path_mut(id) else { return };
         if route.local != path.route.local || route.in_udp() != path.route.in_udp() {
             return;

@@ -34,6 +34,14 @@ impl PeerState {
         self.paths.iter_mut().chain(&mut self.successors).chain(&mut self.retired).find(|path| path.id == id)
     }
 
+    /// The path that carries what this one did: another, where its keys have been renewed. What still comes on old keys tells
+    /// where the peer is, too.
+    pub(crate) fn in_use(&self, id: PathId) -> PathId {
+        let old = self.retired.iter().find(|path| path.id == id);
+        let next = old.and_then(|old| self.paths.iter().find(|path| path.route == old.route));
+        next.map_or(id, |path| path.id)
+    }
+
     /// The path that a new one of this route is to take over from.
     pub(crate) fn predecessor(&self, route: hip::Route) -> Option<PathId> {
         self.paths.iter().find(|path| path.route == route).map(|path| path.id)
