@@ -1,6 +1,5 @@
 //! Host identities against OpenSSL: it makes keys in every PEM form that we read, verifies our signatures, and we verify its.
 //! Without openssl the tests say so and pass, unless SINNET_REQUIRE_TOOLS=1.
-#![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 use hip::identity::{Algorithm, HostIdentity, IdentityError, PublicIdentity};
 use hip::rhash::Rhash;
@@ -13,19 +12,7 @@ use std::process::{Command, Stdio};
 const MESSAGE: &[u8] = b"what a HIP packet covers";
 
 fn openssl_is_there() -> bool {
-    let there = Command::new("openssl")
-        .arg("version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !there {
-        let required = std::env::var("SINNET_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required, "openssl is not installed");
-        eprintln!("skipped: openssl is not installed");
-    }
-    there
+    testkit::has("openssl", &["version"])
 }
 
 fn openssl(directory: &Path, arguments: &str) -> Vec<u8> {

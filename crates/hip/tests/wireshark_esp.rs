@@ -1,6 +1,5 @@
 //! The key-log lines against Wireshark: given them, tshark decrypts what we seal and finds every ICV right. Without tshark the
 //! tests say so and pass, unless SINNET_REQUIRE_TOOLS=1.
-#![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 use hip::esp::{EspKeys, EspSuite, InboundSa, OutboundSa};
 use rand_chacha::ChaCha20Rng;
@@ -16,19 +15,7 @@ const SOURCE_6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 
 const DESTINATION_6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2));
 
 fn tshark_is_there() -> bool {
-    let there = Command::new("tshark")
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !there {
-        let required = std::env::var("SINNET_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required, "tshark is not installed");
-        eprintln!("skipped: tshark is not installed");
-    }
-    there
+    testkit::has("tshark", &["--version"])
 }
 
 fn keys(suite: EspSuite) -> EspKeys {
