@@ -9,14 +9,14 @@ TOOLS := $(CURDIR)/target/tools
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
 demo: need-demo
-	$(CARGO) build --release --locked -p sinnet
+	$(CARGO) build --release --locked -p sinnet-cli
 	target/release/sinnet demo --out target/demo $(if $(VIRTUAL),--virtual)
 
 ## Everything that must be green: lints, docs, licences, unit, property, simulation and namespace tests, short fuzzing.
 test: need-test lint docs deny unit fuzz
 
 build:
-	$(CARGO) build --release --locked -p sinnet
+	$(CARGO) build --release --locked -p sinnet-cli
 
 lint:
 	$(CARGO) fmt --all -- --check
@@ -26,7 +26,7 @@ docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
 
 unit:
-	$(CARGO) build --locked -p sinnet
+	$(CARGO) build --locked -p sinnet-cli
 	$(CARGO) test --workspace --locked
 
 ## Licences, bans, sources, and the advisories of a dated copy of RustSec's database: it fails closed, without a network too.
@@ -51,7 +51,7 @@ bench:
 ## Sinnet, Linux MPTCP and plain TCP in the same scenarios, in real time: about half an hour a run, RUNS of them. VIRTUAL=1 for virtual time.
 RUNS ?= 1
 bench-lab: need-demo
-	$(CARGO) build --release --locked -p sinnet
+	$(CARGO) build --release --locked -p sinnet-cli
 	tools/bench-lab target/release/sinnet --runs $(RUNS) --out target/bench-lab.jsonl $(if $(VIRTUAL),--virtual)
 
 ## Attacks on real daemons in namespaces, and what each does to a good association beside it: about ten minutes.

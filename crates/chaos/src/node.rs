@@ -10,7 +10,7 @@ use hip::identity::{Algorithm, HostIdentity};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::net::SocketAddr;
-use wedge::{LocalPath, PeerConfig, PeerLocator, Wedge, WedgeConfig};
+use wedge::{LocalPath, PeerConfig, Wedge, WedgeConfig};
 use wire::Hit;
 
 /// Seconds since 1970 when a world begins.
@@ -165,14 +165,13 @@ impl Node {
             feedback: self.plan.feedback,
             ..HostConfig::default()
         };
+        let paths = (0..self.interfaces.len()).filter_map(|at| self.path(at));
         Ok(WedgeConfig {
             hip,
-            lsi: Names::lsi(number),
-            paths: (0..self.interfaces.len()).filter_map(|at| self.path(at)).collect(),
             congestion: self.plan.congestion.parse().map_err(|_| format!("no rule {}", self.plan.congestion))?,
             keylog: true,
-            memory: WedgeConfig::MEMORY,
             renew_at: if self.plan.renew_at == 0 { WedgeConfig::RENEW_AT } else { self.plan.renew_at },
+            ..WedgeConfig::new(Names::lsi(number), paths.collect())
         })
     }
 
@@ -181,12 +180,9 @@ impl Node {
         let interface = self.interfaces.get(number).filter(|interface| interface.plugged)?;
         let access = self.plan.interfaces.get(number)?;
         Some(LocalPath {
-            name: format!("link{number}"),
-            locator: interface.address,
-            rate: None,
             delay: Duration::from_micros(access.delay_us * 2),
-            mtu: 1_500,
             backup: access.backup,
+            ..LocalPath::new(format!("link{number}"), interface.address)
         })
     }
 
@@ -210,11 +206,5 @@ impl Node {
 
 /// A peer as a host is configured with it.
 pub(crate) fn peer(number: usize, hit: Hit, locators: Vec<SocketAddr>) -> PeerConfig {
-    PeerConfig {
-        name: format!("h{number}"),
-        hit,
-        lsi: Names::lsi(number),
-        locators: locators.into_iter().map(|address| PeerLocator { address, rate: None, delay: None }).collect(),
-        routes: Vec::new(),
-    }
+    PeerConfig::new(format!("h{number}"), hit, Names::lsi(number), locators)
 }

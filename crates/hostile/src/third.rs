@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hip::{HostConfig, Route};
+use hip::Route;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng as _;
 use socket2::{SockAddr, Socket};
-use wedge::{Datagram, Ecn, LocalPath, PeerConfig, PeerLocator, Protocol, Transmit, Wedge, WedgeConfig};
+use wedge::{Datagram, Ecn, LocalPath, PeerConfig, Protocol, Transmit, Wedge, WedgeConfig};
 use wire::Lsi;
 use wire::hip::{Packet, PacketKind};
 
@@ -69,25 +69,11 @@ impl Hostile {
         let (socket, raw) =
             ground.host("M")?.run(move || Ok::<_, std::io::Error>((UdpSocket::bind(here)?, raw_socket()?)))??;
         socket.set_nonblocking(true)?;
-        let config = WedgeConfig {
-            hip: HostConfig::default(),
-            lsi: Lsi([198, 18, 7, 3]),
-            // A backup: data goes to any other path rather.
-            paths: vec![local("true", here, true)],
-            congestion: WedgeConfig::default_congestion(),
-            keylog: false,
-            memory: WedgeConfig::MEMORY,
-            renew_at: WedgeConfig::RENEW_AT,
-        };
+        // A backup: data goes to any other path rather.
+        let config = WedgeConfig::new(Lsi([198, 18, 7, 3]), vec![local("true", here, true)]);
         let mut wedge = Wedge::new(ground.identity("M")?, config, &mut rng)?;
         let there = SocketAddr::V4(SocketAddrV4::new(address("A"), PORT));
-        wedge.add_peer(PeerConfig {
-            name: "a".into(),
-            hit: ground.hit("A")?,
-            lsi: Lsi([198, 18, 7, 1]),
-            locators: vec![PeerLocator { address: there, rate: None, delay: None }],
-            routes: Vec::new(),
-        });
+        wedge.add_peer(PeerConfig::new("a", ground.hit("A")?, Lsi([198, 18, 7, 1]), [there]));
         Ok(Self { wedge, rng, socket, raw, begin: now(), sent: 0, named: 0, all })
     }
 
@@ -165,7 +151,7 @@ impl Hostile {
 
 fn local(name: &str, at: SocketAddrV4, backup: bool) -> LocalPath {
     let delay = clock::Duration::from_millis(1);
-    LocalPath { backup, name: name.into(), locator: at.into(), rate: None, delay, mtu: 1500 }
+    LocalPath { backup, delay, ..LocalPath::new(name, at.into()) }
 }
 
 /// An UPDATE that opens or answers a path.

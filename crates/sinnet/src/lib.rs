@@ -9,7 +9,7 @@
 //! | embed a whole host | [`wedge::Wedge`] | `examples/two_hosts.rs` |
 //! | use the key exchange and the associations alone (RFC 7401, RFC 7402, RFC 8046) | [`hip::Host`] | [`hip`] |
 //! | simulate TCP, UDP, MPTCP, CMT-SCTP and multipath HIP | [`simulate`], [`scenario`] | `examples/simulate.rs` |
-//! | bring a congestion control of your own | [`congestion`] | `examples/own_congestion_control.rs` |
+//! | send over several paths, whatever you carry | [`multipath::Sender`] | |
 //! | read and write HIP, ESP, IP, TCP and UDP headers | [`wire`] | |
 //!
 //! The program `sinnet` (package `sinnet-cli`) is these rooms with sockets and a TUN device.
@@ -41,8 +41,8 @@ pub use clock::{Duration, Instant};
 pub use diagnostic::Diagnostic;
 #[doc(no_inline)]
 pub use {
-    clock, congestion, diagnostic, hip, link, rand_core, recovery, scenario, scheduler, simulator, transport, wedge,
-    wire,
+    clock, congestion, diagnostic, hip, link, multipath, queue, rand_core, recovery, scenario, scheduler, simulator,
+    transport, wedge, wire,
 };
 
 /// Runs a scenario, as in the files of `scenarios/`, once with this seed.

@@ -24,6 +24,14 @@ pub struct WedgeConfig {
     pub renew_at: u32,
 }
 
+impl LocalPath {
+    /// An access link of which nothing is known but where it is: no rate is told, 50 ms to the peers, an MTU of 1500 bytes.
+    pub fn new(name: impl Into<String>, locator: SocketAddr) -> Self {
+        let (rate, delay, _) = UNKNOWN;
+        Self { name: name.into(), locator, rate, delay, mtu: 1500, backup: false }
+    }
+}
+
 /// One access link of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalPath {
@@ -55,6 +63,14 @@ pub struct PeerConfig {
     pub locators: Vec<PeerLocator>,
     /// The pairs of locators to use, instead of those that would be chosen.
     pub routes: Vec<PeerRoute>,
+}
+
+impl PeerConfig {
+    /// A peer that can be reached at these addresses, the best first.
+    pub fn new(name: impl Into<String>, hit: Hit, lsi: Lsi, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        let locators = addresses.into_iter().map(|address| PeerLocator { address, rate: None, delay: None }).collect();
+        Self { name: name.into(), hit, lsi, locators, routes: Vec::new() }
+    }
 }
 
 /// A locator of a peer and what is known of the way there.
@@ -96,6 +112,19 @@ impl WedgeConfig {
     /// When keys are usually renewed, in packets: at a fourth of the sequence numbers. 10 Gbit/s of the smallest packets, ten
     /// million a second, leave more than five minutes for it.
     pub const RENEW_AT: u32 = 1 << 30;
+
+    /// A host with these access links, the best first, and all else as usual.
+    pub fn new(lsi: Lsi, paths: Vec<LocalPath>) -> Self {
+        Self {
+            hip: HostConfig::default(),
+            lsi,
+            paths,
+            congestion: Self::default_congestion(),
+            keylog: false,
+            memory: Self::MEMORY,
+            renew_at: Self::RENEW_AT,
+        }
+    }
 
     /// The rule for windows where none is chosen.
     pub fn default_congestion() -> congestion::Rule {

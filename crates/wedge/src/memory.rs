@@ -91,7 +91,6 @@ mod tests {
     use crate::numbers;
     use crate::{LocalPath, PeerConfig, WedgeConfig};
     use clock::{Duration, Instant};
-    use hip::HostConfig;
     use hip::identity::HostIdentity;
     use rand_chacha::ChaCha20Rng;
     use rand_core::SeedableRng;
@@ -103,28 +102,13 @@ mod tests {
 
     fn host_of_many() -> Wedge {
         let pem = include_str!("../../../vectors/hip/capture-ecdsa-p384/a.pem");
-        let config = WedgeConfig {
-            hip: HostConfig::default(),
-            lsi: Lsi([1, 0, 0, 1]),
-            paths: vec![LocalPath {
-                name: "link".into(),
-                locator: "10.0.0.1:10500".parse().unwrap(),
-                rate: None,
-                delay: Duration::ZERO,
-                mtu: 1500,
-                backup: false,
-            }],
-            congestion: "lia".parse().unwrap(),
-            keylog: false,
-            memory: MEMORY,
-            renew_at: WedgeConfig::RENEW_AT,
-        };
+        let path = LocalPath::new("link", "10.0.0.1:10500".parse().unwrap());
+        let config = WedgeConfig { memory: MEMORY, ..WedgeConfig::new(Lsi([1, 0, 0, 1]), vec![path]) };
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let mut wedge = Wedge::new(HostIdentity::from_pem(pem).unwrap(), config, &mut rng).unwrap();
         for peer in 0..PEERS {
             let (hit, lsi) = (Hit([peer + 1; 16]), Lsi([1, 0, 1, peer]));
-            let (name, locators, routes) = (peer.to_string(), Vec::new(), Vec::new());
-            wedge.add_peer(PeerConfig { name, hit, lsi, locators, routes });
+            wedge.add_peer(PeerConfig::new(peer.to_string(), hit, lsi, []));
         }
         for peer in &mut wedge.peers {
             (peer.order.alive, peer.order.hold) = (vec![0, 1], Duration::from_secs(1));

@@ -195,8 +195,7 @@ fn a_server_that_cannot_find_its_client_is_found_in_two_seconds() {
             world.hosts[1] = somebody;
             world.run(killed + ms(down), &mut [one, other]);
             let [_, mut server] = fresh().hosts;
-            let (name, hit, locators) = ("a".to_owned(), world.hit(0), Vec::new());
-            server.add_peer(wedge::PeerConfig { name, hit, lsi: LSIS[0], locators, routes: Vec::new() });
+            server.add_peer(wedge::PeerConfig::new("a", world.hit(0), LSIS[0], []));
             world.hosts[1] = server;
             world.rngs[1] = rand_chacha::ChaCha20Rng::from_seed([77; 32]);
             b.next = world.now;
@@ -327,13 +326,8 @@ fn idle_peers_cost_a_packet_nothing() {
             let [high, low] = number.to_be_bytes();
             let mut hit = world.hit(1);
             (hit.0[14], hit.0[15]) = (hit.0[14] ^ (high | 1), low);
-            world.hosts[0].add_peer(wedge::PeerConfig {
-                name: format!("idle{number}"),
-                hit,
-                lsi: wire::Lsi([1, 1, high, low]),
-                locators: Vec::new(),
-                routes: Vec::new(),
-            });
+            let lsi = wire::Lsi([1, 1, high, low]);
+            world.hosts[0].add_peer(wedge::PeerConfig::new(format!("idle{number}"), hit, lsi, []));
         }
         let before = world.hosts[0].counters().peer_turns;
         let [mut a, mut b] = tickers(&world, [true, true]);

@@ -16,7 +16,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use wedge::{PeerConfig, PeerLocator, Status, WedgeEvent};
+use wedge::{PeerConfig, Status, WedgeEvent};
 use wire::ip::{IpPacket, protocol};
 use wire::{Hit, tcp};
 
@@ -265,13 +265,7 @@ fn states(world: &World) -> Vec<Status> {
 fn peer(world: &World, side: usize, paths: &[u8]) -> PeerConfig {
     let other = 1 - side;
     let address = |path: &u8| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, *path, other as u8 + 1)), 10500);
-    PeerConfig {
-        name: ["a", "b"][other].into(),
-        hit: world.hit(other),
-        lsi: LSIS[other],
-        locators: paths.iter().map(|path| PeerLocator { address: address(path), rate: None, delay: None }).collect(),
-        routes: Vec::new(),
-    }
+    PeerConfig::new(["a", "b"][other], world.hit(other), LSIS[other], paths.iter().map(address))
 }
 
 /// What happens to the network and the hosts in a storm.

@@ -17,12 +17,9 @@ fn at(seconds: u64) -> Instant {
 
 fn path(number: usize, side: usize) -> LocalPath {
     LocalPath {
-        name: format!("link{number}"),
-        locator: locator(number, side, 10500),
         rate: Some(RATE),
         delay: ms(20),
-        mtu: 1500,
-        backup: false,
+        ..LocalPath::new(format!("link{number}"), locator(number, side, 10500))
     }
 }
 

@@ -67,14 +67,8 @@ fn host(
         let out = if end == 0 { &path.there } else { &path.back };
         let (rate, delay) = (plan.told_rate(out), plan.delay(out));
         if !local_paths.iter().any(|known| known.locator == local) {
-            local_paths.push(LocalPath {
-                name: format!("path{}", number + 1),
-                locator: local,
-                rate,
-                delay,
-                mtu: MTU,
-                backup: false,
-            });
+            let path = LocalPath::new(format!("path{}", number + 1), local);
+            local_paths.push(LocalPath { rate, delay, mtu: MTU, ..path });
         }
         if !locators.iter().any(|known| known.address == remote) {
             locators.push(PeerLocator { address: remote, rate: None, delay: None });
@@ -83,12 +77,8 @@ fn host(
     }
     let config = WedgeConfig {
         hip: HostConfig { feedback: !plan.flow().rates_configured, ..HostConfig::default() },
-        lsi: lsi(end),
-        paths: local_paths,
-        congestion: WedgeConfig::default_congestion(),
         keylog,
-        memory: WedgeConfig::MEMORY,
-        renew_at: WedgeConfig::RENEW_AT,
+        ..WedgeConfig::new(lsi(end), local_paths)
     };
     let mut wedge = Wedge::new(identity, config, rng).map_err(|error| failure("configuring a host", error))?;
     let hit = hits.get(other).copied().unwrap_or(hits[0]);

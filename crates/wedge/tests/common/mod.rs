@@ -12,7 +12,7 @@ use link::{Desks, Link, LinkConfig, LossConfig, QueueConfig};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use wedge::{Datagram, Ecn, LocalPath, PeerConfig, PeerLocator, Protocol, Transmit, Wedge, WedgeConfig, WedgeEvent};
+use wedge::{Datagram, Ecn, LocalPath, PeerConfig, Protocol, Transmit, Wedge, WedgeConfig, WedgeEvent};
 use wire::ip::{V4Header, V6Header, protocol};
 use wire::{Hit, Lsi};
 
@@ -161,38 +161,21 @@ impl World {
         let hits = [identities[0].hit(), identities[1].hit()];
         let mut side = 0;
         let hosts = identities.map(|identity| {
+            let paths = specs.iter().enumerate().map(|(path, spec)| LocalPath {
+                rate: Some(spec.rate),
+                delay: spec.delay,
+                ..LocalPath::new(format!("link{path}"), locator(path, side, port))
+            });
             let mut config = WedgeConfig {
                 hip: HostConfig { puzzle_difficulty: 1, groups: vec![hip::dh::Group::P256], ..HostConfig::default() },
-                lsi: LSIS[side],
-                paths: specs
-                    .iter()
-                    .enumerate()
-                    .map(|(path, spec)| LocalPath {
-                        backup: false,
-                        name: format!("link{path}"),
-                        locator: locator(path, side, port),
-                        rate: Some(spec.rate),
-                        delay: spec.delay,
-                        mtu: 1500,
-                    })
-                    .collect(),
                 congestion: "lia".parse().unwrap(),
-                keylog: false,
-                memory: WedgeConfig::MEMORY,
-                renew_at: WedgeConfig::RENEW_AT,
+                ..WedgeConfig::new(LSIS[side], paths.collect())
             };
             tune(&mut config);
             let mut wedge = Wedge::new(identity, config, &mut rngs[side]).unwrap();
             let other = 1 - side;
-            wedge.add_peer(PeerConfig {
-                name: ["a", "b"][other].into(),
-                hit: hits[other],
-                lsi: LSIS[other],
-                locators: (0..specs.len())
-                    .map(|path| PeerLocator { address: locator(path, other, port), rate: None, delay: None })
-                    .collect(),
-                routes: Vec::new(),
-            });
+            let addresses = (0..specs.len()).map(|path| locator(path, other, port));
+            wedge.add_peer(PeerConfig::new(["a", "b"][other], hits[other], LSIS[other], addresses));
             side += 1;
             wedge
         });
