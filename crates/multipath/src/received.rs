@@ -33,7 +33,7 @@ struct Range {
 
 /// The receiver's side of one path.
 #[derive(Clone, Debug, Default)]
-pub struct Received {
+pub(crate) struct Received {
     /// From the highest down.
     ranges: Vec<Range>,
     highest_at: Instant,
@@ -51,7 +51,7 @@ pub struct Received {
 
 impl Received {
     /// An authentic packet arrived, `bytes` with its outer headers. Reports themselves are noted but ask for none.
-    pub fn packet(&mut self, now: Instant, sequence: u32, bytes: usize, ce: bool) -> Gap {
+    pub(crate) fn packet(&mut self, now: Instant, sequence: u32, bytes: usize, ce: bool) -> Gap {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(bytes as u32);
         self.ce = self.ce.wrapping_add(u32::from(ce));
@@ -64,7 +64,7 @@ impl Received {
     }
 
     /// The packet of so many bytes wants to be told of, soon if there is a gap before it.
-    pub fn ask(&mut self, now: Instant, bytes: usize, gap: Gap, srtt: Option<Duration>) {
+    pub(crate) fn ask(&mut self, now: Instant, bytes: usize, gap: Gap, srtt: Option<Duration>) {
         self.untold += bytes;
         let after = |pause| self.told_at.map_or(now, |at| (at + pause).max(now));
         let at = match gap {
@@ -76,22 +76,22 @@ impl Received {
     }
 
     /// When something new came on this path.
-    pub fn heard_at(&self) -> Instant {
+    pub(crate) fn heard_at(&self) -> Instant {
         self.highest_at
     }
 
     /// When the next report about this path is due.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.due
     }
 
     /// A report is due at once: it carries what is to be told of a path that cannot tell itself any more.
-    pub fn hurry(&mut self, now: Instant) {
+    pub(crate) fn hurry(&mut self, now: Instant) {
         self.due = Some(now);
     }
 
     /// The report on this path itself.
-    pub fn tell(&mut self, now: Instant, rtt: Option<Duration>) -> Report {
+    pub(crate) fn tell(&mut self, now: Instant, rtt: Option<Duration>) -> Report {
         self.due = None;
         self.untold = 0;
         self.told_at = Some(now);
@@ -101,7 +101,7 @@ impl Received {
     }
 
     /// What was told last, for a report on another path, if it is time for that.
-    pub fn tell_elsewhere(&mut self, now: Instant) -> Option<Report> {
+    pub(crate) fn tell_elsewhere(&mut self, now: Instant) -> Option<Report> {
         if now - self.elsewhere_at < ELSEWHERE {
             return None;
         }
@@ -166,7 +166,7 @@ impl Received {
 
 /// Whether a packet came out of sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap(bool);
+pub(crate) struct Gap(bool);
 
 #[cfg(test)]
 mod tests {

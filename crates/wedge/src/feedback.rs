@@ -4,7 +4,7 @@ use crate::report;
 use crate::wedge::Wedge;
 use clock::Instant;
 use hip::feedback::NEXT_HEADER;
-use multipath::InvalidReport;
+use multipath::{InvalidReport, ReportingPath};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use wire::Spi;
@@ -56,36 +56,17 @@ impl Wedge {
     /// Sends the reports that are due.
     pub(crate) fn report(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
         let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.gives_feedback()) else { return };
-        let old_is_due = peer.retired.iter().any(|path| path.received.poll_timeout().is_some_and(|due| due <= now));
-        if old_is_due && let Some(path) = peer.paths.iter_mut().find(|path| path.verified) {
-            path.received.hurry(now);
-        }
-        for at in 0..peer.paths.len() {
-            let due =
-                |path: &crate::path::Path| path.verified && path.received.poll_timeout().is_some_and(|due| due <= now);
-            if !peer.paths.get(at).is_some_and(due) {
-                continue;
-            }
-            let mut records = Vec::with_capacity(peer.paths.len());
-            for path in &mut peer.retired {
-                if path.received.poll_timeout().is_some() {
-                    records.push((path.inbound.spi(), path.received.tell(now, None)));
-                }
-            }
-            for (other, path) in peer.paths.iter_mut().enumerate() {
-                let spi = path.inbound.spi();
-                if other == at {
-                    let rtt = peer.sender.srtt(path.id).or(path.heartbeat.rtt().srtt());
-                    records.insert(0, (spi, path.received.tell(now, rtt)));
-                } else {
-                    records.extend(path.received.tell_elsewhere(now).map(|report| (spi, report)));
-                }
-            }
+        let active: Vec<ReportingPath> = peer.paths.iter().map(|path| peer.reporting(path)).collect();
+        let retired: Vec<PathId> = peer.retired.iter().map(|path| path.id).collect();
+        while let Some((on, reports)) = peer.reporter.poll_report(now, &active, &retired) {
+            let spi = |id: PathId| {
+                peer.paths.iter().chain(&peer.retired).find(|path| path.id == id).map(|path| path.inbound.spi())
+            };
+            let records: Vec<_> = reports.into_iter().filter_map(|(id, report)| Some((spi(id)?, report))).collect();
             let mut message = Vec::with_capacity(64 * records.len());
             report::emit(&records, &mut message);
-            let Some(id) = peer.paths.get(at).map(|path| path.id) else { continue };
             self.counters.feedback_out += 1;
-            if peer.send_control(now, id, (NEXT_HEADER, &message), false, rng, &mut self.transmit).is_err() {
+            if peer.send_control(now, on, (NEXT_HEADER, &message), false, rng, &mut self.transmit).is_err() {
                 self.counters.exhausted += 1;
             }
         }

@@ -6,10 +6,10 @@
 //! packet of the local program settles the question. A flow that was forgotten is settled again in the same way.
 
 use clock::{Duration, Instant};
-use multipath::{FlowId, LONGEST_REPAIR, Number};
-use recovery::{Position, Resequencer, ResequencerStatistics, Role};
+use multipath::{FlowId, Number, Reordering, Resequencing};
+use recovery::{Position, Role};
 use scheduler::PathId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wire::ip::{IpPacket, protocol};
 use wire::{icmp, tcp};
 
@@ -69,21 +69,18 @@ struct Flow {
     seen: Instant,
     /// The first packet offered, until it is settled.
     offered: Option<Vec<u8>>,
-    resequencer: Option<Resequencer<Vec<u8>>>,
 }
 
 /// The flows of one peer.
 pub(crate) struct Flows {
     flows: BTreeMap<FlowId, Flow>,
-    /// When the resequencer of a flow wants to be called.
-    deadlines: BTreeSet<(Instant, FlowId)>,
+    /// What waits for packets before it.
+    pub resequencing: Resequencing<Vec<u8>>,
     swept_at: Instant,
-    /// Bytes that all of it takes.
+    /// Bytes that all of it takes, but for what waits.
     bytes: usize,
     /// What may be taken: beyond it no new flow is remembered.
     most: usize,
-    /// Of flows that are forgotten.
-    past: ResequencerStatistics,
 }
 
 /// What to do with a refusal of the local stack.
@@ -108,31 +105,15 @@ pub(crate) enum Order {
     AsTheyCome,
 }
 
-/// What is known of the paths when a packet arrives.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reordering<'a> {
-    /// What the packet's place is known by.
-    pub order: Order,
-    /// How long a packet may wait for those before it.
-    pub hold: Duration,
-    /// How long what is lost for certain may take to come again; zero where it does not.
-    pub repair: Duration,
-    /// Paths on which packets may be under way.
-    pub alive: &'a [u16],
-    /// Bytes that may wait per flow.
-    pub capacity: usize,
-}
-
 impl Flows {
     /// None yet.
     pub(crate) fn new() -> Self {
         Self {
             flows: BTreeMap::new(),
-            deadlines: BTreeSet::new(),
+            resequencing: Resequencing::default(),
             swept_at: Instant::ZERO,
             bytes: 0,
             most: usize::MAX,
-            past: ResequencerStatistics::default(),
         }
     }
 
@@ -143,30 +124,20 @@ impl Flows {
 
     /// Bytes that they take: packets that wait, those that may be offered again, and the table.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.resequencing.bytes()
     }
 
     /// Makes room until no more than so many bytes are taken: what would be given up soonest is given up first, and so
     /// delivered out of order. How many holes it took.
     pub(crate) fn relieve(&mut self, most: usize, out: &mut Vec<(Family, Vec<u8>)>) -> u64 {
         self.most = most;
-        let mut holes = 0;
-        while self.bytes > most
-            && let Some((deadline, key)) = self.deadlines.first().copied()
+        let (mut holes, mut ready) = (0, Vec::new());
+        while self.bytes() > most
+            && let Some(is_hole) = self.resequencing.relieve(&mut ready)
         {
-            let Some((family, resequencer)) =
-                self.flows.get_mut(&key).and_then(|flow| flow.resequencer.as_mut().map(|r| (flow.family, r)))
-            else {
-                self.deadlines.remove(&(deadline, key));
-                continue;
-            };
-            let (mut ready, before) = (Vec::new(), resequencer.bytes());
-            holes += u64::from(resequencer.relieve(&mut ready));
-            let (after, now) = (resequencer.poll_timeout(), resequencer.bytes());
-            self.bytes = self.bytes.saturating_sub(before - now);
-            out.extend(ready.into_iter().map(|packet| (family, packet)));
-            self.rearm(key, Some(deadline), after);
+            holes += u64::from(is_hole);
         }
+        out.extend(ready.into_iter().map(|(key, packet)| (self.family(key), packet)));
         holes
     }
 
@@ -209,10 +180,10 @@ impl Flows {
         key: FlowId,
         path: PathId,
         packet: Vec<u8>,
-        reordering: Reordering<'_>,
+        (order, reordering): (Order, &Reordering),
         out: &mut Vec<(Family, Vec<u8>)>,
     ) {
-        let room = self.most.saturating_sub(self.bytes);
+        let room = self.most.saturating_sub(self.bytes());
         let Some(flow) = self.entry(now, key, Family::Six) else {
             out.push((Family::Six, packet));
             return;
@@ -223,7 +194,7 @@ impl Flows {
             taken = packet.len();
         }
         let family = flow.family;
-        let position = match reordering.order {
+        let position = match order {
             Order::Numbered(number) => Some(number.position(path)),
             Order::OfTcp => position(key, &packet, path),
             Order::AsTheyCome => None,
@@ -233,66 +204,17 @@ impl Flows {
             self.bytes += taken;
             return;
         };
-        let resequencer =
-            flow.resequencer.get_or_insert_with(|| Resequencer::bounded(reordering.capacity, LONGEST_REPAIR));
-        resequencer.set_repair(reordering.repair);
-        let before = resequencer.poll_timeout();
-        let (bytes, held) = (packet.len() + HELD, resequencer.bytes());
-        let mut ready = Vec::new();
-        resequencer.offer(now, position, packet, bytes, reordering.hold, reordering.alive, &mut ready);
-        let (after, holds) = (resequencer.poll_timeout(), resequencer.bytes());
-        self.bytes = (self.bytes + taken + holds).saturating_sub(held);
+        self.bytes += taken;
+        let (bytes, mut ready) = (packet.len() + HELD, Vec::new());
+        self.resequencing.offer(now, key, position, (packet, bytes), reordering, &mut ready);
         out.extend(ready.into_iter().map(|packet| (family, packet)));
-        self.rearm(key, before, after);
     }
 
     /// Appends to `out` what has waited long enough.
     pub(crate) fn handle_timeout(&mut self, now: Instant, out: &mut Vec<(Family, Vec<u8>)>) {
-        while let Some((deadline, key)) = self.deadlines.first().copied().filter(|(deadline, _)| *deadline <= now) {
-            let Some((family, resequencer)) =
-                self.flows.get_mut(&key).and_then(|flow| flow.resequencer.as_mut().map(|r| (flow.family, r)))
-            else {
-                self.deadlines.remove(&(deadline, key));
-                continue;
-            };
-            let (mut ready, held) = (Vec::new(), resequencer.bytes());
-            resequencer.handle_timeout(now, &mut ready);
-            let (after, holds) = (resequencer.poll_timeout(), resequencer.bytes());
-            self.bytes = self.bytes.saturating_sub(held - holds);
-            out.extend(ready.into_iter().map(|packet| (family, packet)));
-            self.rearm(key, Some(deadline), after);
-        }
-    }
-
-    /// When something has waited long enough.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(deadline, _)| *deadline)
-    }
-
-    /// What the resequencers of all flows, also those gone, have done.
-    pub(crate) fn statistics(&self) -> ResequencerStatistics {
-        let mut sum = self.past;
-        for resequencer in self.flows.values().filter_map(|flow| flow.resequencer.as_ref()) {
-            add(&mut sum, resequencer.statistics());
-        }
-        sum
-    }
-
-    /// Packets that wait in the resequencers of all flows, and their bytes.
-    pub(crate) fn waiting(&self) -> (usize, usize) {
-        let resequencers = self.flows.values().filter_map(|flow| flow.resequencer.as_ref());
-        resequencers.fold((0, 0), |(packets, bytes), r| (packets + r.held(), bytes + r.bytes()))
-    }
-
-    fn rearm(&mut self, key: FlowId, before: Option<Instant>, after: Option<Instant>) {
-        if before != after {
-            if let Some(before) = before {
-                self.deadlines.remove(&(before, key));
-            }
-            if let Some(after) = after {
-                self.deadlines.insert((after, key));
-            }
-        }
+        let mut ready = Vec::new();
+        self.resequencing.handle_timeout(now, &mut ready);
+        out.extend(ready.into_iter().map(|(key, packet)| (self.family(key), packet)));
     }
 
     /// The flow, new ones with this family; `None` when there are too many.
@@ -305,11 +227,11 @@ impl Flows {
                     self.forget(now, FORGET_AFTER_WHEN_FULL);
                 }
             }
-            if self.flows.len() >= CAPACITY || self.bytes.saturating_add(FLOW) > self.most {
+            if self.flows.len() >= CAPACITY || self.bytes().saturating_add(FLOW) > self.most {
                 return None;
             }
             self.bytes += FLOW;
-            let flow = Flow { family, settled: false, seen: now, offered: None, resequencer: None };
+            let flow = Flow { family, settled: false, seen: now, offered: None };
             self.flows.insert(key, flow);
         }
         let flow = self.flows.get_mut(&key)?;
@@ -318,17 +240,14 @@ impl Flows {
     }
 
     fn forget(&mut self, now: Instant, after: Duration) {
-        let (past, bytes) = (&mut self.past, &mut self.bytes);
-        self.flows.retain(|_, flow| {
+        let Self { flows, bytes, resequencing, .. } = self;
+        flows.retain(|key, flow| {
             // What waits in a resequencer has a deadline much shorter than this: nothing is lost.
             let keep = now - flow.seen < after;
-            if let (false, Some(resequencer)) = (keep, &flow.resequencer) {
-                add(past, resequencer.statistics());
-            }
             if !keep {
-                let held = flow.resequencer.as_ref().map_or(0, Resequencer::bytes);
+                resequencing.forget(*key);
                 let offered = flow.offered.as_ref().map_or(0, Vec::len);
-                *bytes = bytes.saturating_sub(FLOW + held + offered);
+                *bytes = bytes.saturating_sub(FLOW + offered);
             }
             keep
         });
@@ -354,27 +273,11 @@ fn position(key: FlowId, packet: &[u8], path: PathId) -> Option<Position> {
     Some(Position { path: path.0, sequence: segment.seq(), length, role })
 }
 
-fn add(sum: &mut ResequencerStatistics, more: &ResequencerStatistics) {
-    sum.held += more.held;
-    sum.proven_losses += more.proven_losses;
-    sum.expired += more.expired;
-    sum.overflowed += more.overflowed;
-    sum.late += more.late;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::Ipv6Addr;
     use wire::ip::V6Header;
-
-    const NONE: Reordering<'_> = Reordering {
-        order: Order::OfTcp,
-        hold: Duration::from_millis(30),
-        repair: Duration::ZERO,
-        alive: &[0, 1],
-        capacity: 100_000,
-    };
 
     fn ms(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
@@ -404,7 +307,9 @@ mod tests {
 
     fn inbound(flows: &mut Flows, key: FlowId, packet: Vec<u8>) -> Vec<(Family, Vec<u8>)> {
         let mut out = Vec::new();
-        flows.inbound(ms(1), key, PathId(0), packet, NONE, &mut out);
+        let hold = Duration::from_millis(30);
+        let reordering = Reordering { hold, repair: Duration::ZERO, alive: vec![0, 1] };
+        flows.inbound(ms(1), key, PathId(0), packet, (Order::OfTcp, &reordering), &mut out);
         out
     }
 

@@ -12,7 +12,7 @@ use clock::Instant;
 use hip::Route;
 use hip::esp::OpenError;
 use hip::feedback::NEXT_HEADER;
-use multipath::{Acknowledgment, Ecn, Number};
+use multipath::{Acknowledgment, Ecn, Number, ReceivedPacket};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use wire::esp::EspHeader;
@@ -77,18 +77,15 @@ impl Wedge {
         };
         path.received(packet.len(), route);
         let (wire, srtt) = (path.header_len() + packet.len(), srtt.or(path.heartbeat.rtt().srtt()));
-        if gives_feedback {
-            let gap = path.received.packet(now, header.seq, wire, outer == Ecn::Ce);
-            // A report of a report would be followed by another.
-            let is_report = next_header == NEXT_HEADER && inner.get(V6_HEADER) == Some(&report::KIND);
-            if !is_report {
-                path.received.ask(now, wire, gap, srtt);
-            }
-        }
+        let is_report = next_header == NEXT_HEADER && inner.get(V6_HEADER) == Some(&report::KIND);
+        let received = ReceivedPacket { number: header.seq, wire, is_marked: outer == Ecn::Ce, is_report };
         let is_own_way = path.route == route;
         let is_news = is_own_way && !path.is_confirmed;
         path.is_confirmed |= is_own_way;
         let (verified, before) = (path.verified, path.predecessor);
+        if gives_feedback {
+            peer.reporter.on_packet(now, id, received, srtt);
+        }
         peer.heard();
         if let Some(before) = before.filter(|_| is_own_way) {
             // The peer has the new keys.

@@ -6,9 +6,10 @@ use crate::rebinding::Rebinding;
 use crate::renewal::Retirement;
 use crate::status::PathStatus;
 use crate::{Protocol, Transmit};
+use clock::Instant;
 use hip::Route;
 use hip::esp::{EspSuite, Exhausted, InboundSa, OutboundSa};
-use multipath::{Ecn, Overhead, PathState, Received};
+use multipath::{Ecn, Overhead, PathState};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use std::net::Ipv6Addr;
@@ -60,8 +61,6 @@ pub(crate) struct Path {
     pub is_reopened: bool,
     /// The association side knows that something came.
     pub is_confirmed: bool,
-    /// What has come on it, for the peer.
-    pub received: Received,
 }
 
 /// What a path has carried, in whole outer IP packets.
@@ -134,8 +133,8 @@ impl Path {
         self.header_len() + self.outbound.sealed_len(payload)
     }
 
-    /// What the sender has to know of it.
-    pub(crate) fn state(&self) -> PathState {
+    /// What the sender has to know of it, when something new had come on it last.
+    pub(crate) fn state(&self, heard_at: Instant) -> PathState {
         let rtt = self.heartbeat.rtt();
         PathState {
             is_verified: self.verified,
@@ -149,7 +148,7 @@ impl Path {
             srtt: rtt.srtt(),
             rttvar: rtt.rttvar(),
             answered_at: self.heartbeat.answered_at(),
-            heard_at: self.received.heard_at(),
+            heard_at,
         }
     }
 

@@ -1,7 +1,7 @@
 //! One peer: its paths, its flows, and what waits until there is a path.
 
 use crate::config::{PeerConfig, WedgeConfig};
-use crate::flows::{Family, Flows, Order, Reordering};
+use crate::flows::{Family, Flows, Order};
 use crate::heartbeat::Change;
 use crate::memory::Share;
 use crate::path::Path;
@@ -11,7 +11,7 @@ use crate::wedge::TimerKind;
 use crate::window_clamp::Connections;
 use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
-use multipath::{Feedback, FlowId, Number, QueuedPacket, Reordering as Paths, Sender};
+use multipath::{Feedback, FlowId, Number, QueuedPacket, Reordering, Reporter, Sender};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use std::collections::VecDeque;
@@ -20,9 +20,6 @@ use wire::{Hit, Spi};
 
 /// Packets that wait for the base exchange.
 const WAITING_PACKETS: usize = 256;
-
-/// What waits for others fits in here, per flow.
-const HELD_BYTES: usize = 8 << 20;
 
 /// When nothing at all has come back for so long although packets were sent, the peer has forgotten the association.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
@@ -51,7 +48,9 @@ pub(crate) struct PeerState {
     pub connections: Connections,
     waiting: VecDeque<Payload>,
     /// How long packets that have come wait for others.
-    pub order: Paths,
+    pub order: Reordering,
+    /// What has come from it, path by path.
+    pub reporter: Reporter,
     /// Since when packets were sent and nothing came back.
     pub(crate) silent_since: Option<Instant>,
     /// It has answered a heartbeat in this association.
@@ -77,7 +76,8 @@ impl PeerState {
             flows: Flows::new(),
             connections: Connections::default(),
             waiting: VecDeque::new(),
-            order: Paths::default(),
+            order: Reordering::default(),
+            reporter: Reporter::default(),
             silent_since: None,
             echoes: false,
             sender: Sender::new(Feedback::None, WedgeConfig::default_congestion()),
@@ -114,9 +114,7 @@ impl PeerState {
             None if self.gives_feedback() => Order::AsTheyCome,
             None => Order::OfTcp,
         };
-        let Paths { hold, repair, alive } = &self.order;
-        let reordering = Reordering { order, hold: *hold, repair: *repair, alive, capacity: HELD_BYTES };
-        self.flows.inbound(now, key, path, packet, reordering, out);
+        self.flows.inbound(now, key, path, packet, (order, &self.order), out);
         self.flows.relieve(self.share.flows(), out)
     }
 
@@ -142,11 +140,11 @@ impl PeerState {
         self.sync();
         let paths = self.paths.iter().filter(|path| path.verified);
         let beats = paths.clone().map(|path| (path.heartbeat.poll_timeout(), TimerKind::Heartbeat));
-        let reports = paths.filter_map(|path| path.received.poll_timeout()).map(|at| (at, TimerKind::Feedback));
+        let reports = paths.filter_map(|path| self.reporter.poll_timeout(path.id)).map(|at| (at, TimerKind::Feedback));
         let pacing = [self.sender.poll_pacing(), self.sender.poll_queues()].into_iter().flatten();
         let pacing = pacing.map(|at| (at, TimerKind::Pacing));
         let silence = self.sender.poll_timeout().map(|at| (at, TimerKind::Feedback));
-        let flows = self.flows.poll_timeout().map(|at| (at, TimerKind::Resequencing));
+        let flows = self.flows.resequencing.poll_timeout().map(|at| (at, TimerKind::Resequencing));
         let doubt = self.doubt_deadline().map(|at| (at, TimerKind::Heartbeat));
         let retired = self.retirement_deadline().map(|at| (at, TimerKind::Feedback));
         beats.chain(reports).chain(pacing).chain(flows).chain(doubt).chain(retired).chain(silence).min()
@@ -263,6 +261,7 @@ impl PeerState {
         self.doubt = None;
         self.sender.restart(Feedback::None, WedgeConfig::default_congestion());
         self.echoes = false;
+        self.reporter = Reporter::default();
         self.order.alive.clear();
         let mut all = std::mem::take(&mut self.paths);
         all.append(&mut self.successors);
@@ -272,8 +271,7 @@ impl PeerState {
 
     /// A snapshot.
     pub(crate) fn status(&self, state: String) -> PeerStatus {
-        let statistics = self.flows.statistics();
-        let (held_packets, held_bytes) = self.flows.waiting();
+        let (waiting, statistics) = (&self.flows.resequencing, self.flows.resequencing.statistics());
         let feedback = self.sender.feedback();
         PeerStatus {
             name: self.config.name.clone(),
@@ -281,8 +279,8 @@ impl PeerState {
             lsi: self.config.lsi.to_string(),
             state,
             flows: self.flows.len(),
-            held_packets,
-            held_bytes,
+            held_packets: waiting.packets(),
+            held_bytes: waiting.bytes(),
             memory: self.held_bytes(),
             resequenced: statistics.held,
             proven_losses: statistics.proven_losses,

@@ -55,7 +55,7 @@ impl PeerState {
     /// A path comes up that takes over from another.
     pub(crate) fn prepare(&mut self, mut path: Path, old: PathId, now: Instant) {
         path.predecessor = Some(old);
-        self.sender.add_successor(now, path.id, path.state(), path.way.rate.unwrap_or(UNKNOWN_RATE), old);
+        self.sender.add_successor(now, path.id, path.state(Instant::ZERO), path.way.rate.unwrap_or(UNKNOWN_RATE), old);
         self.successors.push(path);
     }
 
@@ -82,6 +82,7 @@ impl PeerState {
             let oldest = self.retired.remove(0);
             self.sender.rescue_retired(now, oldest.id);
             self.sender.forget_path(oldest.id);
+            self.reporter.forget_path(oldest.id);
             self.forgotten.push(oldest.inbound.spi());
         }
         self.retired.push(gone);
@@ -104,7 +105,7 @@ impl PeerState {
             let under_way = self.sender.in_flight(path.id) > 0;
             let at = path.retirement?;
             let losses = self.sender.poll_retired(path.id);
-            let report = path.received.poll_timeout().filter(|_| can_report);
+            let report = self.reporter.poll_timeout(path.id).filter(|_| can_report);
             let end = if under_way { at.lost_at.min(at.until) } else { at.until };
             [losses, report, Some(end)].into_iter().flatten().min()
         };
@@ -123,6 +124,7 @@ impl PeerState {
             }
             if at.until <= now {
                 self.sender.forget_path(path.id);
+                self.reporter.forget_path(path.id);
                 self.forgotten.push(path.inbound.spi());
             }
         }

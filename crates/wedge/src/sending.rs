@@ -10,7 +10,8 @@ use clock::{Duration, Instant};
 use congestion::Rule;
 use hip::esp::Exhausted;
 use multipath::{
-    Acknowledgment, Dispatch, Ecn, Enqueued, Feedback, FlowId, InvalidReport, Memory, PathEvent, Report, UNKNOWN_RATE,
+    Acknowledgment, Dispatch, Ecn, Enqueued, Feedback, FlowId, InvalidReport, Memory, PathEvent, Report, ReportingPath,
+    UNKNOWN_RATE,
 };
 use rand_core::CryptoRng;
 use scheduler::PathId;
@@ -38,14 +39,14 @@ impl PeerState {
     /// Tells the sender what its paths are like now.
     pub(crate) fn sync(&mut self) {
         for path in &self.paths {
-            self.sender.set_path(path.id, path.state());
+            self.sender.set_path(path.id, path.state(self.reporter.heard_at(path.id)));
         }
     }
 
     /// A path comes up.
     pub(crate) fn add_path(&mut self, now: Instant, path: Path) {
         let rate = path.way.rate.unwrap_or(UNKNOWN_RATE);
-        self.sender.add_path(now, path.id, path.state(), rate);
+        self.sender.add_path(now, path.id, path.state(Instant::ZERO), rate);
         self.paths.push(path);
     }
 
@@ -113,7 +114,7 @@ impl PeerState {
             counters.exhausted += 1;
             return;
         };
-        self.sender.set_path(path.id, path.state());
+        self.sender.set_path(path.id, path.state(self.reporter.heard_at(path.id)));
         if let Some(skipped) = sealed.skipped {
             self.sender.on_skipped(now, path.id, skipped);
         }
@@ -140,6 +141,11 @@ impl PeerState {
         }
         self.sender.on_control_sent(now, id, sealed.number, wire, is_in_flight);
         Ok(())
+    }
+
+    /// A path as reports see it.
+    pub(crate) fn reporting(&self, path: &Path) -> ReportingPath {
+        ReportingPath { id: path.id, is_verified: path.verified, srtt: self.srtt(path) }
     }
 
     /// Takes a report of the peer's on the path of this SPI, which came on the path of number `came_on`.

@@ -11,7 +11,6 @@ use crate::{Datagram, Ecn, Protocol, Transmit};
 use clock::Instant;
 use hip::identity::HostIdentity;
 use hip::{Host, HostError, Peer, Route};
-use multipath::Received;
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -328,7 +327,6 @@ impl Wedge {
                     standby: false,
                     outbound,
                     inbound,
-                    received: Received::default(),
                     heartbeat: Heartbeat::new(now),
                     traffic: Traffic::default(),
                     credit: Credit::new(heard),
@@ -353,6 +351,7 @@ impl Wedge {
                     // The peer has never used it.
                     let path = peer.successors.remove(at);
                     peer.sender.forget_path(id);
+                    peer.reporter.forget_path(id);
                     self.by_spi.remove(&path.inbound.spi());
                     return;
                 }
@@ -363,6 +362,7 @@ impl Wedge {
                 let Some(at) = peer.paths.iter().position(|path| path.id == id) else { return };
                 let path = peer.paths.remove(at);
                 let stranded = peer.sender.remove_path(now, id);
+                peer.reporter.forget_path(id);
                 peer.count(&mut self.counters);
                 peer.refresh();
                 self.by_spi.remove(&path.inbound.spi());

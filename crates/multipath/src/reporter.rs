@@ -1,0 +1,132 @@
+//! The receiver's side of all paths: which report leaves when, and on which path.
+
+use crate::received::Received;
+use crate::report::Report;
+use clock::{Duration, Instant};
+use scheduler::PathId;
+use std::collections::BTreeMap;
+
+/// A path on which reports may leave, or of which they tell.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportingPath {
+    /// The path.
+    pub id: PathId,
+    /// The peer is known to receive there: reports may leave on it.
+    pub is_verified: bool,
+    /// Its round-trip time as this host measures it.
+    pub srtt: Option<Duration>,
+}
+
+/// What has come on each path of an association.
+#[derive(Clone, Debug, Default)]
+pub struct Reporter {
+    received: BTreeMap<PathId, Received>,
+}
+
+impl Reporter {
+    /// An authentic packet came on a path, of so many bytes with its outer headers. Reports themselves ask for none
+    /// (`is_report`): one of them would be followed by another for ever.
+    pub fn on_packet(&mut self, now: Instant, id: PathId, packet: ReceivedPacket, srtt: Option<Duration>) {
+        let ReceivedPacket { number, wire, is_marked, is_report } = packet;
+        let received = self.received.entry(id).or_default();
+        let gap = received.packet(now, number, wire, is_marked);
+        if !is_report {
+            received.ask(now, wire, gap, srtt);
+        }
+    }
+
+    /// A path is gone.
+    pub fn forget_path(&mut self, id: PathId) {
+        self.received.remove(&id);
+    }
+
+    /// When something new came on a path.
+    pub fn heard_at(&self, id: PathId) -> Instant {
+        self.received.get(&id).map_or(Instant::ZERO, Received::heard_at)
+    }
+
+    /// When a report about a path is due.
+    pub fn poll_timeout(&self, id: PathId) -> Option<Instant> {
+        self.received.get(&id)?.poll_timeout()
+    }
+
+    /// The next report that is due: the path that it leaves on, and what it tells, of that path first. `retired` are paths that
+    /// others have taken over from; what came on them is told on another. Asked until there is none.
+    pub fn poll_report(
+        &mut self,
+        now: Instant,
+        active: &[ReportingPath],
+        retired: &[PathId],
+    ) -> Option<(PathId, Vec<(PathId, Report)>)> {
+        let is_due = |received: &Received| received.poll_timeout().is_some_and(|due| due <= now);
+        let old_is_due = retired.iter().filter_map(|id| self.received.get(id)).any(is_due);
+        let mut able = active.iter().filter(|path| path.is_verified);
+        if old_is_due && let Some(path) = able.clone().next() {
+            self.received.entry(path.id).or_default().hurry(now);
+        }
+        let on = able.find(|path| self.received.get(&path.id).is_some_and(is_due))?;
+        let mut reports = Vec::with_capacity(active.len());
+        reports.push((on.id, self.received.get_mut(&on.id)?.tell(now, on.srtt)));
+        for id in retired {
+            if let Some(old) = self.received.get_mut(id).filter(|old| old.poll_timeout().is_some()) {
+                reports.push((*id, old.tell(now, None)));
+            }
+        }
+        for other in active.iter().filter(|other| other.id != on.id) {
+            let report = self.received.get_mut(&other.id).and_then(|received| received.tell_elsewhere(now));
+            reports.extend(report.map(|report| (other.id, report)));
+        }
+        Some((on.id, reports))
+    }
+}
+
+/// A packet that came.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceivedPacket {
+    /// Its number on its path.
+    pub number: u32,
+    /// Bytes of the whole outer IP packet.
+    pub wire: usize,
+    /// Its outer header says that congestion was experienced (RFC 3168).
+    pub is_marked: bool,
+    /// It is a report.
+    pub is_report: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn packet(number: u32) -> ReceivedPacket {
+        ReceivedPacket { number, wire: 1500, is_marked: false, is_report: false }
+    }
+
+    fn path(id: u16) -> ReportingPath {
+        ReportingPath { id: PathId(id), is_verified: true, srtt: None }
+    }
+
+    /// What was told on a path is repeated on another once; what came on an old path leaves on a new one at once.
+    #[test]
+    fn a_report_leaves_on_its_own_path_and_old_paths_borrow_one() {
+        let mut reporter = Reporter::default();
+        let active = [path(1), path(2)];
+        [1, 2].into_iter().for_each(|number| reporter.on_packet(at(0), PathId(1), packet(number), None));
+        assert_eq!(reporter.poll_timeout(PathId(1)), Some(at(0)));
+        let (on, reports) = reporter.poll_report(at(0), &active, &[]).unwrap();
+        assert_eq!((on, reports.len(), reports[0].1.ranges.as_slice()), (PathId(1), 1, &[(1, 2)][..]));
+        assert!(reporter.poll_report(at(0), &active, &[]).is_none());
+        reporter.on_packet(at(30), PathId(2), packet(1), None);
+        let (on, reports) = reporter.poll_report(at(60), &active, &[]).unwrap();
+        let told: Vec<PathId> = reports.iter().map(|(id, _)| *id).collect();
+        assert_eq!((on, told), (PathId(2), vec![PathId(2), PathId(1)]));
+        [1, 2].into_iter().for_each(|number| reporter.on_packet(at(70), PathId(7), packet(number), None));
+        let (on, reports) = reporter.poll_report(at(70), &active, &[PathId(7)]).unwrap();
+        assert!(reports.iter().any(|(id, report)| *id == PathId(7) && report.highest == 2));
+        assert_eq!(on, PathId(1));
+        assert!(reporter.poll_report(at(70), &active, &[PathId(7)]).is_none());
+    }
+}
