@@ -1,5 +1,6 @@
 //! The check vectors of the algorithm notes, §10 and §11.
 
+use fairness::metrics::friendliness;
 use fairness::statistics::{Estimate, mser, student_t};
 use fairness::{Network, jain};
 use serde_json::Value;
@@ -35,6 +36,16 @@ fn jain_1() {
     let found: Vec<f64> =
         vector["input"]["x"].as_array().unwrap().iter().map(|shares| jain(&floats(shares)).unwrap()).collect();
     assert_close(&found, &floats(&vector["output"]["J"]), 1e-9);
+}
+
+#[test]
+fn mhip_ff() {
+    let vector = vector("mhip.ff");
+    let rates = vector["input"]["T"].as_array().unwrap().iter().map(floats);
+    let found: Vec<f64> = rates.map(|rates| friendliness(rates[0], rates[1]).unwrap()).collect();
+    // Printed with four digits.
+    assert_close(&found, &floats(&vector["output"]["FF"]), 1e-4);
+    assert_eq!(friendliness(1.0, 0.0), None);
 }
 
 #[test]

@@ -39,12 +39,29 @@ impl DupThresh {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vector::vector;
+
+    #[test]
+    fn ncr_1() {
+        let (input, output) = vector("ncr.1");
+        let flight = input["flight"].as_u64().unwrap() / input["mss"].as_u64().unwrap();
+        // The vector's note: it is compared with a count of duplicates after rounding up.
+        let careful = output["careful"].as_f64().unwrap().ceil();
+        assert_eq!(f64::from(DupThresh::Careful.threshold(flight)), careful);
+    }
+
+    /// Of the three ways of the paper, the one that goes by steps.
+    #[test]
+    fn blanton_1() {
+        let (input, output) = vector("blanton.1");
+        let mut adaptive = DupThresh::Increment { now: input["dupthresh"].as_u64().unwrap() as u32 };
+        adaptive.on_spurious();
+        assert_eq!(u64::from(adaptive.threshold(1000)), output["inc_by_1"].as_u64().unwrap());
+    }
 
     #[test]
     fn thresholds() {
         assert_eq!(DupThresh::Fixed(3).threshold(1000), 3);
-        // Vector ncr.1: 20 packets outstanding, 13.33, compared with a count after rounding up.
-        assert_eq!(DupThresh::Careful.threshold(20), 14);
         let mut adaptive = DupThresh::Increment { now: 3 };
         for _ in 0..10 {
             adaptive.on_spurious();

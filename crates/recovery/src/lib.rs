@@ -18,6 +18,8 @@ mod reassembly;
 mod resequencer;
 mod rtt;
 mod scoreboard;
+#[cfg(test)]
+mod vector;
 
 pub use bit_ring::BitRing;
 pub use dupthresh::DupThresh;

@@ -107,26 +107,35 @@ impl Default for RttEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vector::{numbers, vector};
     use proptest::prelude::*;
 
     fn assert_ms(ours: Duration, ms: f64) {
         assert!((ours.as_secs_f64() * 1e3 - ms).abs() < 1e-9 * ms, "{ours} is not {ms} ms");
     }
 
-    /// The check vector rto.1, computed by an independent program.
     #[test]
     fn rto_1() {
-        let mut estimator = RttEstimator::default();
+        let (input, output) = vector("rto.1");
+        let seconds = |key: &str| Duration::from_secs_f64(input[key].as_f64().unwrap());
+        let config = RttConfig {
+            min_rto: seconds("rto_min"),
+            max_rto: seconds("rto_max"),
+            granularity: seconds("G"),
+            ..RttConfig::default()
+        };
+        let mut estimator = RttEstimator::new(config);
         assert_eq!(estimator.rto(), Duration::from_secs(1));
-        let trace = [(100, 100.0, 50.0, 300.0), (140, 105.0, 47.5, 295.0), (90, 103.125, 39.375, 260.625)];
-        for (sample, srtt, rttvar, rto) in trace {
-            estimator.sample(Duration::from_millis(sample));
-            assert_ms(estimator.srtt().unwrap(), srtt);
-            assert_ms(estimator.rttvar().unwrap(), rttvar);
-            assert_ms(estimator.rto(), rto);
+        let trace = output["trace_srtt_var_rto"].as_array().unwrap();
+        for (sample, expected) in numbers(&input["samples"]).into_iter().zip(trace) {
+            estimator.sample(Duration::from_secs_f64(sample));
+            let ours = [estimator.srtt().unwrap(), estimator.rttvar().unwrap(), estimator.rto()];
+            for (ours, theirs) in ours.into_iter().zip(numbers(expected)) {
+                assert_ms(ours, theirs * 1e3);
+            }
         }
         estimator.back_off();
-        assert_ms(estimator.rto(), 521.25);
+        assert_ms(estimator.rto(), output["after_one_backoff"].as_f64().unwrap() * 1e3);
         assert_eq!(estimator.min(), Some(Duration::from_millis(90)));
     }
 

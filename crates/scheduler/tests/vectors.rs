@@ -300,3 +300,13 @@ proptest! {
         }
     }
 }
+
+/// What a full buffer adds to the round-trip time of those behind it: that of its transmission, of which forecasts are made.
+#[test]
+fn wedge_1_a_full_buffer_takes_long_to_drain() {
+    let (input, output) = vector("wedge.1");
+    let rate = (input["drain_mbps"].as_f64().unwrap() * 1e6) as u64;
+    let delay = Duration::of_transmission(input["rwin_bytes"].as_u64().unwrap(), rate);
+    let expected = output["max_queue_delay_s"].as_f64().unwrap();
+    assert!((delay.as_secs_f64() - expected).abs() < 1e-9, "{delay}");
+}

@@ -1,6 +1,6 @@
 //! The check vectors `mark.*`, `mhip.dup`, `mhip2.1` and `rbuf.*`, computed by an independent program
 //! (`vectors/algorithms`). Those of FPF, New Reno, SACK and of the growth of windows are tested where these are: in
-//! `scheduler`, `congestion` and `recovery`; `mhip.bdp` and `mhip.ff` with the reference experiment, in `simulator`.
+//! `scheduler`, `congestion` and `recovery`; `mhip.bdp` with the reference experiment, in `simulator`; `mhip.ff` in `fairness`.
 
 use std::sync::Arc;
 

@@ -251,3 +251,15 @@ fn suite_numbers_are_those_of_rfc_7402() {
         assert!(EspSuite::from_number(number).is_none_or(|suite| suite.number() == number));
     }
 }
+
+/// RFC 4303 §2: SPI and number, initialization vector, padding, trailer and checksum; BEET adds no inner header (RFC 7402 App. B).
+#[test]
+fn wedge_3_what_esp_adds_to_a_packet() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/algorithms/vectors.json");
+    let all: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let vector = all["vectors"].as_array().unwrap().iter().find(|vector| vector["id"] == "wedge.3").unwrap();
+    let inner = vector["input"]["inner"].as_u64().unwrap() as usize;
+    let (mut outbound, _) = pair(EspSuite::Aes128CbcHmacSha256);
+    let sealed = seal(&mut outbound, 6, &vec![0; inner]);
+    assert_eq!(sealed.len() - inner, vector["output"]["bytes"].as_u64().unwrap() as usize);
+}
