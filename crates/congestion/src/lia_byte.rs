@@ -8,7 +8,7 @@ use crate::group::Group;
 use crate::lia::alpha;
 use crate::math::ceil;
 use crate::partial_bytes::PartialBytes;
-use crate::rule::{Backoff, Cause, Kind, WindowRule};
+use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
 use crate::tunable::{BadTunable, switch};
 
 /// LIA, grown once a window as SCTP does.
@@ -33,7 +33,7 @@ fn coupled(path: usize, group: Group<'_>, bytes: f64) -> f64 {
 
 impl WindowRule for LiaByte {
     fn kind(&self) -> Kind {
-        Kind { couples: true, of_sctp: true, ..Kind::default() }
+        Kind { couples: true, family: Family::Sctp, ..Kind::default() }
     }
 
     fn path_added(&mut self, _path: usize) {

@@ -5,7 +5,7 @@
 
 use crate::group::Group;
 use crate::lia::coupled_increase;
-use crate::rule::{Backoff, Cause, Kind, WindowRule};
+use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
 use crate::tunable::{BadTunable, word};
 
 /// How the windows of the paths grow, where the papers can be read in more than one way (ALGORITHMS §13 M7).
@@ -29,7 +29,7 @@ pub struct Mhip {
 
 impl WindowRule for Mhip {
     fn kind(&self) -> Kind {
-        Kind { couples: self.growth != Growth::PerPath, ..Kind::default() }
+        Kind { couples: self.growth != Growth::PerPath, family: Family::Tunnel, ..Kind::default() }
     }
 
     fn tune(&mut self, name: &str, value: &str) -> Result<(), BadTunable> {

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use clock::Rng;
 
+use crate::custom::{Custom, CustomRule};
 use crate::engine::Acked;
 use crate::group::Group;
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
@@ -16,8 +17,11 @@ macro_rules! registry {
         /// Any rule. An enumeration rather than a trait object: the choice costs a predictable jump, and rules stay
         /// plain values inside their controllers.
         #[derive(Clone, Debug)]
+        #[non_exhaustive]
         pub enum Rule {
             $(#[doc = $about] $rule($type),)*
+            /// From outside of this crate.
+            Custom(Custom),
         }
 
         impl Rule {
@@ -26,21 +30,17 @@ macro_rules! registry {
 
             /// The rule's name.
             pub fn name(&self) -> &'static str {
-                match self { $(Self::$rule(_) => $name,)* }
+                match self { $(Self::$rule(_) => $name,)* Self::Custom(rule) => rule.name() }
             }
 
             /// What the rule is, in a line.
             pub fn about(&self) -> &'static str {
-                match self { $(Self::$rule(_) => $about,)* }
+                match self { $(Self::$rule(_) => $about,)* Self::Custom(_) => "From outside." }
             }
 
-            /// The names of the rules of which `choose` says so.
-            pub fn names_of(choose: impl Fn(Kind) -> bool) -> Vec<&'static str> {
-                let mut names = Vec::new();
-                $(if choose(<$type>::default().kind()) {
-                    names.push($name);
-                })*
-                names
+            /// A rule from outside of this crate, for whoever takes a [`Rule`]. No text names it.
+            pub fn custom(name: &'static str, rule: impl CustomRule + 'static) -> Self {
+                Self::Custom(Custom::new(name, rule))
             }
 
             fn by_name(name: &str) -> Option<Self> {
@@ -53,46 +53,46 @@ macro_rules! registry {
 
         impl WindowRule for Rule {
             fn kind(&self) -> Kind {
-                match self { $(Self::$rule(rule) => rule.kind(),)* }
+                match self { $(Self::$rule(rule) => rule.kind(),)* Self::Custom(rule) => rule.kind() }
             }
             fn path_added(&mut self, path: usize) {
-                match self { $(Self::$rule(rule) => rule.path_added(path),)* }
+                match self { $(Self::$rule(rule) => rule.path_added(path),)* Self::Custom(rule) => rule.path_added(path) }
             }
             fn path_changed(&mut self, path: usize) {
-                match self { $(Self::$rule(rule) => rule.path_changed(path),)* }
+                match self { $(Self::$rule(rule) => rule.path_changed(path),)* Self::Custom(rule) => rule.path_changed(path) }
             }
             fn unit_changed(&mut self, path: usize, ratio: f64) {
-                match self { $(Self::$rule(rule) => rule.unit_changed(path, ratio),)* }
+                match self { $(Self::$rule(rule) => rule.unit_changed(path, ratio),)* Self::Custom(rule) => rule.unit_changed(path, ratio) }
             }
             fn seed(&mut self, rng: Rng) {
-                match self { $(Self::$rule(rule) => rule.seed(rng),)* }
+                match self { $(Self::$rule(rule) => rule.seed(rng),)* Self::Custom(rule) => rule.seed(rng) }
             }
             fn tune(&mut self, name: &str, value: &str) -> Result<(), BadTunable> {
-                match self { $(Self::$rule(rule) => rule.tune(name, value),)* }
+                match self { $(Self::$rule(rule) => rule.tune(name, value),)* Self::Custom(rule) => rule.tune(name, value) }
             }
             #[inline]
             fn acknowledged(&mut self, path: usize, group: Group<'_>, acked: &Acked) -> bool {
-                match self { $(Self::$rule(rule) => rule.acknowledged(path, group, acked),)* }
+                match self { $(Self::$rule(rule) => rule.acknowledged(path, group, acked),)* Self::Custom(rule) => rule.acknowledged(path, group, acked) }
             }
             #[inline]
             fn slow_start(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
-                match self { $(Self::$rule(rule) => rule.slow_start(path, group, acked),)* }
+                match self { $(Self::$rule(rule) => rule.slow_start(path, group, acked),)* Self::Custom(rule) => rule.slow_start(path, group, acked) }
             }
             #[inline]
             fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
-                match self { $(Self::$rule(rule) => rule.increase(path, group, acked),)* }
+                match self { $(Self::$rule(rule) => rule.increase(path, group, acked),)* Self::Custom(rule) => rule.increase(path, group, acked) }
             }
             fn decrease(&mut self, path: usize, group: Group<'_>, cause: Cause) -> Backoff {
-                match self { $(Self::$rule(rule) => rule.decrease(path, group, cause),)* }
+                match self { $(Self::$rule(rule) => rule.decrease(path, group, cause),)* Self::Custom(rule) => rule.decrease(path, group, cause) }
             }
             fn on_round(&mut self, path: usize, group: Group<'_>, round: &Round) -> RoundDecision {
-                match self { $(Self::$rule(rule) => rule.on_round(path, group, round),)* }
+                match self { $(Self::$rule(rule) => rule.on_round(path, group, round),)* Self::Custom(rule) => rule.on_round(path, group, round) }
             }
             fn limited(&mut self, path: usize, group: Group<'_>, acked: f64) {
-                match self { $(Self::$rule(rule) => rule.limited(path, group, acked),)* }
+                match self { $(Self::$rule(rule) => rule.limited(path, group, acked),)* Self::Custom(rule) => rule.limited(path, group, acked) }
             }
             fn undone(&mut self, path: usize, group: Group<'_>) {
-                match self { $(Self::$rule(rule) => rule.undone(path, group),)* }
+                match self { $(Self::$rule(rule) => rule.undone(path, group),)* Self::Custom(rule) => rule.undone(path, group) }
             }
         }
     };

@@ -5,7 +5,7 @@
 use crate::group::Group;
 use crate::math::ceil;
 use crate::partial_bytes::PartialBytes;
-use crate::rule::{Backoff, Cause, Kind, WindowRule};
+use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
 
 /// One packet more per window acknowledged, half the window after a loss, never a threshold below four packets.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ pub struct RenoSp {
 
 impl WindowRule for RenoSp {
     fn kind(&self) -> Kind {
-        Kind { of_sctp: true, ..Kind::default() }
+        Kind { family: Family::Sctp, ..Kind::default() }
     }
 
     fn path_added(&mut self, _path: usize) {

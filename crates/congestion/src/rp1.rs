@@ -5,7 +5,7 @@
 use crate::group::Group;
 use crate::math::ceil;
 use crate::partial_bytes::PartialBytes;
-use crate::rule::{Backoff, Cause, Kind, WindowRule};
+use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
 
 /// RP-MP-v1. Thresholds do not tell of unequal round-trip times, which is why [`Rp2`](crate::Rp2) superseded it.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ impl Rp1 {
 
 impl WindowRule for Rp1 {
     fn kind(&self) -> Kind {
-        Kind { couples: true, of_sctp: true, ..Kind::default() }
+        Kind { couples: true, family: Family::Sctp, ..Kind::default() }
     }
 
     fn path_added(&mut self, _path: usize) {

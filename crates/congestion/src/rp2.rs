@@ -10,7 +10,7 @@ use clock::Duration;
 use crate::group::Group;
 use crate::math::ceil;
 use crate::partial_bytes::PartialBytes;
-use crate::rule::{Backoff, Cause, Kind, WindowRule};
+use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
 use crate::tunable::{BadTunable, number, switch};
 
 /// RP-MP-v2.
@@ -59,7 +59,7 @@ fn bandwidths(path: usize, group: Group<'_>) -> Option<(f64, f64)> {
 
 impl WindowRule for Rp2 {
     fn kind(&self) -> Kind {
-        Kind { couples: true, of_sctp: true, ..Kind::default() }
+        Kind { couples: true, family: Family::Sctp, ..Kind::default() }
     }
 
     fn path_added(&mut self, _path: usize) {

@@ -1,5 +1,7 @@
 //! The arithmetic of one algorithm.
 
+use std::fmt;
+
 use clock::{Duration, Rng};
 
 use crate::engine::Acked;
@@ -92,8 +94,30 @@ pub struct Kind {
     pub couples: bool,
     /// It reads queues from round-trip times: it needs that of nearly every packet, without what the receiver waited.
     pub reads_delay: bool,
-    /// It is SCTP's: windows in whole bytes, and slow start includes the threshold (RFC 9260 §7.2.1).
-    pub of_sctp: bool,
+    /// What it is written for.
+    pub family: Family,
+}
+
+/// What a rule is written for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// TCP: windows are real numbers, and slow start ends at the threshold (RFC 5681 §3.1). It does for any host.
+    #[default]
+    Tcp,
+    /// SCTP: windows in whole bytes, and slow start includes the threshold (RFC 9260 §7.2.1).
+    Sctp,
+    /// Paths of a tunnel, whose packets are acknowledged one by one.
+    Tunnel,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "TCP's",
+            Self::Sctp => "SCTP's",
+            Self::Tunnel => "multipath HIP's",
+        })
+    }
 }
 
 /// One algorithm. The engine calls it in the right phase and applies what it returns; a rule never asks whether there

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use clock::{Duration, Streams};
-use congestion::{InitialWindow, Rule, UnknownRule, WindowRule as _};
+use congestion::{Host, InitialWindow};
 use diagnostic::{Diagnostic, alternatives, nearest};
 use link::{LinkConfig, LossConfig, QueueConfig};
 use scenario::schema::Engine;
@@ -15,19 +15,7 @@ use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig,
 
 use crate::mhip;
 use crate::plan::{Plan, PlannedFlow, PlannedPath};
-
-/// The rule that is no transport's.
-pub(crate) const MHIP: &str = "mhip";
-
-/// Names of congestion control in scenario files: how losses are repaired, and the rule. Other rules, by their own names, repair
-/// losses by selective acknowledgments.
-const CONGESTION: [(&str, Recovery, &str); 5] = [
-    ("reno", Recovery::Reno, "newreno"),
-    ("newreno", Recovery::NewReno, "newreno"),
-    ("sack", Recovery::Sack, "newreno"),
-    ("cubic", Recovery::Sack, "cubic"),
-    ("vegas", Recovery::NewReno, "vegas"),
-];
+use crate::rules;
 
 /// The profile of `vectors/ns2`.
 const NS2: &str = "ns2";
@@ -122,36 +110,11 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
 /// The options of flow number `index`.
 pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, Diagnostic> {
     let refuse = |key: &str, message: String, help| Err(scenario.error_in_flow(index, key, message, help));
-    let of_tcp = || Rule::names_of(|kind| !kind.couples && !kind.of_sctp).into_iter().filter(|name| *name != MHIP);
-    let names = || {
-        CONGESTION
-            .map(|(name, ..)| name)
-            .into_iter()
-            .chain(of_tcp().filter(|name| CONGESTION.iter().all(|(ours, ..)| ours != name)))
-    };
     let profile = profile(flow);
     let usual = if profile == Some(NS2) { "newreno" } else { "sack" };
     let name = flow.congestion.as_deref().unwrap_or(usual);
-    let (recovery, rule) = match CONGESTION.into_iter().find(|(known, ..)| *known == name) {
-        Some((_, recovery, rule)) => (recovery, rule.parse::<Rule>()),
-        None => (Recovery::Sack, name.parse::<Rule>()),
-    };
-    let rule = match rule {
-        Ok(rule) if rule.kind().couples => {
-            let message = format!("\"{name}\" couples paths, and TCP has one");
-            return refuse(
-                "congestion",
-                message,
-                Some("\"sack\", or protocol = \"mptcp\" with several `paths`".into()),
-            );
-        }
-        Ok(rule) if rule.name() != MHIP && !rule.kind().of_sctp => rule,
-        Err(error @ UnknownRule::Tunable { .. }) => return refuse("congestion", error.to_string(), None),
-        _ => {
-            let help = suggestion(name, names());
-            return refuse("congestion", format!("no congestion control of TCP is called \"{name}\""), Some(help));
-        }
-    };
+    let rule = rules::rule(scenario, index, name, Host::Tcp)?;
+    let recovery = recovery(name);
     let mut tcp = match profile {
         None => TcpConfig { recovery, ..TcpConfig::default() },
         Some(NS2) => TcpConfig::ns2(recovery),
@@ -188,6 +151,15 @@ pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<
         Some(Amount::Unlimited) | None => None,
     };
     Ok(tcp)
+}
+
+/// How losses are repaired by the TCP that a congestion control is named after; by selective acknowledgments with any other.
+fn recovery(name: &str) -> Recovery {
+    match name {
+        "reno" => Recovery::Reno,
+        "newreno" | "vegas" => Recovery::NewReno,
+        _ => Recovery::Sack,
+    }
 }
 
 /// The papers on mHIP have it in ns-2.

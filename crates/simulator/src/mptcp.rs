@@ -1,12 +1,12 @@
 //! From what a scenario file says about MPTCP to its options.
 
-use congestion::{Rule, SlowStartTest, UnknownRule, WindowRule as _};
+use congestion::{Family, Host, SlowStartTest, WindowRule as _};
 use diagnostic::Diagnostic;
 use scenario::{FlowSpec, Scenario};
 use scheduler::Scheduler;
 use transport::mptcp::MptcpConfig;
 
-use crate::from_scenario::{MHIP, path_config, suggestion, tcp};
+use crate::from_scenario::{path_config, suggestion, tcp};
 use crate::plan::{Plan, PlannedPath};
 use crate::rules;
 
@@ -25,8 +25,10 @@ pub(crate) fn mptcp(
         return refuse("paths", "so many subflows are not simulated".into(), help);
     }
     let mut tcp = tcp(scenario, index, &FlowSpec { congestion: None, ..flow.clone() })?;
-    tcp.rule = rule(scenario, index, flow)?;
-    if tcp.rule.kind().of_sctp {
+    let usual = if paths.len() > 1 { "lia" } else { "newreno" };
+    let written = flow.congestion.as_deref().unwrap_or(usual);
+    tcp.rule = rules::rule(scenario, index, written, Host::Mptcp { paths: paths.len() })?;
+    if tcp.rule.kind().family == Family::Sctp {
         tcp.engine.slow_start_test = SlowStartTest::BelowOrEqual; // ALGORITHMS §13 A5.
     }
     let paths = paths.iter().map(|path| path_config(path, plan, &tcp)).collect();
@@ -43,24 +45,4 @@ pub(crate) fn mptcp(
     }
     config.opportunistic = flow.mptcp.opportunistic.unwrap_or(config.opportunistic);
     Ok(config)
-}
-
-/// The rule that a flow asks for, if MPTCP can have it.
-fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diagnostic> {
-    let refuse = |message: String, help: String| Err(scenario.error_in_flow(index, "congestion", message, Some(help)));
-    let several = flow.paths.len() > 1;
-    let written = flow.congestion.as_deref().unwrap_or(if several { "lia" } else { "newreno" });
-    let (name, rule) = rules::parse(written);
-    match rule {
-        Ok(rule) if rule.kind().couples && !several => {
-            let message = format!("\"{name}\" couples the paths of a flow, and here there is one");
-            refuse(message, "\"newreno\", or several `paths`".to_owned())
-        }
-        Ok(rule) if name != MHIP => Ok(rule),
-        Err(error @ UnknownRule::Tunable { .. }) => refuse(error.to_string(), format!("congestion = \"{name}\"")),
-        _ => refuse(
-            format!("no congestion control of MPTCP is called \"{name}\""),
-            suggestion(name, rules::known(Rule::NAMES.to_vec())),
-        ),
-    }
 }

@@ -1,20 +1,29 @@
-//! Names of rules for several paths in scenario files: ours, and those of the papers.
+//! The rule that a flow asks for, if its host can run it.
 
-use congestion::{Rule, UnknownRule};
+use congestion::{Host, Rule, Unfit};
+use diagnostic::{Diagnostic, alternatives};
+use scenario::Scenario;
 
-use crate::from_scenario::MHIP;
+use crate::from_scenario::suggestion;
 
-/// What M. Becke and others call them (ICC 2012, §III-B), and how the registry does.
-const OF_PAPERS: [(&str, &str); 2] = [("rp-mp-v1", "rp1"), ("rp-mp-v2", "rp2")];
-
-/// The rule of a name with or without tunables, "rp-mp-v2:blocking=off", and the registry's name.
-pub(crate) fn parse(written: &str) -> (&str, Result<Rule, UnknownRule>) {
-    let (name, tunables) = written.split_at(written.find(':').unwrap_or(written.len()));
-    let name = OF_PAPERS.iter().find(|(paper, _)| *paper == name).map_or(name, |(_, ours)| *ours);
-    (name, format!("{name}{tunables}").parse())
-}
-
-/// `ours` and the names of the papers, without the rule that only mHIP runs.
-pub(crate) fn known(ours: Vec<&'static str>) -> impl Iterator<Item = &'static str> + Clone {
-    ours.into_iter().filter(|name| *name != MHIP).chain(OF_PAPERS.map(|(paper, _)| paper))
+/// The rule that flow number `index` calls `written`.
+pub(crate) fn rule(scenario: &Scenario, index: usize, written: &str, host: Host) -> Result<Rule, Diagnostic> {
+    host.rule(written).map_err(|unfit| {
+        let help = match (&unfit, host) {
+            (Unfit::Couples { .. }, Host::Tcp) => "\"sack\", or protocol = \"mptcp\" with several `paths`".to_owned(),
+            (Unfit::Couples { .. }, Host::Sctp { .. }) => {
+                "\"reno-sp\", or protocol = \"cmt-sctp\" with several paths".to_owned()
+            }
+            (Unfit::Couples { .. }, _) => "\"newreno\", or several `paths`".to_owned(),
+            (Unfit::ReadsDelay { .. }, _) => {
+                format!("one that goes by losses: {}", alternatives(host.rules().into_iter()))
+            }
+            (Unfit::Tunable(_), _) => {
+                let name = written.split(':').next().unwrap_or(written);
+                format!("congestion = \"{name}\"")
+            }
+            _ => suggestion(written, host.rules().into_iter()),
+        };
+        scenario.error_in_flow(index, "congestion", unfit.to_string(), Some(help))
+    })
 }

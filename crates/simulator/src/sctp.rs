@@ -1,11 +1,10 @@
 //! From what a scenario file says about SCTP to its options.
 
-use congestion::{InitialWindow, Rule, UnknownRule, WindowRule as _};
-use diagnostic::{Diagnostic, alternatives};
+use congestion::{Family, Host, InitialWindow, WindowRule as _};
+use diagnostic::Diagnostic;
 use scenario::{Amount, CucSpec, FlowSpec, Protocol, RtxSpec, Scenario};
 use transport::sctp::{CwndUpdate, Retransmission, SctpConfig, Splitting};
 
-use crate::from_scenario::{MHIP, suggestion};
 use crate::rules;
 
 /// The options of flow number `index`.
@@ -25,7 +24,9 @@ pub(crate) fn sctp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result
     if let Some(profile) = &flow.profile {
         return refuse("profile", format!("SCTP has no profile \"{profile}\""), "leave it out");
     }
-    let rule = rule(scenario, index, flow)?;
+    let usual = if concurrent && paths > 1 { "rp-mp-v2" } else { "reno-sp" };
+    let host = Host::Sctp { paths: if concurrent { paths } else { 1 } };
+    let rule = rules::rule(scenario, index, flow.congestion.as_deref().unwrap_or(usual), host)?;
     let mut config =
         if concurrent { SctpConfig::cmt(paths, rule) } else { SctpConfig { rule, ..SctpConfig::plain(paths) } };
     let kind = config.rule.kind();
@@ -85,35 +86,10 @@ pub(crate) fn sctp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result
     // The association has one first window where its paths are coupled.
     let first = match flow.tcp.initial_window {
         Some(window) => InitialWindow::Packets(u32::try_from((bytes(window) / payload).max(1)).unwrap_or(u32::MAX)),
-        None if kind.of_sctp && kind.couples => InitialWindow::Shared(paths as u32),
+        None if kind.family == Family::Sctp && kind.couples => InitialWindow::Shared(paths as u32),
         None => InitialWindow::Rfc3390,
     };
     config.engine = congestion::EngineConfig::sctp(first, config.receive_buffer);
     config.data = flow.amount.map(bytes);
     Ok(config)
-}
-
-/// The rule that a flow asks for, if SCTP can have it.
-fn rule(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Rule, Diagnostic> {
-    let refuse = |message: String, help: String| Err(scenario.error_in_flow(index, "congestion", message, Some(help)));
-    let paths = flow.paths.len();
-    let usual = if flow.protocol == Protocol::CmtSctp && paths > 1 { "rp-mp-v2" } else { "reno-sp" };
-    let written = flow.congestion.as_deref().unwrap_or(usual);
-    let (name, rule) = rules::parse(written);
-    let known = || rules::known(Rule::names_of(|kind| !kind.reads_delay));
-    match rule {
-        Ok(rule) if rule.kind().reads_delay => {
-            let message = format!(
-                "\"{name}\" needs the round-trip time of every packet, and SCTP measures one in each round trip (RFC 9260 §6.3.1)"
-            );
-            refuse(message, format!("one that goes by losses: {}", alternatives(known())))
-        }
-        Ok(rule) if rule.kind().couples && (paths < 2 || flow.protocol == Protocol::Sctp) => {
-            let message = format!("\"{name}\" couples the paths that are in use at once, and here there is one");
-            refuse(message, "\"reno-sp\", or protocol = \"cmt-sctp\" with several paths".to_owned())
-        }
-        Ok(rule) if name != MHIP => Ok(rule),
-        Err(error @ UnknownRule::Tunable { .. }) => refuse(error.to_string(), format!("congestion = \"{name}\"")),
-        _ => refuse(format!("no congestion control of SCTP is called \"{name}\""), suggestion(name, known())),
-    }
 }

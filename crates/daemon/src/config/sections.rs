@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clock::Duration;
-use congestion::Rule;
+use congestion::Host;
 use diagnostic::Diagnostic;
 use hip::HostConfig;
 use hip::dh::Group;
@@ -24,7 +24,6 @@ const DELAY: &str = "as in delay = \"30ms\", one way";
 /// One way, where it is not configured: of a peer that gives no feedback it is all that is known before heartbeats.
 pub(crate) const UNKNOWN_DELAY: Duration = Duration::from_millis(25);
 const REKEY: &str = "after how long paths get new keys, from 10s to 168h, as in rekey = \"1h\"";
-const CONGESTION: &str = "as in congestion = \"lia\"; a rule of the laboratory, or \"configured-rates\"";
 const ADDRESS: &str = "an IPv4 or IPv6 address, as in \"192.0.2.10\"";
 const LSI: &str =
     "an LSI is an IPv4 address in `lsi_range`, as in lsi = \"198.18.0.2\"; HIPL's are in lsi_range = \"1.0.0.0/8\"";
@@ -73,7 +72,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let control_everyone = file.flag("control_everyone")?.unwrap_or(false);
     let user = file.text("user")?.map(|user| user.value);
     let metrics = metrics(&mut file)?;
-    let congestion = file.parsed("congestion", CONGESTION, congestion)?;
+    let congestion = file.parsed("congestion", &congestions(), congestion)?;
     let paths = paths(&mut file)?;
     let interfaces = interfaces(&mut file, &paths)?;
     if let Some(At { value: Congestion::ConfiguredRates, span }) = &congestion {
@@ -151,10 +150,16 @@ fn metrics(file: &mut Section<'_>) -> Result<Option<SocketAddr>, Diagnostic> {
     Ok(address.map(|address| address.value))
 }
 
+/// What may stand for `congestion`.
+fn congestions() -> String {
+    let rules = Host::Tunnel.rules().into_iter().chain(["configured-rates"]);
+    format!("as in congestion = \"lia\"; there are {}", diagnostic::alternatives(rules))
+}
+
 fn congestion(text: &str) -> Result<Congestion, String> {
     match text {
         "configured-rates" => Ok(Congestion::ConfiguredRates),
-        rule => rule.parse::<Rule>().map(Congestion::Measured).map_err(|error| error.to_string()),
+        rule => Host::Tunnel.rule(rule).map(Congestion::Measured).map_err(|unfit| unfit.to_string()),
     }
 }
 

@@ -134,8 +134,30 @@ const WRONG: &[Wrong] = &[
         "identity = \"a.pem\"",
         "identity = \"a.pem\"\ncongestion = \"rneo\"",
         (2, 14),
-        "no congestion control is called \"rneo\"",
+        "no congestion control of multipath HIP is called \"rneo\"",
+        "\"lia\"",
+    ),
+    // Rules that do not fit a tunnel: SCTP counts whole bytes. And a tunable that the rule has not.
+    (
+        "identity = \"a.pem\"",
+        "identity = \"a.pem\"\ncongestion = \"reno-sp\"",
+        (2, 14),
+        "\"reno-sp\", which is SCTP's",
+        "newreno, cubic",
+    ),
+    (
+        "identity = \"a.pem\"",
+        "identity = \"a.pem\"\ncongestion = \"rp-mp-v2\"",
+        (2, 14),
+        "\"rp2\", which is SCTP's",
         "lia",
+    ),
+    (
+        "identity = \"a.pem\"",
+        "identity = \"a.pem\"\ncongestion = \"cubic:c=1\"",
+        (2, 14),
+        "\"cubic\" cannot be set to \"c=1\"",
+        "cubic",
     ),
     (
         "name = \"a.hip\"\n\n[[path]]\nname = \"dsl\"\naddress = \"192.0.2.10\"\nrate = \"8Mbit/s\"\n",

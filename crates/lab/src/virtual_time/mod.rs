@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use clock::{Duration, Instant, Streams};
-use congestion::{InitialWindow, Rule, SlowStart};
+use congestion::{Host as Runs, InitialWindow, Rule, SlowStart};
 use emulator::{Capture, LinkId};
 use scenario::Scenario;
 use transport::{Recovery, TcpConfig, UndoBy};
@@ -37,8 +37,8 @@ use connection::{Connection, TIMESTAMPS};
 use probe::{Probe, since_zero};
 use world::{Host, Trace, World};
 
-/// Names of congestion control as Linux has them, and the rules.
-const CONGESTION: [(&str, &str); 3] = [("cubic", "cubic"), ("reno", "newreno"), ("vegas", "vegas")];
+/// Names of congestion control as Linux has them, of which the laboratory has the rules; the first is the usual.
+const CONGESTION: [&str; 3] = ["cubic", "reno", "vegas"];
 /// Linux' usual most for what a connection may have outstanding, `tcp_wmem`, in bytes.
 const SEND_BUFFER: u32 = 4 << 20;
 /// How long the hosts may take to agree on their paths.
@@ -67,9 +67,9 @@ impl<'a> Virtual<'a> {
             let refuse = |key: &str, message: String, help: String| {
                 Err(scenario.error_in_flow(index, key, message, Some(help)).into())
             };
-            let name = flow.congestion.as_deref().unwrap_or(CONGESTION[0].0);
-            if !CONGESTION.iter().any(|(known, _)| *known == name) {
-                let known = diagnostic::alternatives(CONGESTION.map(|(name, _)| name));
+            let name = flow.congestion.as_deref().unwrap_or(CONGESTION[0]);
+            if !CONGESTION.contains(&name) {
+                let known = diagnostic::alternatives(CONGESTION);
                 return refuse(
                     "congestion",
                     format!("\"{name}\" is not there in virtual time"),
@@ -78,9 +78,9 @@ impl<'a> Virtual<'a> {
             }
         }
         let rule = |name: &str| {
-            let rule = CONGESTION.iter().find(|(known, _)| *known == name).map_or(name, |(_, rule)| rule);
-            rule.parse::<Rule>()
-                .map_err(|error| LabError::Program { program: name.to_owned(), message: error.to_string() })
+            Runs::Tcp
+                .rule(name)
+                .map_err(|unfit| LabError::Program { program: name.to_owned(), message: unfit.to_string() })
         };
         let rules = plan.flows.iter().map(|flow| rule(&flow.congestion)).collect::<Result<_, _>>()?;
         Ok(Self { plan, rules, directory })
