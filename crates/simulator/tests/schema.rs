@@ -44,6 +44,11 @@ fn what_is_honoured_changes_what_is_simulated() {
                 ("from" | "to" | "paths" | "generation", _) => continue,
                 ("scheduler", of) if of != Variant::Mptcp => continue,
                 ("profile", Variant::Mhip1 | Variant::Mhip23) => continue,
+                // mHIP is in ns-2, which has none.
+                ("timestamps", Variant::Mhip1) => "true",
+                // CMT-SCTP is as paper [4] has it.
+                ("ordered", Variant::CmtSctp) => "true",
+                ("nr_sack", Variant::CmtSctp) => "false",
                 ("name", _) => "\"other\"",
                 ("start_with", _) => "\"leader\"",
                 // The registry's rules; "reno" is how TCP repairs losses.

@@ -65,8 +65,8 @@ pub(super) const FLOW: &[Key] = &[
         .example("\"redundant\"")
         .sim(Variants::MHIP.or(Variants::MPTCP).or(Variants::SCTP))
         .lab(Variants::SINNET),
-    flow("packet_size", Type::PacketSize, "1500; of \"sinnet\" with UDP inside 1280", "Bytes of a full packet on the wire.")
-        .example("1250")
+    flow("packet_size", Type::PacketSize, "1500; with profile \"ns2\" 1250; of \"sinnet\" with UDP inside 1280", "Bytes of a full packet on the wire.")
+        .example("1000")
         .sim(Variants::OF_SIM)
         .lab(Variants::SINNET_UDP),
     flow("receiver_window", AMOUNT, "the protocol's own", "What the receiver can hold.")
