@@ -7,10 +7,11 @@
 use crate::packet::{FlowId, QueuedPacket};
 use clock::{Duration, Instant};
 use queue::codel::{self, CoDel};
+use queue::rounds::Rounds;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a flow may send in its turn.
-const QUANTUM: i64 = 1514;
+const QUANTUM: u32 = 1514;
 
 /// How long packets may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +41,13 @@ struct Queue<P> {
     /// What TCP sends again, where it may go first: others wait for it.
     again: VecDeque<Entry<P>>,
     bytes: usize,
-    deficit: i64,
     codel: CoDel,
 }
 
 impl<P> Default for Queue<P> {
     fn default() -> Self {
         let (packets, again) = (VecDeque::new(), VecDeque::new());
-        Self { packets, again, bytes: 0, deficit: 0, codel: CoDel::default() }
+        Self { packets, again, bytes: 0, codel: CoDel::default() }
     }
 }
 
@@ -63,10 +63,9 @@ impl<P> Queue<P> {
 /// The buffer of one peer.
 #[derive(Clone, Debug)]
 pub(crate) struct SendBuffer<P> {
+    /// The queues of the flows that are in `rounds`.
     queues: BTreeMap<Option<FlowId>, Queue<P>>,
-    /// Flows that have just begun to wait, then the others (RFC 8290 §4.2).
-    new: VecDeque<Option<FlowId>>,
-    old: VecDeque<Option<FlowId>>,
+    rounds: Rounds<Option<FlowId>>,
     bytes: usize,
     packets: usize,
     dropped: u64,
@@ -80,8 +79,7 @@ impl<P> Default for SendBuffer<P> {
     fn default() -> Self {
         Self {
             queues: BTreeMap::new(),
-            new: VecDeque::new(),
-            old: VecDeque::new(),
+            rounds: Rounds::new(QUANTUM),
             bytes: 0,
             packets: 0,
             dropped: 0,
@@ -114,7 +112,8 @@ impl<P> SendBuffer<P> {
 
     /// Whether the next flow sends little, and is none of TCP's.
     pub(crate) fn next_is_thin(&self) -> bool {
-        let queue = self.new.front().and_then(|key| self.queues.get(key));
+        let new = self.rounds.first().filter(|(_, is_new)| *is_new);
+        let queue = new.and_then(|(flow, _)| self.queues.get(&flow));
         queue.is_some_and(|queue| {
             let first = queue.packets.front();
             queue.bytes <= QUANTUM as usize && first.is_some_and(|entry| !entry.packet.meta.is_tcp())
@@ -123,8 +122,8 @@ impl<P> SendBuffer<P> {
 
     /// Since when the oldest packet of the next flow waits.
     pub(crate) fn waits_since(&self) -> Option<Instant> {
-        let key = self.new.front().or_else(|| self.old.front())?;
-        let queue = self.queues.get(key)?;
+        let (flow, _) = self.rounds.first()?;
+        let queue = self.queues.get(&flow)?;
         queue.again.front().or(queue.packets.front()).map(|entry| entry.at)
     }
 
@@ -134,17 +133,16 @@ impl<P> SendBuffer<P> {
     /// that look lost. (Linux spares it likewise where the first copy has not left a queue of its own.)
     pub(crate) fn push(&mut self, now: Instant, packet: QueuedPacket<P>, limits: &Limits) {
         let flow = packet.meta.flow;
-        let queue = self.queues.entry(flow).or_default();
+        let queue = self.queues.entry(flow).or_insert_with(|| {
+            self.rounds.begin(flow);
+            Queue::default()
+        });
         let again = packet.meta.segment().is_some_and(|segment| segment.is_retransmission);
         if again && packet.meta.segment().is_some_and(|segment| queue.has(segment.seq)) {
             return;
         }
         self.bytes += packet.wire;
         self.packets += 1;
-        if queue.bytes == 0 && !self.new.contains(&flow) && !self.old.contains(&flow) {
-            queue.deficit = QUANTUM;
-            self.new.push_back(flow);
-        }
         queue.bytes += packet.wire;
         // RFC 7323 §5.3: once a later timestamp has come, what has an earlier one is refused as old.
         let stamped = || packet.meta.segment().is_some_and(|segment| segment.has_timestamps);
@@ -182,7 +180,7 @@ impl<P> SendBuffer<P> {
     pub(crate) fn drain(&mut self) -> Vec<QueuedPacket<P>> {
         let queues = std::mem::take(&mut self.queues);
         (self.bytes, self.packets) = (0, 0);
-        (self.new, self.old) = Default::default();
+        self.rounds.clear();
         queues
             .into_values()
             .flat_map(|queue| queue.again.into_iter().chain(queue.packets))
@@ -200,51 +198,14 @@ impl<P> SendBuffer<P> {
 
     /// The next packet.
     pub(crate) fn pop(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<P>> {
-        // Each turn ends with a packet, a flow that has none any more, or a quantum.
-        for _ in 0..4 * (self.queues.len() + 1) {
-            let is_new = !self.new.is_empty();
-            let flow = *self.new.front().or_else(|| self.old.front())?;
-            let Some(queue) = self.queues.get_mut(&flow) else {
-                if is_new {
-                    self.new.pop_front()
-                } else {
-                    self.old.pop_front()
-                };
-                continue;
-            };
-            if queue.deficit <= 0 {
-                queue.deficit += QUANTUM;
-                if is_new {
-                    self.new.pop_front()
-                } else {
-                    self.old.pop_front()
-                };
-                self.old.push_back(flow);
-                continue;
+        while let Some(flow) = self.rounds.turn() {
+            if let Some(entry) = self.dequeue(now, flow, limits) {
+                self.sojourn = now - entry.at;
+                self.rounds.spend(entry.packet.wire as u32);
+                return Some(entry.packet);
             }
-            let before = self.packets;
-            match self.dequeue(now, flow, limits) {
-                Some(entry) => {
-                    self.sojourn = now - entry.at;
-                    if let Some(queue) = self.queues.get_mut(&flow) {
-                        queue.deficit -= entry.packet.wire as i64;
-                    }
-                    return Some(entry.packet);
-                }
-                None => {
-                    debug_assert!(before >= self.packets, "packets appeared");
-                    if is_new {
-                        self.new.pop_front()
-                    } else {
-                        self.old.pop_front()
-                    };
-                    // RFC 8290 §4.2: a new flow goes through the old ones first, or it could starve them.
-                    if is_new && !self.old.is_empty() {
-                        self.old.push_back(flow);
-                    } else {
-                        self.queues.remove(&flow);
-                    }
-                }
+            if self.rounds.end() {
+                self.queues.remove(&flow);
             }
         }
         None
@@ -273,7 +234,7 @@ impl<P> SendBuffer<P> {
                 return Some(entry);
             }
             let (waited, left) = (now - entry.at, queue.bytes as u64);
-            if !queue.codel.is_due(&limits.codel, now, waited, left, QUANTUM as u64) || entry.again {
+            if !queue.codel.is_due(&limits.codel, now, waited, left, u64::from(QUANTUM)) || entry.again {
                 return Some(entry);
             }
             queue.codel.acted(&limits.codel, now);
