@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clock::{Duration, Instant};
-use diagnostic::Diagnostic;
 use rustix::time::{ClockId, clock_gettime};
 use scenario::{Document, Scenario};
 use simulator::{Observer, Plan, RunOptions, RunResult, Simulation};
+use text::Diagnostic;
 use transport::{FlowConfig, Packet};
 
 use crate::execute::{self, Job, Options, Point, Progress, Watch};

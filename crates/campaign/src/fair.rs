@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use diagnostic::Diagnostic;
 use fairness::metrics::{Account, Deviation, Goals, deviation, friendliness, goals};
 use fairness::statistics::Estimate;
 use fairness::{Allocation, Network, NetworkError, Notion, Topology, TopologyError};
 use scenario::{NodeIndex, Protocol, Scenario};
 use serde_json::{Value, json};
 use simulator::{FlowResult, RunResult};
+use text::Diagnostic;
 
 use crate::report::{PointReport, Report};
 

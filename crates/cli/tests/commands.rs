@@ -104,6 +104,12 @@ fn keys_of_scenarios_are_told() {
     assert_eq!((status, out.as_str()), (Some(2), ""));
     assert!(error.contains("did you mean queue?"), "{error}");
 
+    let (status, out, _) = run(&["help", "config", "rekey"]);
+    assert_eq!(status, Some(0));
+    assert!(out.contains("[esp]") && out.contains("\"1h\""), "{out}");
+    assert!(run(&["help", "config"]).1.contains("[[path]]"));
+    assert!(run(&["help", "config", "loccators"]).2.contains("did you mean locators?"));
+
     let (_, schema, _) = run(&["help", "scenario", "--json-schema"]);
     let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");
     assert!(schema["$defs"]["Flow"]["properties"]["congestion"].is_object());

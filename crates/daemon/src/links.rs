@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use clock::Duration;
-use diagnostic::Diagnostic;
+use text::Diagnostic;
 use wire::Hit;
 
 use crate::config::{Config, InterfacesConfig, PathConfig};

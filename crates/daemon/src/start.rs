@@ -6,10 +6,10 @@ use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use diagnostic::Diagnostic;
 use hip::identity::HostIdentity;
 use hip::{HostConfig, Route};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use text::Diagnostic;
 use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Protocol, Wedge, WedgeConfig};
 use wire::Lsi;
 

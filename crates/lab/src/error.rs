@@ -2,7 +2,7 @@
 
 use std::io;
 
-use diagnostic::Diagnostic;
+use text::Diagnostic;
 
 /// Why a laboratory could not run.
 #[derive(Debug, thiserror::Error)]

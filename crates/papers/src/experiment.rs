@@ -41,7 +41,7 @@ pub fn find(names: &[String]) -> Result<Vec<&'static Experiment>, PapersError> {
         let matching: Vec<_> = all().filter(|experiment| fits(experiment.id, name)).collect();
         if matching.is_empty() {
             let ids = all().map(|experiment| experiment.id);
-            let help = match diagnostic::nearest(name, ids) {
+            let help = match text::nearest(name, ids) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => "`sinnet papers list` shows all".to_owned(),
             };

@@ -50,5 +50,5 @@ pub enum PapersError {
     Campaign(#[from] CampaignError),
     /// A scenario makes no sense.
     #[error(transparent)]
-    Scenario(#[from] diagnostic::Diagnostic),
+    Scenario(#[from] text::Diagnostic),
 }

@@ -1,7 +1,7 @@
 //! A document as TOML again: what it extends, what the command line set and the point of a sweep worked in.
 
 use crate::Document;
-use crate::tree::{Node, Value};
+use text::toml::{Node, Value};
 
 impl Document {
     /// The document as TOML that reads as the same scenario, whatever files and options it came from: without comments,

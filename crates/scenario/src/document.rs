@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use diagnostic::{Diagnostic, alternatives, nearest};
+use text::{Diagnostic, alternatives, nearest};
 
 use crate::Scenario;
-use crate::tree::{self, Entry, Node, Place, Source, Table, Value};
+use text::toml::{self as tree, Entry, Node, Place, Source, Table, Value};
 
 /// How deep files may extend each other.
 const DEEPEST: usize = 16;
@@ -145,7 +145,7 @@ impl Document {
                 for value in values {
                     let mut point = point.clone();
                     point.document.assign(&key, key_place, value)?;
-                    point.values.push((key.clone(), crate::reader::shown(value)));
+                    point.values.push((key.clone(), text::reader::shown(value)));
                     next.push(point);
                 }
             }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use diagnostic::Diagnostic;
+use text::Diagnostic;
 
 use crate::read::Nodes;
-use crate::reader::{self, Reader};
 use crate::schema::Table;
 use crate::spec::{LinkSpec, NodeIndex};
-use crate::tree::{Node, Value};
+use text::reader::{self, Reader};
+use text::toml::{Node, Value};
 
 /// The locators of a node: one for all of its links, or one for each in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) fn hosts(list: &[Node], nodes: &Nodes, links: &[LinkSpec]) -> Result<
     let mut hosts: Vec<HostSpec> = Vec::new();
     let help = || "for example locators = [\"10.0.0.1\", \"10.0.1.1\"]".to_owned();
     for element in list {
-        let mut table = Reader::new(Table::Node, element)?;
+        let mut table = Reader::new(Table::Node.what(), element)?;
         let name = table.required("name", "name = \"a\"")?;
         let node = nodes.find(&name.node)?;
         if hosts.iter().any(|host| host.node == node) {

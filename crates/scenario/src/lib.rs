@@ -34,17 +34,14 @@ mod mhip;
 mod mptcp;
 mod queue;
 mod read;
-mod reader;
 mod scenario;
 pub mod schema;
 mod sctp;
 mod sinnet;
 mod spec;
 mod tcp;
-mod tree;
-mod units;
 
-use diagnostic::Diagnostic;
+use text::Diagnostic;
 
 pub use document::{Document, Point, ReadBase, read_beside};
 pub use host::HostSpec;
@@ -67,6 +64,6 @@ pub fn parse(text: &str, name: &str) -> Result<Scenario, Diagnostic> {
 }
 
 /// A time as files write it, such as "30ms"; `None` for any other text.
-pub fn time(text: &str) -> Option<clock::Duration> {
-    units::time(text).ok()
+pub fn time(written: &str) -> Option<clock::Duration> {
+    text::units::time(written).ok()
 }

@@ -1,12 +1,12 @@
 //! The options of a flow of mHIP as the papers have it.
 
 use clock::Duration;
-use diagnostic::Diagnostic;
+use text::Diagnostic;
 
-use crate::reader::{self, Reader};
 use crate::schema::{Key, Type, UNLIMITED, Variants, flow, names};
 use crate::spec::Amount;
-use crate::tree::{Node, Value};
+use text::reader::{self, Reader};
+use text::toml::{Node, Value};
 
 /// What a flow says about mHIP; `None` leaves a setting as the generation has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,9 +1,9 @@
 //! The options of a flow of Multipath TCP.
 
-use diagnostic::Diagnostic;
+use text::Diagnostic;
 
-use crate::reader::{self, Reader};
 use crate::schema::{Key, Type, Variants, flow};
+use text::reader::{self, Reader};
 
 /// The rows of MPTCP.
 pub(crate) const KEYS: &[Key] = &[flow(

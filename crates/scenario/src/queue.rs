@@ -2,14 +2,14 @@
 
 use std::sync::LazyLock;
 
-use diagnostic::{Diagnostic, alternatives};
 use link::{QueueConfig, QueueSetting};
+use text::{Diagnostic, alternatives};
 
-use crate::reader::{self, Reader};
 use crate::schema::{Key, Table, Type, Variant, Variants};
 use crate::spec::{Limit, QueueSpec};
-use crate::tree::{Entry, Node, Value};
-use crate::units::{self, Wrong};
+use text::reader::{self, Reader};
+use text::toml::{Entry, Node, Value};
+use text::units::{self, Wrong};
 
 /// The rows of queues with a discipline, made from the registry.
 pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
@@ -106,7 +106,7 @@ fn limit(node: &Node) -> Result<Limit, Diagnostic> {
 
 /// A queue with a discipline that manages its length.
 fn managed(node: &Node) -> Result<QueueSpec, Diagnostic> {
-    let mut table = Reader::new(Table::Queue, node)?;
+    let mut table = Reader::new(Table::Queue.what(), node)?;
     let kind = &table.required("kind", "kind = \"codel\"")?.node;
     let names: Vec<_> = QueueConfig::NAMES.iter().map(|name| (*name, *name)).collect();
     let mut config = QueueConfig::named(reader::word(kind, &names)?).unwrap_or_default();

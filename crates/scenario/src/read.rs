@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use clock::Instant;
-use diagnostic::{Diagnostic, nearest};
 use link::{Change, ChangeKind, LossConfig};
+use text::{Diagnostic, nearest};
 
 use crate::queue::queue;
-use crate::reader::{self, Reader};
 use crate::schema::Table;
 use crate::sinnet::Inside;
 use crate::spec::*;
-use crate::tree::{Node, Value};
-use crate::units::{self, Wrong};
+use text::reader::{self, Reader};
+use text::toml::{Node, Value};
+use text::units::{self, Wrong};
 
 /// More flows than this in one scenario are a slip of the pen.
 pub(crate) const MOST_FLOWS: u64 = 1_000_000;
@@ -55,7 +55,7 @@ impl Nodes {
 
 /// Reads one `[[link]]`.
 pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnostic> {
-    let mut table = Reader::new(Table::Link, node)?;
+    let mut table = Reader::new(Table::Link.what(), node)?;
     let between = table.optional("between");
     let (from, to) = (table.optional("from"), table.optional("to"));
     let (from, to, duplex) = match (between, from, to) {
@@ -106,7 +106,7 @@ fn between_help() -> String {
 }
 
 fn change(node: &Node, changes: &mut Vec<Change>) -> Result<(), Diagnostic> {
-    let mut table = Reader::new(Table::Change, node)?;
+    let mut table = Reader::new(Table::Change.what(), node)?;
     let at = reader::instant(&table.required("at", "at = \"10s\"")?.node)?;
     let before = changes.len();
     let mut push = |what| changes.push(Change { at, what });
@@ -150,7 +150,7 @@ fn loss(node: &Node) -> Result<LossConfig, Diagnostic> {
         let p = reader::probability(node)?;
         return Ok(if p == 0.0 { LossConfig::None } else { LossConfig::Random(p) });
     }
-    let mut table = Reader::new(Table::Loss, node)?;
+    let mut table = Reader::new(Table::Loss.what(), node)?;
     let to_bad = reader::probability(&table.required("to_bad", "to_bad = 0.01")?.node)?;
     let to_good = reader::probability(&table.required("to_good", "to_good = 0.25")?.node)?;
     let loss_good =
@@ -161,7 +161,7 @@ fn loss(node: &Node) -> Result<LossConfig, Diagnostic> {
 
 /// Reads one `[[flow]]`; its paths may still be empty.
 pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec, Diagnostic> {
-    let mut table = Reader::new(Table::Flow, node)?;
+    let mut table = Reader::new(Table::Flow.what(), node)?;
     let name = match table.optional("name") {
         Some(entry) => reader::text(&entry.node, "\"download\"")?.to_owned(),
         None => format!("flow{number}"),
@@ -315,7 +315,7 @@ fn latest(moment: Moment) -> Instant {
 pub(crate) const TIMES: [(&str, bool); 2] = [("fixed", false), ("exponential", true)];
 
 fn on_off(node: &Node) -> Result<OnOff, Diagnostic> {
-    let mut table = Reader::new(Table::OnOff, node)?;
+    let mut table = Reader::new(Table::OnOff.what(), node)?;
     let on = reader::time(&table.required("on", "on = \"500ms\"")?.node)?;
     let off = reader::time(&table.required("off", "off = \"500ms\"")?.node)?;
     let exponential =

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use clock::Duration;
-use diagnostic::Diagnostic;
 use link::{Change, ChangeKind, LinkConfig, QueueConfig, QueueSetting};
+use text::Diagnostic;
 
 use crate::host::{self, HostSpec};
 use crate::read::{self, MOST_FLOWS, Nodes};
-use crate::reader::{self, Reader};
 use crate::schema::{self, Engine, Table};
 use crate::spec::*;
-use crate::tree::{Node, Value};
+use text::reader::{self, Reader};
+use text::toml::{Node, Value};
 
 /// A scenario that makes sense: every path leads over links that exist, every number is in its range.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub struct Directed {
 impl Scenario {
     pub(crate) fn from_tree(tree: &Node) -> Result<Self, Diagnostic> {
         schema::check(tree, Table::Scenario, None)?;
-        let mut table = Reader::new(Table::Scenario, tree)?;
+        let mut table = Reader::new(Table::Scenario.what(), tree)?;
         let name = reader::text(&table.required("name", "name = \"two paths\"")?.node, "\"two paths\"")?.to_owned();
         let duration_entry = table.required("duration", "duration = \"20s\"")?;
         let duration = reader::time(&duration_entry.node)?;
@@ -304,7 +304,7 @@ fn start_together(flows: &mut [FlowSpec], places: &[Node]) -> Result<(), Diagnos
         let Some(with) = entry(node, "start_with") else { continue };
         let name = reader::text(&with.node, "\"download\"")?;
         let Some(leader) = flows.iter().position(|flow| flow.name == name) else {
-            let help = format!("there is {}", diagnostic::alternatives(flows.iter().map(|flow| flow.name.as_str())));
+            let help = format!("there is {}", text::alternatives(flows.iter().map(|flow| flow.name.as_str())));
             return Err(with.node.place.error(format!("no flow is called \"{name}\""), Some(help)));
         };
         if leader == index || places.get(leader).is_some_and(|node| entry(node, "start_with").is_some()) {
@@ -407,7 +407,7 @@ fn check_path(
         if !ends.contains_key(&(hop[0], hop[1])) {
             let next: Vec<_> =
                 ends.keys().filter(|(from, _)| *from == hop[0]).map(|(_, to)| name(*to).as_str()).collect();
-            let help = format!("links lead from \"{}\" to {}", name(hop[0]), diagnostic::alternatives(next));
+            let help = format!("links lead from \"{}\" to {}", name(hop[0]), text::alternatives(next));
             let message = format!("no link leads from \"{}\" to \"{}\"", name(hop[0]), name(hop[1]));
             return Err(hop_place(at + 1).error(message, Some(help)));
         }

@@ -1,12 +1,12 @@
 //! The options of SCTP and CMT-SCTP.
 
 use clock::Duration;
-use diagnostic::Diagnostic;
+use text::Diagnostic;
 
-use crate::reader::{self, Reader};
 use crate::schema::{Key, Type, UNLIMITED, Variants, flow, names};
 use crate::spec::Amount;
-use crate::tree::Node;
+use text::reader::{self, Reader};
+use text::toml::Node;
 
 /// What a flow says about SCTP; `None` leaves a setting as the protocol has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The options of a flow between hosts with Sinnet as it ships.
 
-use diagnostic::Diagnostic;
+use text::Diagnostic;
 
-use crate::reader::{self, Reader};
 use crate::schema::{Key, Type, Variants, flow, names};
+use text::reader::{self, Reader};
 
 /// What a flow says about Sinnet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

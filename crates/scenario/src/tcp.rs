@@ -1,12 +1,12 @@
 //! The options of a TCP connection that seldom differ from the profile's.
 
 use clock::Duration;
-use diagnostic::Diagnostic;
+use text::Diagnostic;
 
-use crate::reader::{self, Reader};
 use crate::schema::{Key, Type, Variants, flow, names};
 use crate::spec::Amount;
-use crate::tree::{Node, Value};
+use text::reader::{self, Reader};
+use text::toml::{Node, Value};
 
 /// What a flow says about TCP itself; `None` leaves a setting as the profile has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

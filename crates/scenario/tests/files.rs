@@ -1,10 +1,10 @@
 //! Scenario files: those that are right, and what is said about those that are not.
 
 use clock::{Duration, Instant};
-use diagnostic::Diagnostic;
 use link::{ChangeKind, LossConfig, QueueConfig};
 use proptest::prelude::*;
 use scenario::{Amount, Document, Inside, Limit, Moment, Protocol, QueueSpec, parse};
+use text::Diagnostic;
 
 const GOOD: &str = r#"
 name = "one TCP connection over two paths"

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use clock::{Duration, Streams};
 use congestion::{Host, InitialWindow};
-use diagnostic::{Diagnostic, alternatives, nearest};
 use link::{LinkConfig, LossConfig, QueueConfig};
 use scenario::schema::Engine;
 use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
+use text::{Diagnostic, alternatives, nearest};
 use transport::mhip::PathConfig;
 use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig, UndoBy};
 

@@ -35,10 +35,6 @@ pub struct RunOptions {
 ///
 /// # Errors
 /// What the simulator cannot do, where the file asks for it.
-pub fn run(
-    scenario: &scenario::Scenario,
-    seed: u64,
-    options: &RunOptions,
-) -> Result<RunResult, diagnostic::Diagnostic> {
+pub fn run(scenario: &scenario::Scenario, seed: u64, options: &RunOptions) -> Result<RunResult, text::Diagnostic> {
     Ok(Simulation::new(&plan(scenario, seed)?, seed).run(options))
 }

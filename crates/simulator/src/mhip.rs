@@ -1,7 +1,7 @@
 //! From what a scenario file says about mHIP to its options.
 
-use diagnostic::Diagnostic;
 use scenario::{Amount, DuplicatesSpec, FlowSpec, GrowthSpec, MarkingSpec, Scenario};
+use text::Diagnostic;
 use transport::mhip::{Attribution, Generation, Growth, Marking, MhipConfig};
 
 use crate::from_scenario::{path_config, tcp};

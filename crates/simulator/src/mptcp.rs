@@ -1,9 +1,9 @@
 //! From what a scenario file says about MPTCP to its options.
 
 use congestion::{Family, Host, SlowStartTest, WindowRule as _};
-use diagnostic::Diagnostic;
 use scenario::{FlowSpec, Scenario};
 use scheduler::Scheduler;
+use text::Diagnostic;
 use transport::mptcp::MptcpConfig;
 
 use crate::from_scenario::{path_config, suggestion, tcp};

@@ -1,8 +1,8 @@
 //! The rule that a flow asks for, if its host can run it.
 
 use congestion::{Host, Rule, Unfit};
-use diagnostic::{Diagnostic, alternatives};
 use scenario::Scenario;
+use text::{Diagnostic, alternatives};
 
 use crate::from_scenario::suggestion;
 

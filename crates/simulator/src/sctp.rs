@@ -1,8 +1,8 @@
 //! From what a scenario file says about SCTP to its options.
 
 use congestion::{Family, Host, InitialWindow, WindowRule as _};
-use diagnostic::Diagnostic;
 use scenario::{Amount, CucSpec, FlowSpec, Protocol, RtxSpec, Scenario};
+use text::Diagnostic;
 use transport::sctp::{CwndUpdate, Retransmission, SctpConfig, Splitting};
 
 use crate::rules;

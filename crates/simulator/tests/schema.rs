@@ -74,7 +74,13 @@ fn the_defaults_are_those_of_the_schema() {
                 continue;
             }
             // "true; of \"cmt-sctp\" false": what is said of a variant, or else what is said of all.
-            let groups = [variant.name(), "\"mhip\"", "SCTP", "generation 2", "profile"];
+            let groups: &[&str] = match variant {
+                Variant::Mhip1 | Variant::Mhip23 => &["\"mhip\"", "profile"],
+                Variant::Sctp => &["SCTP", "\"sctp\""],
+                Variant::CmtSctp => &["SCTP", "\"cmt-sctp\""],
+                Variant::Mptcp => &["\"mptcp\""],
+                _ => &[],
+            };
             let special = parts.iter().skip(1).any(|part| groups.iter().any(|group| part.contains(group)));
             let Some(value) = parts.first().filter(|value| !special && is_value(value)) else { continue };
             let setting = format!("{}={value}", key.name);

@@ -38,10 +38,10 @@
 //! oldest supported compiler is the `rust-version` of the packages.
 
 pub use clock::{Duration, Instant};
-pub use diagnostic::Diagnostic;
+pub use text::Diagnostic;
 #[doc(no_inline)]
 pub use {
-    clock, congestion, diagnostic, hip, link, multipath, queue, rand_core, recovery, scenario, scheduler, simulator,
+    clock, congestion, hip, link, multipath, queue, rand_core, recovery, scenario, scheduler, simulator, text,
     transport, wedge, wire,
 };
 

@@ -1,17 +1,20 @@
-//! `sinnet help`: of a command, and of the keys of scenario files.
+//! `sinnet help`: of a command, and of the keys of scenario files and of the configuration.
+
+use std::fmt::Write as _;
 
 use clap::CommandFactory as _;
+use daemon::config::KEYS;
 use scenario::schema;
 
 use super::Failure;
 use crate::output;
 
-/// Tell about a command, or with `help scenario` about the keys of scenario files.
+/// Tell about a command, or with `help scenario` and `help config` about the keys of scenario files and of the configuration.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A command, or "scenario".
+    /// A command, "scenario" or "config".
     topic: Option<String>,
-    /// A key of scenario files, such as queue or flow.rate.
+    /// A key, such as queue, flow.rate or congestion.
     key: Option<String>,
     /// Of scenario files: the JSON schema, for editors.
     #[arg(long, conflicts_with = "key")]
@@ -24,9 +27,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.topic.as_deref() {
         Some("scenario") => of_scenarios(arguments),
-        _ if arguments.json_schema || arguments.markdown || arguments.key.is_some() => {
-            Err(Failure::input("keys, --json-schema and --markdown are of `sinnet help scenario`"))
-        }
+        Some("config") if !arguments.json_schema && !arguments.markdown => of_configuration(arguments.key.as_deref()),
+        _ if arguments.json_schema || arguments.markdown || arguments.key.is_some() => Err(Failure::input(
+            "keys are of `sinnet help scenario` and `sinnet help config`, --json-schema and --markdown of the former",
+        )),
         topic => of_command(topic),
     }
 }
@@ -41,13 +45,41 @@ fn of_scenarios(arguments: &Arguments) -> Result<(), Failure> {
     let Some(name) = &arguments.key else { return output::result(&schema::list()) };
     let found: Vec<String> = schema::find(name).into_iter().map(schema::help).collect();
     if found.is_empty() {
-        let help = match diagnostic::nearest(name, schema::keys().map(|key| key.name)) {
-            Some(near) => format!("did you mean {near}?"),
-            None => "`sinnet help scenario` lists them all".to_owned(),
-        };
-        return Err(Failure::input(format!("no key of scenario files is called {name}: {help}")));
+        return Err(unknown(name, "scenario", schema::keys().map(|key| key.name)));
     }
     output::result(found.join("\n").trim_end())
+}
+
+fn of_configuration(name: Option<&str>) -> Result<(), Failure> {
+    let mut told = String::new();
+    let mut table = "";
+    for key in KEYS.iter().filter(|key| name.is_none_or(|name| name == key.name)) {
+        // Writing to a string does not fail.
+        if name.is_some() {
+            let default = if key.default.is_empty() { "none: it must be there" } else { key.default };
+            let _ = writeln!(told, "{} in {}\n\n{}\n", key.name, key.table, key.says);
+            let _ = writeln!(told, "{:10}{}\n{:10}{default}\n", "value", key.value, "default");
+            continue;
+        }
+        if key.table != table {
+            table = key.table;
+            let _ = writeln!(told, "{table}");
+        }
+        let _ = writeln!(told, "  {:16} {}", key.name, key.says);
+    }
+    match name {
+        Some(name) if told.is_empty() => Err(unknown(name, "config", KEYS.iter().map(|key| key.name))),
+        _ => output::result(told.trim_end()),
+    }
+}
+
+/// There is no such key.
+fn unknown<'a>(name: &str, topic: &str, names: impl Iterator<Item = &'a str>) -> Failure {
+    let help = match text::nearest(name, names) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("`sinnet help {topic}` lists them all"),
+    };
+    Failure::input(format!("no key is called {name}: {help}"))
 }
 
 fn of_command(topic: Option<&str>) -> Result<(), Failure> {
@@ -57,7 +89,7 @@ fn of_command(topic: Option<&str>) -> Result<(), Failure> {
     match program.find_subcommand_mut(topic) {
         Some(command) => output::result(command.render_long_help().to_string().trim_end()),
         None => Err(Failure::input(format!(
-            "there is no command {topic}: `sinnet help` lists them, and `sinnet help scenario` the keys"
+            "there is no command {topic}: `sinnet help` lists them, `sinnet help scenario` and `sinnet help config` the keys"
         ))),
     }
 }

@@ -2,58 +2,17 @@
 //! otherwise silently do nothing. Every error points at its line and column and says what would be right.
 //!
 //! ```toml
-//! identity = "a.pem"              # what `sinnet keygen` wrote; relative to this file
-//! name = "a.hip"                  # this host's own name (optional)
-//! lsi_range = "198.18.0.0/15"     # where LSIs come from (optional): addresses that this host does not use otherwise
-//! lsi = "198.18.0.1"              # this host's own LSI (optional; otherwise it follows from the HIT)
-//! control = "/run/sinnet/a.sock"  # the control socket (optional; --control wins)
-//! control_group = "sinnet"        # whose members may ask for the status (optional; otherwise the group of `user`)
-//! control_everyone = false        # true lets every user of this machine ask for it
-//! user = "sinnet"                 # who to become once all is set up (optional; otherwise `sinnet`, if there is one)
-//! metrics = "127.0.0.1:9480"      # answer http://127.0.0.1:9480/metrics for Prometheus (optional)
-//! metrics_exposed = false         # true allows other than loopback addresses there
-//! congestion = "mhip"             # how windows grow and shrink (optional): a rule's name as in scenario files; or
-//!                                 # "configured-rates": nothing is measured, packets are paced at the paths' rates
-//!
-//! [[path]]                        # this host's access links; without any, each interface that is up is one, except the
-//!                                 # loopback, with its first global address of each family that peers have
-//! name = "dsl"
-//! address = "192.0.2.10"          # or interface = "eth0", or both
-//! rate = "8Mbit/s"                # optional: the most to send; needed where the peer is a plain HIP host, and for
-//!                                 # "configured-rates"
-//! delay = "30ms"                  # optional: one way; of use in the same cases
-//! mtu = 1500                      # optional; otherwise the interface's
-//! backup = false                  # optional: true for a link that carries data only where no other works
-//!
-//! [interfaces]                    # where there is no [[path]]; names, with * at the end for any rest
-//! ignore = ["docker*"]            # optional: these are no access links, instead of the usual names of containers' bridges and
-//!                                 # of other overlays' tunnels ([`INSIDE`])
-//! backup = ["wwan*"]              # optional: as above
+//! identity = "a.pem"
 //!
 //! [[peer]]
 //! name = "b.hip"
 //! hit = "2001:20::1"
-//! lsi = "198.18.0.2"              # optional, as above
-//! locators = ["198.51.100.7", { address = "203.0.113.7", rate = "4Mbit/s", delay = "20ms" }]
-//! routes = [{ from = "dsl", to = "198.51.100.7" }]   # optional; otherwise locators are paired automatically
-//!
-//! [tun]
-//! name = "sinnet0"
-//! forward = false                 # optional: true lets this host forward packets of others into and out of the device
-//! firewall = true                 # optional: false leaves out the packet filter, which keeps strangers from speaking for
-//!                                 # identities; then another filter has to
-//! [esp]
-//! suites = ["aes-128-gcm-16", "aes-256-cbc-hmac-sha-256", "aes-128-cbc-hmac-sha-256"]   # in order of preference
-//! encapsulation = "udp"           # or "native": protocols 139 and 50
-//! rekey_packets = 1073741824      # a path gets new keys after so many packets sent; at least 10000
-//! rekey = "1h"                    # or after so much time, from 10s to 168h: h, min or s
-//! [hip]
-//! groups = ["p-384", "p-256"]     # in order of preference; also "modp-3072", "modp-1536"
-//! puzzle = 10                     # difficulty K of the puzzles we set
-//! [dns]
-//! enabled = true                  # answer for the names above on the LSI, port 53
+//! locators = ["198.51.100.7"]
 //! ```
+//!
+//! [`KEYS`] has a row for each key; `sinnet help config` tells them.
 
+mod keys;
 mod lsis;
 mod reader;
 mod sections;
@@ -66,12 +25,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clock::Duration;
-use diagnostic::Diagnostic;
 use hip::dh::Group;
 use hip::esp::EspSuite;
 use hip::identity::HostIdentity;
+use text::Diagnostic;
 use wire::{Hit, Lsi};
 
+pub use keys::{KEYS, Key};
 pub use lsis::LsiRange;
 use reader::{At, Source};
 pub(crate) use sections::UNKNOWN_DELAY;

@@ -1,11 +1,11 @@
 //! Reads a TOML table key by key and remembers where everything stands, so that each error points at its line and column.
 
 use std::ops::Range;
-use std::str::FromStr;
 
-use diagnostic::Diagnostic;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use text::Diagnostic;
+use text::toml::{Node, Table, Value};
+
+use super::keys;
 
 /// A configuration file's text and what to call it in messages.
 #[derive(Clone, Debug)]
@@ -21,13 +21,10 @@ impl Source {
     }
 
     /// The whole file as a table.
-    pub(super) fn table<'a>(&'a self, known: &'static [&'static str]) -> Result<Section<'a>, Diagnostic> {
-        let root = DeTable::parse(&self.text).map_err(|error| {
-            let span = error.span().unwrap_or(0..0);
-            Diagnostic::new(&self.name, &self.text, span, error.message().trim().to_owned(), None)
-        })?;
+    pub(super) fn table(&self) -> Result<Section<'_>, Diagnostic> {
+        let root = text::toml::parse(&self.name, &self.text)?;
         // What is missing from the file itself is missing at its start.
-        Section::new(self, 0..0, root.into_inner(), "the file", known)
+        section(self, Node { place: root.place.at(0..0), ..root }, "the file")
     }
 }
 
@@ -42,28 +39,11 @@ pub(super) struct At<T> {
 pub(super) struct Section<'a> {
     source: &'a Source,
     span: Range<usize>,
-    table: DeTable<'a>,
+    table: Table,
     what: &'static str,
 }
 
 impl<'a> Section<'a> {
-    fn new(
-        source: &'a Source,
-        span: Range<usize>,
-        table: DeTable<'a>,
-        what: &'static str,
-        known: &'static [&'static str],
-    ) -> Result<Self, Diagnostic> {
-        // Unknown keys first: a misspelt key would otherwise be told as a missing one.
-        for key in table.keys() {
-            let name: &str = key.get_ref();
-            if !known.contains(&name) {
-                return Err(source.error(&key.span(), format!("{what} has no key `{name}`"), suggestion(name, known)));
-            }
-        }
-        Ok(Self { source, span, table, what })
-    }
-
     pub(super) fn source(&self) -> &'a Source {
         self.source
     }
@@ -105,22 +85,22 @@ impl<'a> Section<'a> {
     /// True or false at `key`.
     pub(super) fn flag(&mut self, key: &str) -> Result<Option<bool>, Diagnostic> {
         let Some(value) = self.take(key) else { return Ok(None) };
-        let span = value.span();
-        value.into_inner().as_bool().map(Some).ok_or_else(|| {
-            self.source.error(
-                &span,
+        match value.value {
+            Value::Boolean(value) => Ok(Some(value)),
+            _ => Err(self.source.error(
+                &value.place.span,
                 format!("`{key}` is not true or false"),
                 format!("write {key} = true or {key} = false"),
-            )
-        })
+            )),
+        }
     }
 
     /// A whole number at `key` that `T` can hold.
-    pub(super) fn number<T: FromStr>(&mut self, key: &str, help: &str) -> Result<Option<At<T>>, Diagnostic> {
+    pub(super) fn number<T: TryFrom<i64>>(&mut self, key: &str, help: &str) -> Result<Option<At<T>>, Diagnostic> {
         let Some(value) = self.take(key) else { return Ok(None) };
-        let span = value.span();
-        let parsed = match value.get_ref() {
-            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse().ok(),
+        let span = value.place.span;
+        let parsed = match value.value {
+            Value::Integer(integer) => T::try_from(integer).ok(),
             _ => None,
         };
         let value = parsed.ok_or_else(|| self.source.error(&span, format!("`{key}` is no such number"), help))?;
@@ -130,45 +110,35 @@ impl<'a> Section<'a> {
     /// A list at `key`; each item comes with its place.
     pub(super) fn list(&mut self, key: &str, help: &str) -> Result<Option<At<Vec<Item<'a>>>>, Diagnostic> {
         let Some(value) = self.take(key) else { return Ok(None) };
-        let span = value.span();
-        let DeValue::Array(items) = value.into_inner() else {
+        let span = value.place.span;
+        let Value::Array(items) = value.value else {
             return Err(self.source.error(&span, format!("`{key}` is not a list"), help));
         };
-        let items = items.into_iter().map(|value| Item { source: self.source, value }).collect();
+        let items = items.into_iter().map(|node| Item { source: self.source, node }).collect();
         Ok(Some(At { value: items, span }))
     }
 
     /// The table at `key`, such as `[esp]`.
-    pub(super) fn section(
-        &mut self,
-        key: &str,
-        what: &'static str,
-        known: &'static [&'static str],
-    ) -> Result<Option<Section<'a>>, Diagnostic> {
-        self.take(key).map(|value| section(self.source, value, what, known)).transpose()
+    pub(super) fn section(&mut self, key: &str, what: &'static str) -> Result<Option<Section<'a>>, Diagnostic> {
+        self.take(key).map(|value| section(self.source, value, what)).transpose()
     }
 
     /// The tables at `key`, such as several `[[path]]`.
-    pub(super) fn sections(
-        &mut self,
-        key: &'static str,
-        what: &'static str,
-        known: &'static [&'static str],
-    ) -> Result<Vec<Section<'a>>, Diagnostic> {
+    pub(super) fn sections(&mut self, key: &'static str, what: &'static str) -> Result<Vec<Section<'a>>, Diagnostic> {
         let help = format!("each begins with a line [[{key}]], with two brackets");
         let items = self.list(key, &help)?.map(|list| list.value).unwrap_or_default();
-        items.into_iter().map(|item| section(self.source, item.value, what, known)).collect()
+        items.into_iter().map(|item| section(self.source, item.node, what)).collect()
     }
 
-    fn take(&mut self, key: &str) -> Option<Spanned<DeValue<'a>>> {
-        self.table.remove(key)
+    fn take(&mut self, key: &str) -> Option<Node> {
+        self.table.remove(key).map(|entry| entry.node)
     }
 
-    fn as_text(&self, key: &str, value: Spanned<DeValue<'a>>) -> Result<At<String>, Diagnostic> {
-        let span = value.span();
-        match value.get_ref().as_str() {
-            Some(text) => Ok(At { value: text.to_owned(), span }),
-            None => Err(self.source.error(&span, format!("`{key}` is not a text"), "put it in quotation marks")),
+    fn as_text(&self, key: &str, node: Node) -> Result<At<String>, Diagnostic> {
+        let span = node.place.span;
+        match node.value {
+            Value::String(value) => Ok(At { value, span }),
+            _ => Err(self.source.error(&span, format!("`{key}` is not a text"), "put it in quotation marks")),
         }
     }
 }
@@ -176,51 +146,54 @@ impl<'a> Section<'a> {
 /// An item of a list: a text or a table.
 pub(super) struct Item<'a> {
     source: &'a Source,
-    value: Spanned<DeValue<'a>>,
+    node: Node,
 }
 
 impl<'a> Item<'a> {
     /// Where it stands.
     pub(super) fn span(&self) -> Range<usize> {
-        self.value.span()
+        self.node.place.span.clone()
     }
 
     /// The item's text, if it is one.
     pub(super) fn as_text(&self) -> Option<&str> {
-        self.value.get_ref().as_str()
+        match &self.node.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// The item as a table.
-    pub(super) fn section(self, what: &'static str, known: &'static [&'static str]) -> Result<Section<'a>, Diagnostic> {
-        section(self.source, self.value, what, known)
+    pub(super) fn section(self, what: &'static str) -> Result<Section<'a>, Diagnostic> {
+        section(self.source, self.node, what)
     }
 }
 
-fn section<'a>(
-    source: &'a Source,
-    value: Spanned<DeValue<'a>>,
-    what: &'static str,
-    known: &'static [&'static str],
-) -> Result<Section<'a>, Diagnostic> {
-    let span = value.span();
-    match value.into_inner() {
-        DeValue::Table(table) => Section::new(source, span, table, what, known),
-        other => Err(source.error(
-            &span,
-            format!("{what} is a table, not a {}", other.type_str()),
-            format!("its keys are {}", listed(known)),
-        )),
+fn section<'a>(source: &'a Source, node: Node, what: &'static str) -> Result<Section<'a>, Diagnostic> {
+    let span = node.place.span;
+    let Value::Table(table) = node.value else {
+        let message = format!("{what} is a table, not {}", node.value.kind());
+        return Err(source.error(&span, message, format!("its keys are {}", listed(what))));
+    };
+    // Unknown keys first: a misspelt key would otherwise be told as a missing one.
+    for entry in &table.entries {
+        let name = entry.key.as_str();
+        if keys::of(what).all(|key| key != name) {
+            let message = format!("{what} has no key `{name}`");
+            return Err(source.error(&entry.key_place.span, message, suggestion(name, what)));
+        }
     }
+    Ok(Section { source, span, table, what })
 }
 
-/// The nearest known key, or all of them.
-fn suggestion(name: &str, known: &[&str]) -> String {
-    match diagnostic::nearest(name, known.iter().copied()) {
+/// The nearest key of a table, or all of them.
+fn suggestion(name: &str, what: &str) -> String {
+    match text::nearest(name, keys::of(what)) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the keys here are {}", listed(known)),
+        None => format!("the keys here are {}", listed(what)),
     }
 }
 
-fn listed(known: &[&str]) -> String {
-    known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+fn listed(what: &str) -> String {
+    keys::of(what).map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
 }

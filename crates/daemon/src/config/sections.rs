@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use clock::Duration;
 use congestion::Host;
-use diagnostic::Diagnostic;
 use hip::HostConfig;
 use hip::dh::Group;
 use hip::esp::EspSuite;
+use text::Diagnostic;
 use wedge::WedgeConfig;
 use wire::{Hit, Lsi};
 
@@ -40,26 +40,7 @@ const GROUPS: [(&str, Group); 4] =
 const ENCAPSULATIONS: [(&str, Encapsulation); 2] = [("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
 
 pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
-    let mut file = source.table(&[
-        "identity",
-        "name",
-        "lsi",
-        "lsi_range",
-        "control",
-        "control_group",
-        "control_everyone",
-        "user",
-        "metrics",
-        "metrics_exposed",
-        "congestion",
-        "path",
-        "interfaces",
-        "peer",
-        "tun",
-        "esp",
-        "hip",
-        "dns",
-    ])?;
+    let mut file = source.table()?;
     let identity =
         file.required_text("identity", "identity = \"a.pem\", a file that `sinnet keygen --out a.pem` makes")?;
     let identity = At { value: PathBuf::from(identity.value), span: identity.span };
@@ -90,7 +71,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let Tun { device, forward, firewall } = tun(&mut file)?;
     let Esp { suites: esp_suites, encapsulation, rekey_packets, rekey_interval } = esp(&mut file)?;
     let (groups, puzzle_difficulty) = hip(&mut file)?;
-    let dns = match file.section("dns", "[dns]", &["enabled"])? {
+    let dns = match file.section("dns", "[dns]")? {
         Some(mut dns) => dns.flag("enabled")?.unwrap_or(true),
         None => true,
     };
@@ -102,7 +83,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         seen.lsi(&source, lsi)?;
     }
     let peers = file
-        .sections("peer", "[[peer]]", &["name", "hit", "lsi", "locators", "routes"])?
+        .sections("peer", "[[peer]]")?
         .into_iter()
         .map(|section| peer(section, &paths, lsi_range, &mut seen))
         .collect::<Result<Vec<_>, _>>()?;
@@ -153,7 +134,7 @@ fn metrics(file: &mut Section<'_>) -> Result<Option<SocketAddr>, Diagnostic> {
 /// What may stand for `congestion`.
 fn congestions() -> String {
     let rules = Host::Tunnel.rules().into_iter().chain(["configured-rates"]);
-    format!("as in congestion = \"lia\"; there are {}", diagnostic::alternatives(rules))
+    format!("as in congestion = \"lia\"; there are {}", text::alternatives(rules))
 }
 
 fn congestion(text: &str) -> Result<Congestion, String> {
@@ -164,8 +145,7 @@ fn congestion(text: &str) -> Result<Congestion, String> {
 }
 
 fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
-    let keys = &["name", "address", "interface", "rate", "delay", "mtu", "backup"];
-    let sections = file.sections("path", "[[path]]", keys)?;
+    let sections = file.sections("path", "[[path]]")?;
     let mut paths: Vec<PathConfig> = Vec::new();
     for mut section in sections {
         let source = section.source();
@@ -222,7 +202,7 @@ fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
 }
 
 fn interfaces(file: &mut Section<'_>, paths: &[PathConfig]) -> Result<InterfacesConfig, Diagnostic> {
-    let Some(mut section) = file.section("interfaces", "[interfaces]", &["ignore", "backup"])? else {
+    let Some(mut section) = file.section("interfaces", "[interfaces]")? else {
         return Ok(InterfacesConfig::default());
     };
     let source = section.source();
@@ -255,7 +235,7 @@ struct Tun {
 
 fn tun(file: &mut Section<'_>) -> Result<Tun, Diagnostic> {
     let default = || "sinnet0".to_owned();
-    let Some(mut tun) = file.section("tun", "[tun]", &["name", "forward", "firewall"])? else {
+    let Some(mut tun) = file.section("tun", "[tun]")? else {
         return Ok(Tun { device: default(), forward: false, firewall: true });
     };
     let help = "at most 15 letters and digits, as in name = \"sinnet0\"";
@@ -282,7 +262,7 @@ struct Esp {
 
 fn esp(file: &mut Section<'_>) -> Result<Esp, Diagnostic> {
     let HostConfig { esp_suites, rekey_interval, .. } = HostConfig::default();
-    let Some(mut esp) = file.section("esp", "[esp]", &["suites", "encapsulation", "rekey_packets", "rekey"])? else {
+    let Some(mut esp) = file.section("esp", "[esp]")? else {
         return Ok(Esp {
             suites: esp_suites,
             encapsulation: Encapsulation::Udp,
@@ -308,7 +288,7 @@ fn esp(file: &mut Section<'_>) -> Result<Esp, Diagnostic> {
 
 fn hip(file: &mut Section<'_>) -> Result<(Vec<Group>, u8), Diagnostic> {
     let HostConfig { groups, puzzle_difficulty, .. } = HostConfig::default();
-    let Some(mut hip) = file.section("hip", "[hip]", &["groups", "puzzle"])? else {
+    let Some(mut hip) = file.section("hip", "[hip]")? else {
         return Ok((groups, puzzle_difficulty));
     };
     let groups = choices(&mut hip, "groups", &GROUPS)?.unwrap_or(groups);
@@ -425,7 +405,7 @@ fn locator(source: &Source, item: Item<'_>) -> Result<LocatorConfig, Diagnostic>
         let address = address(text).map_err(|message| source.error(&item.span(), message, ADDRESS))?;
         return Ok(LocatorConfig { address, rate: None, delay: None });
     }
-    let mut section = item.section("a locator", &["address", "rate", "delay"])?;
+    let mut section = item.section("a locator")?;
     let address = section.parsed("address", ADDRESS, address)?.ok_or_else(|| section.missing("address", ADDRESS))?;
     Ok(LocatorConfig {
         address: address.value,
@@ -435,7 +415,7 @@ fn locator(source: &Source, item: Item<'_>) -> Result<LocatorConfig, Diagnostic>
 }
 
 fn route(item: Item<'_>, paths: &[PathConfig], locators: &[LocatorConfig]) -> Result<RouteConfig, Diagnostic> {
-    let mut section = item.section("a route", &["from", "to", "rate", "delay"])?;
+    let mut section = item.section("a route")?;
     let source = section.source();
     let names = || paths.iter().map(|path| format!("\"{}\"", path.name)).collect::<Vec<_>>().join(", ");
     let from = section.required_text("from", "the name of a [[path]] of this file")?;

@@ -235,7 +235,7 @@ const WRONG: &[Wrong] = &[
     ("[\"aes-128-cbc-hmac-sha-256\"]", "[\"rot13\"]", (32, 11), "\"rot13\" is not known", "aes-128-gcm-16"),
     ("= 20000", "= 9999", (34, 17), "cannot be renewed after so many packets", "1073741824"),
     ("90min", "9s", (35, 9), "\"9s\": keys are renewed every 10s to 168h", "rekey = \"1h\""),
-    ("90min", "8d", (35, 9), "\"8d\" is no time: write a number and h, min or s", "rekey = \"1h\""),
+    ("90min", "8d", (35, 9), "\"8d\" is no time: write a number and ns, us, ms, s, min or h", "rekey = \"1h\""),
     ("90min", "169h", (35, 9), "keys are renewed every 10s to 168h", "rekey = \"1h\""),
     ("puzzle = 10", "puzzle = 60", (38, 10), "no peer would solve", "22"),
     ("enabled = false", "enabled = \"no\"", (40, 11), "`enabled` is not true or false", "enabled = true"),
@@ -322,4 +322,42 @@ fn lsis_come_from_another_range_where_that_is_said() {
     let config = parse(&format!("lsi_range = \"1.0.0.0/8\"\n{text}"), "a.toml").expect("right");
     let (own, peers) = config.assign_lsis("2001:22::a".parse().expect("a HIT"));
     assert_eq!((own, peers.as_slice()), (Lsi([1, 0, 0, 10]), &[Lsi([1, 0, 0, 11]), Lsi([1, 0, 0, 12])][..]));
+}
+
+/// A key that is in the table of keys and that nobody reads would be accepted and ignored. No key takes a date.
+#[test]
+fn every_key_is_read() {
+    let text = |table: &str, key: &str| {
+        let of = |name: &str, usual: &str| {
+            let kept = usual.lines().filter(|line| table != name || line.split(" =").next() != Some(key));
+            let own = (table == name).then(|| format!("{key} = 1979-05-27"));
+            kept.map(str::to_owned).chain(own).collect::<Vec<_>>().join("\n")
+        };
+        let inline = |name: &str, usual: &str| format!("{{ {} }}", of(name, usual).replace('\n', ", "));
+        let file = of("the file", "identity = \"a.pem\"");
+        let path = match table {
+            "[interfaces]" => String::new(),
+            _ => format!("[[path]]\n{}\n", of("[[path]]", "name = \"dsl\"\ninterface = \"eth0\"")),
+        };
+        let locators = format!("locators = [{}]", inline("a locator", "address = \"192.0.2.7\""));
+        let routes = inline("a route", "from = \"dsl\"\nto = \"192.0.2.7\"");
+        let routes = if table == "[interfaces]" { String::new() } else { format!("routes = [{routes}]") };
+        let peer = format!("name = \"b.hip\"\nhit = \"2001:22:0:1::b\"\n{locators}\n{routes}");
+        let peer = of("[[peer]]", &peer);
+        let rest = ["[interfaces]", "[tun]", "[esp]", "[hip]", "[dns]"].map(|name| match table {
+            table if table == name => format!("{name}\n{}\n", of(name, "")),
+            _ => String::new(),
+        });
+        // A table at the top and its header are not both there.
+        let path = if table == "the file" && key == "path" { String::new() } else { path };
+        let routes = if path.is_empty() { peer.replace(&routes, "") } else { peer };
+        let peer = if table == "the file" && key == "peer" { String::new() } else { format!("[[peer]]\n{routes}\n") };
+        format!("{file}\n{path}{peer}{}", rest.concat())
+    };
+    for key in KEYS {
+        let text = text(key.table, key.name);
+        let error = parse(&text, "a.toml").expect_err(key.name);
+        assert!(error.to_string().contains("1979-05-27"), "{} of {}: {error}\n{text}", key.name, key.table);
+    }
+    assert!(KEYS.len() > 45);
 }

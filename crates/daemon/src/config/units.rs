@@ -1,60 +1,51 @@
-//! Numbers as people write them: "8Mbit/s", "30ms".
+//! Numbers as people write them, within the bounds that the configuration has.
+
+use std::ops::RangeInclusive;
 
 use clock::Duration;
+use text::units::{self, Unit, Wrong};
 
-/// Bits per second from text like `8Mbit/s`, `2.5 Gbit/s`, `64kbit/s`, `1000bit/s`. Prefixes are decimal.
+/// Bits per second from text like `8Mbit/s`; at most a terabit, which is beyond every link.
 ///
 /// # Errors
 /// A sentence that says what a rate looks like.
 pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
-    let usual =
-        || format!("\"{text}\" is no rate: write a number and bit/s, kbit/s, Mbit/s or Gbit/s, as in \"8Mbit/s\"");
-    let units = [("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
-    let rate = quantity(text, &units).ok_or_else(usual)?.round();
-    // A terabit per second is beyond every link and far inside u64.
-    if (1.0..=1e12).contains(&rate) {
-        Ok(rate as u64)
-    } else {
-        Err(format!("\"{text}\": a rate is between 1bit/s and 1000Gbit/s"))
-    }
+    let rate = told(text, "rate", &units::RATES, "8Mbit/s", units::rate(text))?;
+    within(text, rate, 1..=1_000_000_000_000, "a rate is between 1bit/s and 1Tbit/s")
 }
 
-/// A length of time from text like `30ms`, `1.5 s`, `250us`.
+/// A length of time from text like `30ms`.
 ///
 /// # Errors
 /// A sentence that says what a delay looks like.
 pub(super) fn parse_delay(text: &str) -> Result<Duration, String> {
-    let usual = || format!("\"{text}\" is no delay: write a number and s, ms or us, as in \"30ms\"");
-    let seconds = quantity(text, &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6)]).ok_or_else(usual)?;
-    if (0.0..=3600.0).contains(&seconds) {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err(format!("\"{text}\": a delay is between 0 and 3600s"))
-    }
+    let delay = told(text, "delay", &units::TIMES, "30ms", units::time(text))?;
+    within(text, delay, Duration::ZERO..=Duration::from_secs(3600), "a delay is between 0s and 1h")
 }
 
-/// How long keys are used, from text like `1h`, `90min`, `30 s`; at most a week.
+/// How long keys are used, from text like `1h`; at most a week.
 ///
 /// # Errors
 /// A sentence that says what is possible.
 pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
-    let usual = || format!("\"{text}\" is no time: write a number and h, min or s, as in \"1h\"");
-    let seconds = quantity(text, &[("h", 3600.0), ("min", 60.0), ("s", 1.0)]).ok_or_else(usual)?;
+    let time = told(text, "time", &units::TIMES, "1h", units::time(text))?;
     // A renewal that came to nothing is tried again after 20 s at the earliest; more often than that nobody is helped.
-    if (10.0..=604_800.0).contains(&seconds) {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err(format!("\"{text}\": keys are renewed every 10s to 168h"))
-    }
+    within(text, time, Duration::from_secs(10)..=Duration::from_secs(604_800), "keys are renewed every 10s to 168h")
 }
 
-/// A number and one of the units, each with what it is worth.
-fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (number, unit) = text.split_at(end);
-    let (_, worth) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
-    Some(number.parse::<f64>().ok()? * worth)
+/// What is wrong, in a sentence that names the units.
+fn told<T>(text: &str, what: &str, units: &[Unit], example: &str, read: Result<T, Wrong>) -> Result<T, String> {
+    read.map_err(|wrong| match wrong {
+        Wrong::Form => {
+            format!("\"{text}\" is no {what}: write a number and {}, as in \"{example}\"", units::names(units))
+        }
+        Wrong::Negative => format!("\"{text}\" is below zero"),
+        Wrong::TooLarge => format!("\"{text}\" is more than can be counted"),
+    })
+}
+
+fn within<T: PartialOrd>(text: &str, value: T, bounds: RangeInclusive<T>, sentence: &str) -> Result<T, String> {
+    if bounds.contains(&value) { Ok(value) } else { Err(format!("\"{text}\": {sentence}")) }
 }
 
 #[cfg(test)]
@@ -69,6 +60,8 @@ mod tests {
             ("64kbit/s", 64_000),
             ("1bit/s", 1),
             (" 0.5Mbit/s ", 500_000),
+            ("1Tbit/s", 1_000_000_000_000),
+            ("8Mbps", 8_000_000),
         ] {
             assert_eq!(parse_rate(text), Ok(rate), "{text}");
         }
@@ -96,6 +89,8 @@ mod tests {
             ("1.5 s", Duration::from_millis(1500)),
             ("250us", Duration::from_micros(250)),
             ("0s", Duration::ZERO),
+            ("1h", Duration::from_secs(3600)),
+            ("1min", Duration::from_secs(60)),
         ] {
             assert_eq!(parse_delay(text), Ok(delay), "{text}");
         }

@@ -69,7 +69,7 @@ impl<'a> Virtual<'a> {
             };
             let name = flow.congestion.as_deref().unwrap_or(CONGESTION[0]);
             if !CONGESTION.contains(&name) {
-                let known = diagnostic::alternatives(CONGESTION);
+                let known = text::alternatives(CONGESTION);
                 return refuse(
                     "congestion",
                     format!("\"{name}\" is not there in virtual time"),

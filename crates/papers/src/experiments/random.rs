@@ -46,7 +46,7 @@ pub(crate) fn points(document: &Document) -> Result<Vec<Point>, PapersError> {
     (1..=NETWORKS).map(|number| Ok(network(document, number)?)).collect()
 }
 
-fn network(document: &Document, number: u64) -> Result<Point, diagnostic::Diagnostic> {
+fn network(document: &Document, number: u64) -> Result<Point, text::Diagnostic> {
     let mut rng = Streams::new(number).stream("random network");
     let mut document = document.clone();
     let mut windows = 0.0;

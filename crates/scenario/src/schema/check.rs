@@ -1,9 +1,9 @@
 //! Are the keys of a file known, do they stand where they belong, and does an engine honour them?
 
-use diagnostic::{Diagnostic, alternatives, nearest};
+use text::{Diagnostic, alternatives, nearest};
 
 use super::{Engine, Key, Table, Variant, Variants};
-use crate::tree::{self, Entry, Node, Value};
+use text::toml::{self as tree, Entry, Node, Value};
 
 /// Refuses every key of `node`, a table of the kind `table` with all that is in it, that `engine` does not honour there;
 /// without an engine, every key that none does.

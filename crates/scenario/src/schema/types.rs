@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Table;
+use text::units::{RATES, SIZES, TIMES, Unit};
 
 /// The values that a key takes.
 #[derive(Clone, Copy, Debug)]
@@ -53,13 +54,15 @@ pub(crate) fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
     words.iter().map(|(name, _)| *name).collect()
 }
 
-/// A number as [`crate::units`] reads it, and one of the units.
-fn quantity(units: &str) -> Value {
-    json!({ "type": "string", "pattern": format!("^ *[0-9][0-9_]*(\\.[0-9_]*)? *({units}) *$") })
+/// A number and one of the units, as [`text::units`] reads it.
+fn quantity(units: &[&str]) -> Value {
+    json!({ "type": "string", "pattern": format!("^ *[0-9][0-9_]*(\\.[0-9_]*)? *({}) *$", units.join("|")) })
 }
 
-const TIMES: &str = "ns|us|µs|μs|ms|s|min|h";
-const SIZES: &str = "B|kB|MB|GB|TB|KiB|MiB|GiB";
+/// The names of units, all spellings.
+fn spellings(units: &[Unit]) -> Vec<&'static str> {
+    units.iter().map(|(name, _)| *name).collect()
+}
 
 impl Type {
     /// In words, with the units that are understood.
@@ -71,10 +74,10 @@ impl Type {
             Self::Whole(low, high) => format!("whole number from {low} to {high}"),
             Self::Probability => "number from 0 to 1, or \"1%\"".to_owned(),
             Self::Number => "number above 0".to_owned(),
-            Self::Rate => "rate: \"8Mbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s)".to_owned(),
-            Self::Time => "time: \"30ms\" (ns, us, ms, s, min, h)".to_owned(),
+            Self::Rate => format!("rate: \"8Mbit/s\" ({})", text::units::names(&RATES)),
+            Self::Time => format!("time: \"30ms\" ({})", text::units::names(&TIMES)),
             Self::Range => "range [\"0s\", \"1s\"], from which each run draws".to_owned(),
-            Self::Amount => "\"100p\" (full packets) or \"10MB\" (B, kB, MB, GB, TB, KiB, MiB, GiB)".to_owned(),
+            Self::Amount => format!("\"100p\" (full packets) or \"10MB\" ({})", text::units::names(&SIZES)),
             Self::Length => {
                 "\"50p\", \"64kB\", \"100ms\" at the link's rate, or \"1.5bdp\" (rate times round trip)".to_owned()
             }
@@ -112,15 +115,22 @@ impl Type {
             Self::Text => json!({ "type": "string" }),
             Self::Boolean => json!({ "type": "boolean" }),
             Self::Whole(low, high) => json!({ "type": "integer", "minimum": low, "maximum": high }),
-            Self::Probability => json!({ "anyOf": [{ "type": "number", "minimum": 0, "maximum": 1 }, quantity("%")] }),
+            Self::Probability => {
+                json!({ "anyOf": [{ "type": "number", "minimum": 0, "maximum": 1 }, quantity(&["%"])] })
+            }
             Self::Number => json!({ "type": "number", "exclusiveMinimum": 0 }),
-            Self::Rate => quantity("bit/s|bps|kbit/s|kbps|Mbit/s|Mbps|Gbit/s|Gbps|Tbit/s|Tbps"),
-            Self::Time => quantity(TIMES),
-            Self::Range => json!({ "type": "array", "items": quantity(TIMES), "minItems": 2, "maxItems": 2 }),
-            Self::Amount => quantity(&format!("p|packets|{SIZES}")),
-            Self::Length => quantity(&format!("p|packets|bdp|BDP|{SIZES}|{TIMES}")),
+            Self::Rate => quantity(&spellings(&RATES)),
+            Self::Time => quantity(&spellings(&TIMES)),
+            Self::Range => {
+                json!({ "type": "array", "items": quantity(&spellings(&TIMES)), "minItems": 2, "maxItems": 2 })
+            }
+            Self::Amount => quantity(&[&["p", "packets"], spellings(&SIZES).as_slice()].concat()),
+            Self::Length => {
+                let counts = ["p", "packets", "bdp", "BDP"];
+                quantity(&[&counts[..], spellings(&SIZES).as_slice(), spellings(&TIMES).as_slice()].concat())
+            }
             Self::PacketSize => {
-                json!({ "anyOf": [{ "type": "integer", "minimum": 41, "maximum": 65535 }, quantity(SIZES)] })
+                json!({ "anyOf": [{ "type": "integer", "minimum": 41, "maximum": 65535 }, quantity(&spellings(&SIZES))] })
             }
             Self::Words(words) => json!({ "enum": words() }),
             Self::Names => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),

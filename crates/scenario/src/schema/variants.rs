@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use link::QueueConfig;
 
 use crate::spec::Protocol;
-use crate::tree::{self, Value};
+use text::toml::{self as tree, Value};
 
 use super::Table;
 

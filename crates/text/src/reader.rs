@@ -1,47 +1,54 @@
 //! Reading a table key by key: what is missing, unknown or of the wrong kind is told with its place.
 
-use clock::{Duration, Instant};
-use diagnostic::{Diagnostic, alternatives, nearest};
-
-use crate::schema;
-use crate::tree::{Entry, Node, Place, Table, Value};
+use crate::toml::{Entry, Node, Place, Table, Value};
 use crate::units::{self, Wrong};
+use crate::{Diagnostic, alternatives, nearest};
+use clock::{Duration, Instant};
 
-/// A table being read. Its keys are known: [`crate::schema::check`] has looked at all of them before.
-pub(crate) struct Reader<'a> {
-    kind: schema::Table,
+/// A table being read.
+pub struct Reader<'a> {
+    what: &'static str,
     place: &'a Place,
     table: &'a Table,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `node` as a table of this kind.
-    pub(crate) fn new(kind: schema::Table, node: &'a Node) -> Result<Self, Diagnostic> {
+    /// Reads `node` as a table that is called `what` in messages: "a link".
+    ///
+    /// # Errors
+    /// When it is no table.
+    pub fn new(what: &'static str, node: &'a Node) -> Result<Self, Diagnostic> {
         match &node.value {
-            Value::Table(table) => Ok(Self { kind, place: &node.place, table }),
-            other => Err(node.place.error(format!("{} is a table, not {}", kind.what(), other.kind()), None)),
+            Value::Table(table) => Ok(Self { what, place: &node.place, table }),
+            other => Err(node.place.error(format!("{what} is a table, not {}", other.kind()), None)),
         }
     }
 
-    pub(crate) fn place(&self) -> &'a Place {
+    /// Where the table stands.
+    pub fn place(&self) -> &'a Place {
         self.place
     }
 
     /// The entry of `key`, if it is there.
-    pub(crate) fn optional(&mut self, key: &'static str) -> Option<&'a Entry> {
-        debug_assert!(self.kind.key(key).is_some(), "`{key}` has no row in the schema");
+    pub fn optional(&mut self, key: &'static str) -> Option<&'a Entry> {
         self.table.get(key)
     }
 
     /// The entry of `key`.
-    pub(crate) fn required(&mut self, key: &'static str, example: &str) -> Result<&'a Entry, Diagnostic> {
-        let (place, what) = (self.place, self.kind.what());
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn required(&mut self, key: &'static str, example: &str) -> Result<&'a Entry, Diagnostic> {
+        let (place, what) = (self.place, self.what);
         self.optional(key)
             .ok_or_else(|| place.error(format!("{what} needs `{key}`"), Some(format!("for example {example}"))))
     }
 
     /// The elements of a list of tables; none when the key is not there.
-    pub(crate) fn tables(&mut self, key: &'static str) -> Result<&'a [Node], Diagnostic> {
+    ///
+    /// # Errors
+    /// When the value is no list.
+    pub fn tables(&mut self, key: &'static str) -> Result<&'a [Node], Diagnostic> {
         match self.optional(key).map(|entry| &entry.node) {
             None => Ok(&[]),
             Some(Node { value: Value::Array(nodes), .. }) => Ok(nodes),
@@ -54,7 +61,10 @@ impl<'a> Reader<'a> {
 }
 
 /// The text of a string.
-pub(crate) fn text<'a>(node: &'a Node, example: &str) -> Result<&'a str, Diagnostic> {
+///
+/// # Errors
+/// When the value is anything else.
+pub fn text<'a>(node: &'a Node, example: &str) -> Result<&'a str, Diagnostic> {
     match &node.value {
         Value::String(text) => Ok(text),
         other => Err(expected("a string", other, node, example)),
@@ -62,7 +72,10 @@ pub(crate) fn text<'a>(node: &'a Node, example: &str) -> Result<&'a str, Diagnos
 }
 
 /// True or false.
-pub(crate) fn boolean(node: &Node) -> Result<bool, Diagnostic> {
+///
+/// # Errors
+/// When the value is anything else.
+pub fn boolean(node: &Node) -> Result<bool, Diagnostic> {
     match &node.value {
         Value::Boolean(value) => Ok(*value),
         other => Err(expected("true or false", other, node, "true")),
@@ -70,7 +83,10 @@ pub(crate) fn boolean(node: &Node) -> Result<bool, Diagnostic> {
 }
 
 /// A whole number in a range.
-pub(crate) fn whole(node: &Node, low: u64, high: u64) -> Result<u64, Diagnostic> {
+///
+/// # Errors
+/// When the value is anything else.
+pub fn whole(node: &Node, low: u64, high: u64) -> Result<u64, Diagnostic> {
     let help = || Some(format!("a whole number from {low} to {high}"));
     match &node.value {
         Value::Integer(number) => match u64::try_from(*number) {
@@ -83,7 +99,10 @@ pub(crate) fn whole(node: &Node, low: u64, high: u64) -> Result<u64, Diagnostic>
 }
 
 /// A share from 0 to 1, as a number or in per cent.
-pub(crate) fn probability(node: &Node) -> Result<f64, Diagnostic> {
+///
+/// # Errors
+/// When the value is anything else.
+pub fn probability(node: &Node) -> Result<f64, Diagnostic> {
     let value = match &node.value {
         Value::Float(number) => Some(*number),
         Value::Integer(number) => Some(*number as f64),
@@ -102,8 +121,11 @@ pub(crate) fn probability(node: &Node) -> Result<f64, Diagnostic> {
 }
 
 /// A rate in bit/s, not zero.
-pub(crate) fn rate(node: &Node) -> Result<u64, Diagnostic> {
-    match quantity(node, "a rate", "\"8Mbit/s\", with bit/s, kbit/s, Mbit/s or Gbit/s", units::rate)? {
+///
+/// # Errors
+/// When the value is anything else.
+pub fn rate(node: &Node) -> Result<u64, Diagnostic> {
+    match quantity(node, "a rate", &format!("\"8Mbit/s\", with {}", units::names(&units::RATES)), units::rate)? {
         0 => Err(node.place.error(
             "a rate of zero carries nothing",
             Some("an outage is `down = true` in a [[link.change]]; a rate is at least \"1bit/s\"".to_owned()),
@@ -113,17 +135,26 @@ pub(crate) fn rate(node: &Node) -> Result<u64, Diagnostic> {
 }
 
 /// A time.
-pub(crate) fn time(node: &Node) -> Result<Duration, Diagnostic> {
-    quantity(node, "a time", "\"30ms\", with ns, us, ms, s, min or h", units::time)
+///
+/// # Errors
+/// When the value is anything else.
+pub fn time(node: &Node) -> Result<Duration, Diagnostic> {
+    quantity(node, "a time", &format!("\"30ms\", with {}", units::names(&units::TIMES)), units::time)
 }
 
 /// A time after the start.
-pub(crate) fn instant(node: &Node) -> Result<Instant, Diagnostic> {
+///
+/// # Errors
+/// When the value is anything else.
+pub fn instant(node: &Node) -> Result<Instant, Diagnostic> {
     time(node).map(|time| Instant::ZERO + time)
 }
 
 /// A quantity written as a string with a unit.
-pub(crate) fn quantity<T>(
+///
+/// # Errors
+/// When the value is anything else.
+pub fn quantity<T>(
     node: &Node,
     what: &str,
     example: &str,
@@ -143,7 +174,10 @@ pub(crate) fn quantity<T>(
 }
 
 /// One of the given words.
-pub(crate) fn word<T: Copy>(node: &Node, words: &[(&'static str, T)]) -> Result<T, Diagnostic> {
+///
+/// # Errors
+/// When the value is anything else.
+pub fn word<T: Copy>(node: &Node, words: &[(&'static str, T)]) -> Result<T, Diagnostic> {
     let names = || words.iter().map(|(name, _)| *name);
     let written = text(node, &format!("\"{}\"", names().next().unwrap_or_default()))?;
     words.iter().find(|(name, _)| *name == written).map(|(_, value)| *value).ok_or_else(|| {
@@ -156,7 +190,7 @@ pub(crate) fn word<T: Copy>(node: &Node, words: &[(&'static str, T)]) -> Result<
 }
 
 /// The value as it is to be shown in a message.
-pub(crate) fn shown(node: &Node) -> String {
+pub fn shown(node: &Node) -> String {
     match &node.value {
         Value::String(text) => format!("\"{text}\""),
         Value::Integer(number) => number.to_string(),
@@ -167,6 +201,6 @@ pub(crate) fn shown(node: &Node) -> String {
 }
 
 /// "x is needed here, not y".
-pub(crate) fn expected(what: &str, found: &Value, node: &Node, example: &str) -> Diagnostic {
+pub fn expected(what: &str, found: &Value, node: &Node, example: &str) -> Diagnostic {
     node.place.error(format!("{what} is needed here, not {}", found.kind()), Some(format!("for example {example}")))
 }

@@ -4,7 +4,7 @@ use clock::Duration;
 
 /// A number and its unit: "1.5bdp" is (1.5, "bdp"). `None` for anything that does not begin with a plain decimal
 /// number; a minus sign is read so that it can be refused with the right words.
-pub(crate) fn split(text: &str) -> Option<(f64, &str)> {
+pub fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | '_'))).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -14,7 +14,7 @@ pub(crate) fn split(text: &str) -> Option<(f64, &str)> {
 
 /// Why a quantity was not understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub enum Wrong {
     /// No number, no unit, or an unknown one.
     Form,
     /// Below zero.
@@ -23,54 +23,89 @@ pub(crate) enum Wrong {
     TooLarge,
 }
 
+/// A unit: what it is called, and how much one is.
+pub type Unit = (&'static str, f64);
+
+/// Units of rates, in bits per second.
+pub const RATES: [Unit; 10] = [
+    ("bit/s", 1.0),
+    ("kbit/s", 1e3),
+    ("Mbit/s", 1e6),
+    ("Gbit/s", 1e9),
+    ("Tbit/s", 1e12),
+    ("bps", 1.0),
+    ("kbps", 1e3),
+    ("Mbps", 1e6),
+    ("Gbps", 1e9),
+    ("Tbps", 1e12),
+];
+
+/// Units of time, in nanoseconds.
+pub const TIMES: [Unit; 8] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("min", 60e9),
+    ("h", 3600e9),
+    ("\u{b5}s", 1e3),
+    ("\u{3bc}s", 1e3),
+];
+
+/// Units of amounts of data, in bytes.
+pub const SIZES: [Unit; 8] = [
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("TB", 1e12),
+    ("KiB", 1024.0),
+    ("MiB", 1024.0 * 1024.0),
+    ("GiB", 1024.0 * 1024.0 * 1024.0),
+];
+
+/// The names of units for people: "ns, us, ms, s, min or h", without other spellings of the same.
+pub fn names(units: &[Unit]) -> String {
+    let first = |at: usize| units.iter().position(|(_, worth)| *worth == units[at].1) == Some(at);
+    crate::alternatives((0..units.len()).filter(|at| first(*at)).map(|at| units[at].0))
+}
+
 /// Bits per second from "8Mbit/s".
-pub(crate) fn rate(text: &str) -> Result<u64, Wrong> {
-    let (number, unit) = split(text).ok_or(Wrong::Form)?;
-    let factor = match unit {
-        "bit/s" | "bps" => 1.0,
-        "kbit/s" | "kbps" => 1e3,
-        "Mbit/s" | "Mbps" => 1e6,
-        "Gbit/s" | "Gbps" => 1e9,
-        "Tbit/s" | "Tbps" => 1e12,
-        _ => return Err(Wrong::Form),
-    };
-    whole(number * factor)
+///
+/// # Errors
+/// What is wrong with any other text.
+pub fn rate(text: &str) -> Result<u64, Wrong> {
+    quantity(text, &RATES)
 }
 
 /// A time from "30ms".
-pub(crate) fn time(text: &str) -> Result<Duration, Wrong> {
-    let (number, unit) = split(text).ok_or(Wrong::Form)?;
-    let nanos = match unit {
-        "ns" => 1.0,
-        "us" | "µs" | "μs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "min" => 60e9,
-        "h" => 3600e9,
-        _ => return Err(Wrong::Form),
-    };
-    whole(number * nanos).map(Duration::from_nanos)
+///
+/// # Errors
+/// What is wrong with any other text.
+pub fn time(text: &str) -> Result<Duration, Wrong> {
+    quantity(text, &TIMES).map(Duration::from_nanos)
 }
 
 /// Bytes from "64kB".
-pub(crate) fn bytes(text: &str) -> Result<u64, Wrong> {
+///
+/// # Errors
+/// What is wrong with any other text.
+pub fn bytes(text: &str) -> Result<u64, Wrong> {
+    quantity(text, &SIZES)
+}
+
+/// A number and one of the units.
+fn quantity(text: &str, units: &[Unit]) -> Result<u64, Wrong> {
     let (number, unit) = split(text).ok_or(Wrong::Form)?;
-    let factor = match unit {
-        "B" => 1.0,
-        "kB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        "TB" => 1e12,
-        "KiB" => 1024.0,
-        "MiB" => 1024.0 * 1024.0,
-        "GiB" => 1024.0 * 1024.0 * 1024.0,
-        _ => return Err(Wrong::Form),
-    };
-    whole(number * factor)
+    let (_, worth) = units.iter().find(|(name, _)| *name == unit).ok_or(Wrong::Form)?;
+    whole(number * worth)
 }
 
 /// Packets from "50p".
-pub(crate) fn packets(text: &str) -> Result<u32, Wrong> {
+///
+/// # Errors
+/// What is wrong with any other text.
+pub fn packets(text: &str) -> Result<u32, Wrong> {
     match split(text) {
         Some((number, "p" | "packets")) => u32::try_from(whole(number)?)
             .map_err(|_| Wrong::TooLarge)
@@ -80,7 +115,10 @@ pub(crate) fn packets(text: &str) -> Result<u32, Wrong> {
 }
 
 /// A plain number with the unit "bdp".
-pub(crate) fn bdp(text: &str) -> Result<f64, Wrong> {
+///
+/// # Errors
+/// What is wrong with any other text.
+pub fn bdp(text: &str) -> Result<f64, Wrong> {
     match split(text) {
         Some((number, "bdp" | "BDP")) if number < 0.0 => Err(Wrong::Negative),
         Some((number, "bdp" | "BDP")) if number <= 1e6 => Ok(number),
@@ -117,6 +155,9 @@ mod tests {
         assert_eq!(packets("50p"), Ok(50));
         assert_eq!(packets("1.5p"), Err(Wrong::Form));
         assert_eq!(bdp("1.5bdp"), Ok(1.5));
+        assert_eq!((rate("1Tbit/s"), rate("8Mbps")), (Ok(1_000_000_000_000), Ok(8_000_000)));
+        assert_eq!((time("1h"), time("1.5 min")), (Ok(Duration::from_secs(3600)), Ok(Duration::from_secs(90))));
+        assert_eq!(names(&TIMES), "ns, us, ms, s, min or h");
         assert_eq!(rate("99999999999999Gbit/s"), Err(Wrong::TooLarge));
     }
 

@@ -3,76 +3,106 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use diagnostic::Diagnostic;
-use toml::de::{DeTable, DeValue};
+use ::toml::de::{DeTable, DeValue};
+
+use crate::Diagnostic;
 
 /// A text and what it is called.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Source {
-    pub(crate) name: String,
-    pub(crate) text: String,
+pub struct Source {
+    /// What messages call it.
+    pub name: String,
+    /// All of it.
+    pub text: String,
 }
 
 /// Somewhere in a text.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub(crate) source: Arc<Source>,
-    pub(crate) span: Range<usize>,
+pub struct Place {
+    /// Which text.
+    pub source: Arc<Source>,
+    /// Which bytes of it.
+    pub span: Range<usize>,
 }
 
 impl Place {
-    pub(crate) fn error(&self, message: impl Into<String>, help: Option<String>) -> Diagnostic {
+    /// Other bytes of the same text.
+    #[must_use]
+    pub fn at(&self, span: Range<usize>) -> Self {
+        Self { source: Arc::clone(&self.source), span }
+    }
+
+    /// An error here; the help says what would be right.
+    pub fn error(&self, message: impl Into<String>, help: Option<String>) -> Diagnostic {
         Diagnostic::new(&self.source.name, &self.source.text, self.span.clone(), message, help)
     }
 }
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
-    pub(crate) place: Place,
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Where it stands.
+    pub place: Place,
 }
 
 /// What TOML knows; dates have no use here and are kept as "another kind".
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A string.
     String(String),
+    /// A whole number.
     Integer(i64),
+    /// Another number.
     Float(f64),
+    /// True or false.
     Boolean(bool),
+    /// A date or a time of day.
     Date,
+    /// A list.
     Array(Vec<Node>),
+    /// A table.
     Table(Table),
 }
 
 /// Keys and values in the order of the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) entries: Vec<Entry>,
+pub struct Table {
+    /// The entries.
+    pub entries: Vec<Entry>,
 }
 
+/// A key with its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_place: Place,
-    pub(crate) node: Node,
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub key_place: Place,
+    /// The value, and where it stands.
+    pub node: Node,
 }
 
 impl Table {
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+    /// The entry of `key`.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+    /// As [`Table::get`], to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|entry| entry.key == key)
     }
 
-    pub(crate) fn remove(&mut self, key: &str) -> Option<Entry> {
+    /// Takes the entry of `key` out.
+    pub fn remove(&mut self, key: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.key == key)?;
         Some(self.entries.remove(at))
     }
 
-    pub(crate) fn put(&mut self, new: Entry) {
+    /// Puts an entry in the place of the one with its key, or at the end.
+    pub fn put(&mut self, new: Entry) {
         match self.get_mut(&new.key) {
             Some(entry) => *entry = new,
             None => self.entries.push(new),
@@ -80,7 +110,7 @@ impl Table {
     }
 
     /// The text of a string entry.
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+    pub fn text(&self, key: &str) -> Option<&str> {
         match &self.get(key)?.node.value {
             Value::String(text) => Some(text),
             _ => None,
@@ -90,7 +120,7 @@ impl Table {
 
 impl Value {
     /// The kind of value in words.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::String(_) => "a string",
             Self::Integer(_) | Self::Float(_) => "a number",
@@ -102,8 +132,11 @@ impl Value {
     }
 }
 
-/// Reads TOML.
-pub(crate) fn parse(name: &str, text: &str) -> Result<Node, Diagnostic> {
+/// Reads TOML; `name` is what to call the text in messages.
+///
+/// # Errors
+/// Where it is not TOML.
+pub fn parse(name: &str, text: &str) -> Result<Node, Diagnostic> {
     let source = Arc::new(Source { name: name.to_owned(), text: text.to_owned() });
     match DeTable::parse(text) {
         Ok(table) => {
