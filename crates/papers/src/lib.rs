@@ -29,7 +29,7 @@ pub use published::{Printed, Published, Quantity, published};
 pub use reasons::{Reason, differences, reason, reasons};
 pub use report::report;
 pub use results::{PointView, Results};
-pub use row::{Evaluation, Row, evaluate, table};
+pub use row::{Evaluation, Row, Shipped, evaluate, table};
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]

@@ -11,6 +11,7 @@ use simulator::{FlowResult, LinkResult, RunOptions, RunResult};
 #[derive(Debug, Default)]
 pub struct Results {
     cases: BTreeMap<&'static str, Vec<(Point, PointReport)>>,
+    shipped: Option<Box<Results>>,
 }
 
 /// One point of a case's sweep with its runs.
@@ -23,6 +24,17 @@ pub struct PointView<'a> {
 impl Results {
     pub(crate) fn add(&mut self, case: &'static str, points: Vec<(Point, PointReport)>) {
         self.cases.insert(case, points);
+    }
+
+    /// With the same cases run with the product's core in place of the papers' mHIP.
+    #[must_use]
+    pub fn with_shipped(self, shipped: Self) -> Self {
+        Self { shipped: Some(Box::new(shipped)), ..self }
+    }
+
+    /// The same cases with the product's core, if they were run.
+    pub fn shipped(&self) -> Option<&Self> {
+        self.shipped.as_deref()
     }
 
     /// The points of a case; none if it was not run.

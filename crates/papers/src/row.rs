@@ -32,10 +32,53 @@ pub struct Row {
     pub seeds: usize,
     /// The verdict: reproduced, or the relation holds; `None` where there is nothing to hold it against.
     pub ok: Option<bool>,
+    /// The same of the product's core in place of the papers' mHIP, where that was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shipped: Option<Shipped>,
     /// True for a relation.
     pub relation: bool,
+    /// True: `low` and `high` are those of a spread over settings.
+    #[serde(skip)]
+    pub spread: bool,
     /// The numbers behind a relation, or why there is no mean.
     pub detail: String,
+}
+
+/// A row's quantity or relation with the product's core in place of the papers' mHIP.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Shipped {
+    /// Mean over the runs; `None` for a relation, and where nothing was measured.
+    pub mean: Option<f64>,
+    /// Lower end of the 95 % interval, or the least of a spread.
+    pub low: Option<f64>,
+    /// Upper end of the 95 % interval, or the greatest of a spread.
+    pub high: Option<f64>,
+    /// Not worse than the papers' generation: as near to what is accepted, and each relation holds that holds there. `None`
+    /// where nothing is judged.
+    pub ok: Option<bool>,
+}
+
+impl Shipped {
+    /// From the row of the papers' generation and the same row measured with what ships.
+    fn beside(generation: &Row, shipped: &Row) -> Self {
+        let ok = match generation.accept {
+            Some(accept) => Some(shipped.off(accept) <= generation.off(accept)),
+            None if generation.relation => Some(shipped.ok == Some(true) || generation.ok != Some(true)),
+            None => None,
+        };
+        Self { mean: shipped.mean, low: shipped.low, high: shipped.high, ok }
+    }
+}
+
+impl Row {
+    /// How far what was measured is from `accept`: its mean, or of a spread its farther end; infinitely where nothing was.
+    fn off(&self, accept: [f64; 2]) -> f64 {
+        let (low, high) = if self.spread { (self.low, self.high) } else { (self.mean, self.mean) };
+        match (low, high) {
+            (Some(low), Some(high)) => (accept[0] - low).max(high - accept[1]).max(0.0),
+            _ => f64::INFINITY,
+        }
+    }
 }
 
 /// A quantity with its unit and, where it is not the paper's, its range.
@@ -87,8 +130,21 @@ impl Evaluation {
     }
 }
 
-/// The rows of one experiment: every printed quantity, measured or not, then further ones, then relations.
+/// The rows of one experiment: every printed quantity, measured or not, then further ones, then relations. Where `results` have
+/// runs of what ships, each row has that beside it.
 pub fn evaluate(experiment: &Experiment, published: Option<&Published>, results: &Results) -> (Vec<Row>, Vec<String>) {
+    let (mut rows, notes) = of_generation(experiment, published, results);
+    if let Some(shipped) = results.shipped() {
+        let (of_shipped, _) = of_generation(experiment, published, shipped);
+        for row in &mut rows {
+            let same = of_shipped.iter().find(|shipped| shipped.quantity == row.quantity);
+            row.shipped = same.map(|shipped| Shipped::beside(row, shipped));
+        }
+    }
+    (rows, notes)
+}
+
+fn of_generation(experiment: &Experiment, published: Option<&Published>, results: &Results) -> (Vec<Row>, Vec<String>) {
     let mut evaluation = Evaluation::default();
     (experiment.evaluate)(results, &mut evaluation);
     let mut rows = Vec::new();
@@ -164,6 +220,7 @@ fn with(row: Row, accept: Option<[f64; 2]>, measured: Option<Measured>) -> Row {
         high: Some(measured.high),
         seeds: measured.seeds,
         ok: accept.map(|accept| measured.accepted(accept)),
+        spread: measured.spread,
         detail: if measured.spread { "spread: least and greatest of all settings".to_owned() } else { String::new() },
         ..row
     }
@@ -207,6 +264,11 @@ pub fn table(rows: &[Row]) -> String {
         let quantity = format!("{}{unit}", row.quantity);
         let _ =
             writeln!(text, "  {verdict:4} {quantity:64} {published:>12} {measured:>22} {accept:>15}  {:>5}", row.seeds);
+        if let Some(Shipped { mean: Some(mean), low: Some(low), high: Some(high), ok }) = row.shipped {
+            let worse = if ok == Some(false) { "RED" } else { "" };
+            let measured = format!("{} [{}, {}]", short(mean), short(low), short(high));
+            let _ = writeln!(text, "  {worse:4} {:64} {:>12} {measured:>22}", "  what ships", "");
+        }
     }
     let judged = rows.iter().filter(|row| !row.relation && row.ok.is_some()).count();
     let inside = rows.iter().filter(|row| !row.relation && row.ok == Some(true)).count();
@@ -232,6 +294,24 @@ pub(crate) fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_ships_is_red_where_it_is_worse() {
+        let row = |mean: f64| Row { mean: Some(mean), accept: Some([0.9, 1.1]), ..Row::default() };
+        let ok = |generation: &Row, shipped: &Row| Shipped::beside(generation, shipped).ok;
+        assert_eq!(ok(&row(1.0), &row(1.1)), Some(true));
+        assert_eq!(ok(&row(1.0), &row(1.2)), Some(false));
+        // Nearer to the range than a red generation, from whatever side.
+        assert_eq!((ok(&row(1.3), &row(0.8)), ok(&row(1.2), &row(0.7))), (Some(true), Some(false)));
+        assert_eq!(ok(&row(5.0), &Row::default()), Some(false));
+        // Of a spread the farther end counts.
+        let spread = |low, high| Row { low: Some(low), high: Some(high), spread: true, ..row(1.0) };
+        assert_eq!(ok(&spread(0.9, 1.2), &spread(0.7, 1.1)), Some(false));
+        let relation = |holds| Row { relation: true, ok: Some(holds), ..Row::default() };
+        let of = |generation, shipped| ok(&relation(generation), &relation(shipped));
+        assert_eq!((of(true, false), of(true, true), of(false, false)), (Some(false), Some(true), Some(true)));
+        assert_eq!(ok(&Row::default(), &row(1.0)), None);
+    }
 
     #[test]
     fn a_quantity_of_parts_is_a_row_for_each() {

@@ -16,7 +16,7 @@ use crate::experiment::Experiment;
 use crate::published::{Published, published};
 use crate::reasons::{Reason, reason, reasons};
 use crate::results::Results;
-use crate::row::{Row, evaluate, short};
+use crate::row::{Row, Shipped, evaluate, short};
 
 const LIBRARY: &str = include_str!("../../assets/echarts.common.min.js");
 const STYLE: &str = include_str!("../../assets/report.css");
@@ -132,9 +132,11 @@ fn section(
 }
 
 fn table(rows: &[Row], reasons: &[Reason]) -> String {
-    let mut html = String::from(
-        "<div class=\"wide\"><table><thead><tr><th></th><th>quantity</th><th>published</th><th>measured</th><th>accepted</th>\
+    let ships = rows.iter().any(|row| row.shipped.is_some());
+    let mut html = format!(
+        "<div class=\"wide\"><table><thead><tr><th></th><th>quantity</th><th>published</th><th>measured</th>{}<th>accepted</th>\
          <th>runs</th></tr></thead><tbody>",
+        if ships { "<th>shipped</th>" } else { "" }
     );
     let mut told = Vec::new();
     for row in rows {
@@ -150,9 +152,11 @@ fn table(rows: &[Row], reasons: &[Reason]) -> String {
         let reason =
             reason.map_or_else(String::new, |reason| format!("<div class=\"why\">{}</div>", escaped(&reason.why)));
         if row.relation {
+            let shipped = row.shipped.map_or_else(String::new, |shipped| verdict_of(&shipped, "what ships"));
             let _ = write!(
                 html,
-                "<tr class=\"relation\"><td class=\"{class}\">{verdict}</td><td colspan=\"5\">{}<div class=\"small\">{}</div>{reason}</td></tr>",
+                "<tr class=\"relation\"><td class=\"{class}\">{verdict}</td><td colspan=\"{}\">{}<div class=\"small\">{}</div>{shipped}{reason}</td></tr>",
+                5 + usize::from(ships),
                 escaped(&row.quantity),
                 escaped(&row.detail)
             );
@@ -163,24 +167,40 @@ fn table(rows: &[Row], reasons: &[Reason]) -> String {
         } else {
             format!(" <span class=\"small\">{}</span>", escaped(&row.unit))
         };
-        let measured = match (row.mean, row.low, row.high) {
-            (Some(mean), Some(low), Some(high)) => {
-                format!("{} <span class=\"small\">[{}, {}]</span>", short(mean), short(low), short(high))
-            }
-            _ => escaped(&row.detail),
-        };
+        let measured = interval(row.mean, row.low, row.high).unwrap_or_else(|| escaped(&row.detail));
+        let shipped = row.shipped.map_or_else(String::new, |shipped| {
+            let text = interval(shipped.mean, shipped.low, shipped.high).unwrap_or_else(|| "not measured".to_owned());
+            verdict_of(&shipped, &text)
+        });
+        let shipped = if ships { format!("<td data-name=\"shipped\">{shipped}</td>") } else { String::new() };
         let published = row.published.as_ref().map_or_else(String::new, |value| escaped(&value.to_string()));
         let accept = row.accept.map_or_else(String::new, |[low, high]| format!("{low} to {high}"));
         let _ = write!(
             html,
             "<tr><td class=\"{class}\">{verdict}</td><td>{}{unit}{reason}</td><td data-name=\"published\">{published}</td>\
-             <td data-name=\"measured\">{measured}</td><td data-name=\"accepted\">{accept}</td><td data-name=\"runs\">{}</td></tr>",
+             <td data-name=\"measured\">{measured}</td>{shipped}<td data-name=\"accepted\">{accept}</td><td data-name=\"runs\">{}</td></tr>",
             escaped(&row.quantity),
             row.seeds
         );
     }
     html.push_str("</tbody></table></div>");
     html
+}
+
+/// A number with its interval.
+fn interval(mean: Option<f64>, low: Option<f64>, high: Option<f64>) -> Option<String> {
+    let (mean, low, high) = (short(mean?), short(low?), short(high?));
+    Some(format!("{mean} <span class=\"small\">[{low}, {high}]</span>"))
+}
+
+/// What ships, red where it is worse than the papers' generation.
+fn verdict_of(shipped: &Shipped, text: &str) -> String {
+    let (class, verdict) = match shipped.ok {
+        Some(true) => ("ok", "✓"),
+        Some(false) => ("red", "✗ worse"),
+        None => ("", ""),
+    };
+    format!("<span class=\"{class}\">{verdict}</span> {text}")
 }
 
 fn anchor(id: &str) -> String {
@@ -195,6 +215,16 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_ships_has_a_column_where_it_was_run() {
+        let find = || crate::experiment::find(&["mhip-friendliness/final".to_owned()]).unwrap();
+        let page = report(&find(), &Results::default(), "1").unwrap();
+        assert!(!page.contains("shipped"));
+        let page = report(&find(), &Results::default().with_shipped(Results::default()), "1").unwrap();
+        assert_eq!(page.matches("<th>shipped</th>").count(), 1);
+        assert!(page.contains("<td data-name=\"shipped\">") && page.contains("<td colspan=\"6\">"));
+    }
 
     #[test]
     fn a_page_without_results_is_whole() {
