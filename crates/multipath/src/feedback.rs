@@ -34,8 +34,8 @@ impl<P> Sender<P> {
         }
         // Of packets that come and go in bursts few may be in flight when a loss is reported: it is no smaller window's loss.
         outcome.peak = control.peak as u64;
-        let (next, srtt) = (control.sent.next_of_window(), control.sent.rtt().srtt());
-        self.windows.report(now, control.slot, &outcome, next, srtt, busy);
+        let (next, rtt) = (control.sent.next_of_window(), control.sent.rtt());
+        self.windows.report(now, control.slot, &outcome, next, rtt, busy);
         self.retransmit(outcome.retransmit);
         Ok(())
     }

@@ -139,8 +139,8 @@ impl<P> Sender<P> {
         let Some(control) = control else { return };
         let outcome = control.sent.handle_timeout(now);
         if outcome.lost > 0 {
-            let (next, srtt) = (control.sent.next_of_window(), control.sent.rtt().srtt());
-            self.windows.report(now, control.slot, &outcome, next, srtt, None);
+            let (next, rtt) = (control.sent.next_of_window(), control.sent.rtt());
+            self.windows.report(now, control.slot, &outcome, next, rtt, None);
             self.retransmit(outcome.retransmit);
         }
     }

@@ -97,6 +97,9 @@ impl<P> Sender<P> {
     fn end_round(&mut self, now: Instant) {
         self.round = None;
         let waits = self.waits();
+        if waits {
+            self.wake_at = [self.wake_at, self.windows.unblocked_at(now)].into_iter().flatten().min();
+        }
         for control in self.paths.iter_mut().filter_map(|path| path.control.as_mut()) {
             control.busy |= waits;
         }
@@ -122,12 +125,16 @@ impl<P> Sender<P> {
     /// The paths whose windows have room, as the scheduler sees them.
     fn look_at_paths(&mut self, now: Instant) {
         let (any_usable, is_snooping, next_wire) = (self.any_usable(), self.is_snooping(), self.next_wire());
+        let is_new = self.again.is_empty();
         let Self { paths, retired, views, windows, .. } = self;
         views.clear();
         for path in paths {
             let usable = if any_usable { path.state.is_usable() } else { path.state.is_verified };
             let usable = usable && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
             let Some(control) = path.control.as_mut().filter(|_| usable) else { continue };
+            if is_new && windows.is_blocked(control.slot, now) {
+                continue;
+            }
             if control.sent.in_flight() == 0 && now - control.last_sent > IDLE {
                 control.last_sent = now;
                 windows.idle(now, control.slot);
@@ -157,7 +164,7 @@ impl<P> Sender<P> {
     fn choose_path(&mut self, now: Instant) -> Option<PathId> {
         if self.again.is_empty()
             && self.buffer.next_is_thin()
-            && let Some(near) = self.nearest_path()
+            && let Some(near) = self.nearest_path(now)
         {
             return Some(near);
         }
@@ -189,12 +196,13 @@ impl<P> Sender<P> {
     /// Where a thin flow's next packet goes: on the path of the shortest round trip, and on the same one while it is not much
     /// longer than another. Jumping between queues, which windows that open now here and now there would make it do, is jitter
     /// to a call; what little it sends finds room.
-    fn nearest_path(&mut self) -> Option<PathId> {
+    fn nearest_path(&mut self, now: Instant) -> Option<PathId> {
         let next_wire = self.next_wire();
         let near = self.paths.iter().filter(|path| path.state.is_usable()).filter_map(|path| {
             let control = path.control.as_ref()?;
             let has_room = (control.sent.in_flight() as f64) < self.windows.window(control.slot) + SPARE;
             let has_room = has_room && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
+            let has_room = has_room && !self.windows.is_blocked(control.slot, now);
             has_room.then_some((path.srtt()?, path.id))
         });
         let (least, best) = near.clone().min()?;
@@ -246,5 +254,56 @@ impl<P> SenderPath<P> {
         let forecast = if is_snooping { Duration::ZERO } else { control.forecast() };
         let delay = srtt.map_or(state.delay, |srtt| forecast.max(srtt / 2));
         PathView { id: *id, open: true, delay, rate, free_at: pacer.clear_at(), ..PathView::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::datagram;
+    use crate::sent_packets::AckOutcome;
+    use crate::{Feedback, Memory, PathState};
+    use congestion::{Backoff, Cause, Group, Rule, WindowRule};
+    use recovery::RttEstimator;
+
+    /// A Reno that is silent for a retransmission timeout after a loss.
+    #[derive(Clone, Debug)]
+    struct Silent;
+
+    impl WindowRule for Silent {
+        fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
+            group.path(path).reno(acked)
+        }
+        fn decrease(&mut self, path: usize, group: Group<'_>, _cause: Cause) -> Backoff {
+            let path = group.path(path);
+            Backoff { block: path.rto, ..Backoff::to(path.cwnd / 2.0, path.mss) }
+        }
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_rule_that_blocks_a_path_is_obeyed() {
+        let mut sender = Sender::<u8>::new(Feedback::Reports, Rule::custom("silent", Silent));
+        sender.set_memory(Memory { send_buffer: 1 << 20, in_flight: 1 << 20 });
+        let state =
+            PathState { is_verified: true, is_alive: true, allowance: u64::MAX, mtu: 1500, ..PathState::default() };
+        sender.add_path(at(0), PathId(0), state, 1_000_000);
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Duration::from_millis(100)); // RFC 6298 §2.2: a timeout of 300 ms.
+        let slot = sender.paths[0].control.as_ref().unwrap().slot;
+        let outcome = AckOutcome::<u8> { lost: 1, flight: 15_000, ..AckOutcome::default() };
+        sender.windows.report(at(1000), slot, &outcome, 10, &rtt, None);
+        sender.enqueue(at(1000), datagram((), None, 1000).meta, 1);
+        assert!(sender.poll_transmit(at(1000)).is_none());
+        assert_eq!(sender.poll_pacing(), Some(at(1300)));
+        assert!(sender.poll_transmit(at(1299)).is_none());
+        assert_eq!(sender.poll_transmit(at(1300)).map(|dispatch| dispatch.packet.payload), Some(1));
+        // What was lost does not wait.
+        sender.windows.report(at(2000), slot, &outcome, 20, &rtt, None);
+        sender.rescue(vec![datagram(2, None, 1000)]);
+        assert_eq!(sender.poll_transmit(at(2001)).map(|dispatch| dispatch.packet.payload), Some(2));
     }
 }

@@ -3,6 +3,7 @@
 use crate::sent_packets::AckOutcome;
 use clock::{Duration, Instant};
 use congestion::{Acked, Cause, Congestion, CoupledController, Doubt, EngineConfig, RoundTrip, Rule, Share, SlowStart};
+use recovery::RttEstimator;
 
 /// The pace in windows per round trip, in slow start and after: Linux' `tcp_pacing_ss_ratio` and `_ca_ratio`.
 const GAIN: (f64, f64) = (2.0, 1.2);
@@ -109,10 +110,11 @@ impl Windows {
         slot: Slot,
         outcome: &AckOutcome<P>,
         next: u64,
-        srtt: Option<Duration>,
+        rtt: &RttEstimator,
         busy: Option<usize>,
     ) {
         let Slot(path) = slot;
+        self.paths.control_mut().set_rto(path, rtt.rto());
         // What another path has overtaken looks lost to TCP inside: when snooping, one that arrives is enough.
         if self.paths.on_late(path, outcome.spurious, self.is_snooping, now) && outcome.lost == 0 {
             self.paths.on_spurious(path, now);
@@ -143,7 +145,7 @@ impl Windows {
                 false if self.is_snooping => outcome.flight.min(window as u64 / 4),
                 false => outcome.flight,
             };
-            let srtt = srtt.unwrap_or_default();
+            let srtt = rtt.srtt().unwrap_or_default();
             let acked = Acked { bytes: outcome.acked, flight, upto: outcome.upto, next, rtt: outcome.rtt, srtt };
             self.paths.on_ack(path, &acked, now);
         }
@@ -168,6 +170,17 @@ impl Windows {
         self.paths.control_mut().on_idle(slot.0, now);
     }
 
+    /// Whether the rule lets no new data go out on the path; what was lost may be sent again.
+    pub(crate) fn is_blocked(&self, slot: Slot, now: Instant) -> bool {
+        self.paths.control().blocked_until(slot.0) > now
+    }
+
+    /// When the first of the blocked paths is open again.
+    pub(crate) fn unblocked_at(&self, now: Instant) -> Option<Instant> {
+        let control = self.paths.control();
+        (0..control.paths().len()).map(|path| control.blocked_until(path)).filter(|at| *at > now).min()
+    }
+
     /// How many paths share this one's bottleneck, this one included.
     pub(crate) fn sharers(&self, slot: Slot) -> u32 {
         self.paths.sharers(slot.0)
@@ -190,15 +203,11 @@ mod tests {
         }
         for millis in (0..10_000).step_by(10) {
             for (slot, queue) in [(slots[0], millis % 2_300), (slots[1], second(millis))] {
-                let rtt = Some(Duration::from_micros(40_000 + queue * 30));
-                windows.report(
-                    at(millis),
-                    slot,
-                    &AckOutcome::<()> { rtt, ..AckOutcome::<()>::default() },
-                    100,
-                    rtt,
-                    None,
-                );
+                let rtt = Duration::from_micros(40_000 + queue * 30);
+                let mut estimator = RttEstimator::default();
+                estimator.sample(rtt);
+                let outcome = AckOutcome { rtt: Some(rtt), ..AckOutcome::<()>::default() };
+                windows.report(at(millis), slot, &outcome, 100, &estimator, None);
             }
         }
         (windows, slots)
@@ -214,7 +223,7 @@ mod tests {
 
     fn lost(windows: &mut Windows, millis: u64, slot: Slot, upto: u64) {
         let outcome = AckOutcome { lost: 1, flight: 10 * u64::from(MSS), upto, ..AckOutcome::<()>::default() };
-        windows.report(at(millis), slot, &outcome, upto + 10, None, None);
+        windows.report(at(millis), slot, &outcome, upto + 10, &RttEstimator::default(), None);
     }
 
     /// What had been taken for lost.
@@ -224,7 +233,7 @@ mod tests {
             slot,
             &AckOutcome::<()> { spurious: 1, upto: 97, ..AckOutcome::<()>::default() },
             110,
-            None,
+            &RttEstimator::default(),
             None,
         );
     }

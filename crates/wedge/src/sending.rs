@@ -6,8 +6,8 @@ use crate::payload::Payload;
 use crate::peer::PeerState;
 use crate::status::{Counters, HoldingStatus, Measured};
 use crate::{Transmit, WedgeEvent};
-use clock::{Duration, Instant};
-use congestion::Rule;
+use clock::{Duration, Instant, Rng};
+use congestion::{Rule, WindowRule as _};
 use hip::esp::Exhausted;
 use multipath::{
     Acknowledgment, Dispatch, Ecn, Enqueued, Feedback, FlowId, InvalidReport, Memory, PathEvent, Report, ReportingPath,
@@ -20,12 +20,15 @@ use wire::Spi;
 
 impl PeerState {
     /// The base exchange has ended.
-    pub(crate) fn begin(&mut self, feedback: bool, learns: bool, rule: Rule) {
+    pub(crate) fn begin(&mut self, now: Instant, feedback: bool, learns: bool, mut rule: Rule) {
         let feedback = match (feedback, learns) {
             (true, _) => Feedback::Reports,
             (false, true) => Feedback::Snooping,
             (false, false) => Feedback::None,
         };
+        // Rules that draw do so in each association otherwise, and the same in a run that is repeated.
+        let [.., a, b, c, d, e, f, g, h] = self.config.hit.address().octets();
+        rule.seed(Rng::from_seed(u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ now.as_nanos()));
         self.sender.restart(feedback, rule);
         self.share_memory();
     }

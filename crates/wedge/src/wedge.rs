@@ -301,7 +301,7 @@ impl Wedge {
             Established { feedback, .. } => {
                 // Where all rates are configured they are kept, and nothing has to be learned.
                 let learns = self.config.paths.iter().any(|path| path.rate.is_none());
-                peer.begin(feedback, learns, self.config.congestion.clone());
+                peer.begin(now, feedback, learns, self.config.congestion.clone());
                 self.events.push_back(WedgeEvent::Established { peer: name });
             }
             PathUp { path: id, route, outbound, inbound, verified, .. } => {
