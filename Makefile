@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: demo test build lint docs deny unit fuzz papers bench bench-lab hostile need-demo need-test
+.PHONY: demo test build lint docs deny unit fuzz papers bench bench-lab bench-simulator hostile need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -54,6 +54,10 @@ RUNS ?= 1
 bench-lab: need-demo
 	$(CARGO) build --release --locked -p sinnet-cli
 	tools/bench-lab target/release/sinnet --runs $(RUNS) --out target/bench-lab.jsonl $(if $(VIRTUAL),--virtual)
+
+## The simulator on a dumbbell beside ns-2 (Debian's package ns2), in the same call: some minutes.
+bench-simulator:
+	benches/peers.sh
 
 ## Attacks on real daemons in namespaces, and what each does to a good association beside it: about ten minutes.
 hostile: need-demo
