@@ -158,7 +158,7 @@ fn what_travels_inside_is_tcp_unless_it_says_otherwise() {
 fn the_files_of_the_repository_are_right() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut read = 0;
-    for folder in ["lab", "sim"] {
+    for folder in ["lab", "lab/bench", "sim", "papers"] {
         for file in std::fs::read_dir(root.join(folder)).unwrap() {
             let path = file.unwrap().path();
             if path.is_dir() {

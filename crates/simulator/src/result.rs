@@ -139,7 +139,7 @@ pub struct LinkResult {
     pub delivered: u64,
     /// Bytes delivered at the far end.
     pub delivered_bytes: u64,
-    /// Packets dropped because the queue was full, or by its management (RED, CoDel).
+    /// Packets dropped because the queue was full, or before that by its discipline.
     pub queue_drops: u64,
     /// Packets lost on the link itself: random loss and outages.
     pub link_losses: u64,
