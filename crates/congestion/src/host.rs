@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::registry::{Rule, UnknownRule};
 use crate::rule::{Family, WindowRule as _};
+use crate::rules::{Rule, UnknownRule};
 
 /// Who runs a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The semi-coupled control: D. Wischik and others, NSDI 2011, §2.3. All windows grow as one Reno, `w_r += 1 / Σw`, and each
 //! falls as a Reno, `w_r −= w_r / 2`. ALGORITHMS §4.9.
 
-use crate::coupled;
+use super::coupled;
 use crate::group::Group;
 use crate::rule::{Backoff, Cause, Kind, WindowRule};
 

@@ -4,8 +4,8 @@
 //! the path that the missing packet was sent on and leaves the others. ALGORITHMS §6.3.
 
 use crate::group::Group;
-use crate::lia::coupled_increase;
 use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
+use crate::rules::lia::coupled_increase;
 use crate::tunable::{BadTunable, word};
 
 /// How the windows of the paths grow, where the papers can be read in more than one way (ALGORITHMS §13 M7).
@@ -45,7 +45,7 @@ impl WindowRule for Mhip {
         let reno = group.path(path).reno(acked);
         match self.growth {
             Growth::PerPath => reno,
-            Growth::Coupled => crate::coupled::increase(path, group, acked),
+            Growth::Coupled => crate::rules::coupled::increase(path, group, acked),
             Growth::Lia => coupled_increase(group).map_or(f64::INFINITY, |per_packet| per_packet * acked).min(reno),
         }
     }

@@ -4,8 +4,8 @@
 
 use crate::group::Group;
 use crate::math::ceil;
-use crate::partial_bytes::PartialBytes;
 use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
+use crate::rules::partial_bytes::PartialBytes;
 
 /// One packet more per window acknowledged, half the window after a loss, never a threshold below four packets.
 #[derive(Clone, Debug, Default)]

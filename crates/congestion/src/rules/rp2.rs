@@ -9,8 +9,8 @@ use clock::Duration;
 
 use crate::group::Group;
 use crate::math::ceil;
-use crate::partial_bytes::PartialBytes;
 use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
+use crate::rules::partial_bytes::PartialBytes;
 use crate::tunable::{BadTunable, number, switch};
 
 /// RP-MP-v2.

@@ -1,4 +1,46 @@
-//! The names of the rules. A new rule is its file, and a line in the list at the end.
+//! The rules and their names. A new rule is its file, its module here, and a line in the list at the end.
+
+mod balia;
+mod cdg;
+mod chd;
+mod compound;
+mod coupled;
+mod cubic;
+pub mod daimd;
+mod ewtcp;
+mod hd;
+pub mod lia;
+mod lia_byte;
+mod mhip;
+mod new_reno;
+mod olia;
+mod partial_bytes;
+mod reno_sp;
+mod rp1;
+mod rp2;
+mod semicoupled;
+mod vegas;
+mod wvegas;
+
+pub use balia::Balia;
+pub use cdg::Cdg;
+pub use compound::Compound;
+pub use coupled::Coupled;
+pub use cubic::Cubic;
+pub use daimd::{Daimd, DaimdConfig};
+pub use ewtcp::Ewtcp;
+pub use hd::Hd;
+pub use lia::Lia;
+pub use lia_byte::LiaByte;
+pub use mhip::{Growth, Mhip};
+pub use new_reno::NewReno;
+pub use olia::{Olia, Ranking};
+pub use reno_sp::RenoSp;
+pub use rp1::Rp1;
+pub use rp2::Rp2;
+pub use semicoupled::Semicoupled;
+pub use vegas::{Divisor, Vegas};
+pub use wvegas::Wvegas;
 
 use std::str::FromStr;
 
@@ -9,7 +51,6 @@ use crate::engine::Acked;
 use crate::group::Group;
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::tunable::BadTunable;
-use crate::*;
 
 /// One line a rule: its name in scenario files, its variant and type, and what it is.
 macro_rules! registry {

@@ -4,8 +4,8 @@
 
 use crate::group::Group;
 use crate::math::ceil;
-use crate::partial_bytes::PartialBytes;
 use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
+use crate::rules::partial_bytes::PartialBytes;
 
 /// RP-MP-v1. Thresholds do not tell of unequal round-trip times, which is why [`Rp2`](crate::Rp2) superseded it.
 #[derive(Clone, Debug, Default)]

@@ -5,10 +5,10 @@
 //! coupled. Here α is without a unit (ALGORITHMS §4.4, §13 A2).
 
 use crate::group::Group;
-use crate::lia::alpha;
 use crate::math::ceil;
-use crate::partial_bytes::PartialBytes;
 use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
+use crate::rules::lia::alpha;
+use crate::rules::partial_bytes::PartialBytes;
 use crate::tunable::{BadTunable, switch};
 
 /// LIA, grown once a window as SCTP does.

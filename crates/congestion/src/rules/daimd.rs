@@ -16,8 +16,8 @@
 
 use crate::engine::Acked;
 use crate::group::Group;
-use crate::lia::Lia;
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
+use crate::rules::lia::Lia;
 use crate::tunable::{BadTunable, number, switch, word};
 
 /// Which round-trip time of a round counts.

@@ -6,8 +6,8 @@
 use clock::Rng;
 
 use crate::group::Group;
-use crate::hd::Hd;
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
+use crate::rules::hd::Hd;
 use crate::tunable::BadTunable;
 
 /// The highest probability of a cut, per round.
