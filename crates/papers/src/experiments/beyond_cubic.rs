@@ -13,8 +13,8 @@ pub(super) const ALL: &[Experiment] = &[
     Experiment {
         id: "beyond/cubic",
         title: "CUBIC instead of New Reno",
-        setup: "The reference network with receiver windows without limit for each generation, the steady state and the shared \
-                bottleneck, with CUBIC (RFC 9438, SACK) as the competing TCP.",
+        setup: "The network of paper [3] for each generation, the steady state and the shared bottleneck, with CUBIC (RFC 9438, \
+                SACK) as the competing TCP.",
         cases: &[
             "beyond-cubic",
             "beyond-cubic-shared",
