@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use clock::{Duration, Instant, Rng};
-use link::{ChangeKind, Desks, Link, LinkConfig, LinkStatistics};
+use link::{ChangeKind, Link, LinkConfig, LinkStatistics, ProcessingJitter};
 
 use crate::histogram::Histogram;
 use crate::outer::{addresses, ecn_of, flow_of, mark_congestion};
@@ -52,15 +52,15 @@ pub struct Network {
     changes: Vec<(Instant, LinkId, ChangeKind)>,
     counts: Counts,
     /// What hosts are about to send, if they take a time for it.
-    desks: Desks<IpAddr, Flight>,
+    processing: ProcessingJitter<IpAddr, Flight>,
     /// Decides for how long.
-    processing: Option<Rng>,
+    chance: Option<Rng>,
 }
 
 struct Route {
     hops: Vec<LinkId>,
     /// The most that the sender takes for a packet.
-    haste: Duration,
+    max_processing: Duration,
     port: usize,
     delivered_bytes: u64,
     transits: Histogram,
@@ -96,15 +96,15 @@ impl Network {
             table: BTreeMap::new(),
             changes: Vec::new(),
             counts: Counts::default(),
-            desks: Desks::default(),
-            processing: None,
+            processing: ProcessingJitter::default(),
+            chance: None,
         }
     }
 
     /// The same, but hosts take a random time for each packet that they send, which is not counted as time under way: at most
     /// that of a full packet on the slowest link of its route, and 1 ms. The packets of an address leave in order.
     pub fn with_random_processing(mut self, rng: Rng) -> Self {
-        self.processing = Some(rng);
+        self.chance = Some(rng);
         self
     }
 
@@ -118,9 +118,9 @@ impl Network {
     pub fn add_route(&mut self, from: IpAddr, to: IpAddr, hops: Vec<LinkId>, port: usize) -> RouteId {
         let route = RouteId(self.routes.len());
         let slowest = hops.iter().filter_map(|hop| self.links.get(hop.0)?.rate()).min();
-        let haste =
+        let max_processing =
             slowest.map_or(Duration::ZERO, |rate| Duration::of_transmission(FULL_PACKET, rate)).min(LONGEST_HASTE);
-        self.routes.push(Route { hops, haste, port, delivered_bytes: 0, transits: Histogram::new(TRANSIT) });
+        self.routes.push(Route { hops, max_processing, port, delivered_bytes: 0, transits: Histogram::new(TRANSIT) });
         self.table.insert((from, to), route);
         route
     }
@@ -140,9 +140,9 @@ impl Network {
             return;
         };
         let flight = Flight { packet, route, hop: 0, since: now };
-        let haste = self.routes.get(route.0).map_or(Duration::ZERO, |route| route.haste);
-        match &mut self.processing {
-            Some(rng) => self.desks.put(now, from, haste.mul_f64(rng.unit()), flight),
+        let max_processing = self.routes.get(route.0).map_or(Duration::ZERO, |route| route.max_processing);
+        match &mut self.chance {
+            Some(rng) => self.processing.put(now, from, max_processing.mul_f64(rng.unit()), flight),
             None => self.offer(now, flight),
         }
     }
@@ -151,7 +151,7 @@ impl Network {
     pub fn poll(&mut self, now: Instant) -> Option<Delivery> {
         loop {
             let arrival = self.earliest();
-            let (departure, next) = (self.desks.next_event(), arrival.map(|(at, _)| at));
+            let (departure, next) = (self.processing.next_event(), arrival.map(|(at, _)| at));
             // A change comes before what else happens at its instant.
             if let Some((at, link, what)) = self
                 .changes
@@ -164,7 +164,7 @@ impl Network {
             }
             // What arrives makes room for what comes at the same instant.
             if departure.is_some_and(|at| next.is_none_or(|next| at < next))
-                && let Some((at, flight)) = self.desks.poll(now)
+                && let Some((at, flight)) = self.processing.poll(now)
             {
                 self.offer(at, Flight { since: at, ..flight });
                 continue;
@@ -195,7 +195,7 @@ impl Network {
     /// When something happens next; absent while every link is empty and no change is to come.
     pub fn next_event(&self) -> Option<Instant> {
         let change = self.changes.last().map(|(at, _, _)| *at);
-        self.earliest().map(|(at, _)| at).into_iter().chain(change).chain(self.desks.next_event()).min()
+        self.earliest().map(|(at, _)| at).into_iter().chain(change).chain(self.processing.next_event()).min()
     }
 
     /// When [`Network::poll`] may have a packet next, or a change comes: before that, all that happens is inside, and the
@@ -211,7 +211,7 @@ impl Network {
             })
         });
         let shortest = self.routes.iter().map(|route| delay(&route.hops)).min().unwrap_or_default();
-        let departure = self.desks.next_event().map(|at| at + shortest);
+        let departure = self.processing.next_event().map(|at| at + shortest);
         let change = self.changes.last().map(|(at, _, _)| *at);
         arrivals.chain(departure).chain(change).min()
     }

@@ -2,7 +2,7 @@
 //!
 //! [`Link`] is **one** direction of a link. It knows nothing of real or virtual time: the simulator moves it by its
 //! event queue, the emulator by the system's clock, both with the same three calls, [`Link::offer`], [`Link::poll`]
-//! and [`Link::next_event`]. [`Desks`] is where packets are before their first link.
+//! and [`Link::next_event`]. [`ProcessingJitter`] holds packets before their first link.
 //!
 //! ```
 //! use clock::{Duration, Instant, Rng};
@@ -18,15 +18,15 @@
 //! ```
 
 mod config;
-mod desks;
 mod link;
 mod loss;
 mod mrg32k3a;
+mod processing;
 mod statistics;
 
 pub use config::{Change, ChangeKind, LinkConfig, LossConfig};
-pub use desks::Desks;
 pub use link::{DropReason, Dropped, Link};
+pub use processing::ProcessingJitter;
 pub use queue::{
     CoDelConfig, DualPi2Config, Ecn, FqCoDelConfig, PieConfig, QueueConfig, RedConfig, Setting as QueueSetting,
 };

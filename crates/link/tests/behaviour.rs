@@ -3,7 +3,8 @@
 
 use clock::{Duration, Instant, Rng};
 use link::{
-    Change, ChangeKind, CoDelConfig, Desks, DropReason, Ecn, Link, LinkConfig, LossConfig, QueueConfig, RedConfig,
+    Change, ChangeKind, CoDelConfig, DropReason, Ecn, Link, LinkConfig, LossConfig, ProcessingJitter, QueueConfig,
+    RedConfig,
 };
 use proptest::prelude::*;
 
@@ -370,18 +371,18 @@ proptest! {
     fn hosts_take_their_time_for_each_packet_and_keep_the_order(
         packets in prop::collection::vec((0..300u64, 0..3usize, 0..200u64), 1..50),
     ) {
-        let mut desks = Desks::default();
+        let mut processing = ProcessingJitter::default();
         let (mut now, mut left, mut expected) = (0, Vec::new(), Vec::new());
         let mut done = [0; 3];
         for (number, &(pause, host, time)) in packets.iter().enumerate() {
             now += pause;
-            left.extend(std::iter::from_fn(|| desks.poll(at(now))));
-            prop_assert!(desks.next_event().is_none_or(|next| next > at(now)));
-            desks.put(at(now), host, Duration::from_micros(time), number);
+            left.extend(std::iter::from_fn(|| processing.poll(at(now))));
+            prop_assert!(processing.next_event().is_none_or(|next| next > at(now)));
+            processing.put(at(now), host, Duration::from_micros(time), number);
             done[host] = done[host].max(now + time);
             expected.push((at(done[host]), number));
         }
-        left.extend(std::iter::from_fn(|| desks.poll(Instant::FAR_FUTURE)));
+        left.extend(std::iter::from_fn(|| processing.poll(Instant::FAR_FUTURE)));
         expected.sort();
         prop_assert_eq!(left, expected);
     }

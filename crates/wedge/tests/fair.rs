@@ -28,7 +28,7 @@ fn beside_reno(rule: &str, specs: &[Spec], via: &[usize], rival: Option<(usize, 
         config.paths.iter_mut().for_each(|path| path.rate = None);
     });
     world.via = via.to_vec();
-    world.haste = ms(1);
+    world.max_processing = ms(1);
     let (a, b) = (world.hit(0), world.hit(1));
     if let Some((link, begins)) = rival {
         let mut sender = Sender::elsewhere(a, b, SEGMENT + 54);

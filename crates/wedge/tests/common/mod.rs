@@ -8,7 +8,7 @@ pub mod stream;
 use clock::{Duration, Instant, Rng, Streams};
 use hip::identity::HostIdentity;
 use hip::{HostConfig, Route};
-use link::{Desks, Link, LinkConfig, LossConfig, QueueConfig};
+use link::{Link, LinkConfig, LossConfig, ProcessingJitter, QueueConfig};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -103,10 +103,10 @@ pub struct World {
     pub rng: Rng,
     /// Packets that are late: when they arrive, and their sender.
     astray: Vec<(Instant, usize, Transmit)>,
-    /// The most that a sender takes for a packet, now more and now less ([`Desks`]).
-    pub haste: Duration,
+    /// The most that a sender takes for a packet, now more and now less ([`ProcessingJitter`]).
+    pub max_processing: Duration,
     /// What waits for that, by sender: link, side, size.
-    desks: Desks<usize, (usize, usize, Transmit, u32)>,
+    processing: ProcessingJitter<usize, (usize, usize, Transmit, u32)>,
     /// So often each host looks at what has arrived, and then at all of it; zero: at once.
     pub naps: [Duration; 2],
     /// By host, what it has not looked at yet.
@@ -207,8 +207,8 @@ impl World {
             weather: vec![Weather::default(); specs.len()],
             rng: streams.stream("weather"),
             astray: Vec::new(),
-            haste: Duration::ZERO,
-            desks: Desks::default(),
+            max_processing: Duration::ZERO,
+            processing: ProcessingJitter::default(),
             naps: [Duration::ZERO; 2],
             unread: Default::default(),
             ahead: [Duration::ZERO; 2],
@@ -263,7 +263,7 @@ impl World {
             .chain(programs)
             .chain(rivals)
             .chain(astray)
-            .chain(self.desks.next_event())
+            .chain(self.processing.next_event())
             .chain(reading)
             .min()
             .unwrap_or(Instant::FAR_FUTURE)
@@ -272,7 +272,7 @@ impl World {
     /// Everything that happens now.
     fn step(&mut self, programs: &mut [&mut dyn Program; 2]) {
         let now = self.now;
-        while let Some((_, (link, side, transmit, size))) = self.desks.poll(now) {
+        while let Some((_, (link, side, transmit, size))) = self.processing.poll(now) {
             // A full queue drops.
             let _ = self.links[link][side].offer(now, transmit, size);
         }
@@ -417,13 +417,13 @@ impl World {
     }
 
     fn leave(&mut self, sender: usize, link: usize, side: usize, transmit: Transmit, size: u32) {
-        if self.haste.is_zero() {
+        if self.max_processing.is_zero() {
             // A full queue drops.
             let _ = self.links[link][side].offer(self.now, transmit, size);
             return;
         }
-        let time = self.haste.mul_f64(self.rng.unit());
-        self.desks.put(self.now, 2 * sender + side, time, (link, side, transmit, size));
+        let time = self.max_processing.mul_f64(self.rng.unit());
+        self.processing.put(self.now, 2 * sender + side, time, (link, side, transmit, size));
     }
 }
 

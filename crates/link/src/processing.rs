@@ -1,27 +1,27 @@
-//! What is on a host's desk: packets that it is about to send. A computer takes some time for each, now more and now less;
-//! without that, packets of one flow would meet a full queue and those of another never, only because of their phases (S.
-//! Floyd and V. Jacobson, *On traffic phase effects in packet-switched gateways*, 1992, whose remedy this is). Kernels on a
-//! quiet machine need it as much as simulated hosts: what they take for a packet varies by far less than what a link takes.
+//! Random per-packet processing delay at a host (S. Floyd and V. Jacobson, *On traffic phase effects in packet-switched
+//! gateways*, 1992), which breaks the phase effects of drop-tail queues: packets of one flow would meet a full queue and those
+//! of another never. Kernels on a quiet machine need it as much as simulated hosts: what they take for a packet varies by far
+//! less than what a link takes.
 
 use clock::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// Packets `P` that wait until their hosts send them. What tells hosts apart, `H`, is the caller's, and so is chance.
+/// Packets `P` that hosts `H` are processing. They leave in order; how long each takes is the caller's to draw.
 #[derive(Debug)]
-pub struct Desks<H, P> {
+pub struct ProcessingJitter<H, P> {
     /// By host, when its last packet leaves; they leave in order.
     last: BTreeMap<H, Instant>,
     waiting: BTreeMap<(Instant, u64), P>,
     count: u64,
 }
 
-impl<H, P> Default for Desks<H, P> {
+impl<H, P> Default for ProcessingJitter<H, P> {
     fn default() -> Self {
         Self { last: BTreeMap::new(), waiting: BTreeMap::new(), count: 0 }
     }
 }
 
-impl<H: Ord, P> Desks<H, P> {
+impl<H: Ord, P> ProcessingJitter<H, P> {
     /// A host takes `time` for a packet, or longer if one before it is still there.
     pub fn put(&mut self, now: Instant, host: H, time: Duration, packet: P) {
         let last = self.last.entry(host).or_insert(now);
