@@ -217,7 +217,7 @@ fn tell(plan: &Plan, run: &Run, measured: &Measured, progress: &mut Progress) {
             continue;
         }
         let complete = match flow.kind {
-            Kind::Crowd(count) => format!("{} of {count} files ", transfer.complete),
+            Kind::ParallelDownloads(count) => format!("{} of {count} files ", transfer.complete),
             _ => String::new(),
         };
         progress.end(&format!(

@@ -65,9 +65,9 @@ pub(crate) enum Kind {
     /// One download.
     Download,
     /// So many downloads of the flow's `size` at once, each over a connection of its own and to its end.
-    Crowd(u32),
+    ParallelDownloads(u32),
     /// UDP from the server to the client, like a call: an IP packet of so many bytes in each interval.
-    Call { bytes: u32, interval: Duration },
+    ConstantBitRate { bytes: u32, interval: Duration },
     /// Echo requests of the server, and the client's answers.
     Ping { interval: Duration },
 }
@@ -122,7 +122,7 @@ impl Plan {
             let paths: Vec<Vec<String>> =
                 flow.paths.iter().map(|path| path.iter().map(|node| name(*node)).collect()).collect();
             let kind = kind(flow);
-            let alike = if matches!(kind, Kind::Crowd(_)) { 1 } else { flow.count };
+            let alike = if matches!(kind, Kind::ParallelDownloads(_)) { 1 } else { flow.count };
             for number in 1..=alike {
                 let name = if alike > 1 { format!("{}.{number}", flow.name) } else { flow.name.clone() };
                 all.push((index, flow, (protocol, kind), name, paths.clone()));
@@ -263,11 +263,11 @@ impl Plan {
                     "give a link of each path a `rate`, or write rates = \"measured\"",
                 );
             }
-            if self.competes() && flow.size.is_some() && !matches!(flow.kind, Kind::Crowd(_)) {
+            if self.competes() && flow.size.is_some() && !matches!(flow.kind, Kind::ParallelDownloads(_)) {
                 let message = "of flows that compete each has more to fetch than it can".to_owned();
                 return error(index, "amount", message, "leave `amount` out");
             }
-            if matches!(flow.kind, Kind::Crowd(_)) && self.flows.len() > 1 {
+            if matches!(flow.kind, Kind::ParallelDownloads(_)) && self.flows.len() > 1 {
                 let message = format!("the downloads of \"{}\" are to come to their end", flow.name);
                 return error(index, "count", message, "leave out the other flows, or `amount`");
             }
@@ -293,10 +293,10 @@ fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol,
         return error("scheduler", "Sinnet has one scheduler", "scheduler = \"fastest-path-first\", or leave it out");
     }
     match kind(flow) {
-        Kind::Crowd(_) if flow.protocol == scenario::Protocol::Mptcp => {
+        Kind::ParallelDownloads(_) if flow.protocol == scenario::Protocol::Mptcp => {
             return error("count", "many downloads to their end go by \"sinnet\" and \"tcp\"", "leave `amount` out");
         }
-        Kind::Call { bytes, .. } if bytes < SMALLEST_CALL => {
+        Kind::ConstantBitRate { bytes, .. } if bytes < SMALLEST_CALL => {
             return error("packet_size", "headers and a number need 56 bytes", "for example packet_size = 200");
         }
         _ => {}
@@ -319,12 +319,12 @@ fn start(scenario: &Scenario, flow: &FlowSpec, name: &str, streams: &Streams) ->
 
 fn kind(flow: &FlowSpec) -> Kind {
     match flow.sinnet.inside {
-        Inside::Tcp if flow.count > 1 && flow.amount.is_some() => Kind::Crowd(flow.count),
+        Inside::Tcp if flow.count > 1 && flow.amount.is_some() => Kind::ParallelDownloads(flow.count),
         Inside::Tcp => Kind::Download,
         Inside::Udp => {
             let bytes = flow.packet_size.unwrap_or(CALL);
             let interval = Duration::of_transmission(bytes.into(), flow.rate.unwrap_or(1).max(1));
-            Kind::Call { bytes, interval }
+            Kind::ConstantBitRate { bytes, interval }
         }
         Inside::Ping => Kind::Ping { interval: PING },
     }
@@ -333,12 +333,12 @@ fn kind(flow: &FlowSpec) -> Kind {
 impl Kind {
     /// Whether it fetches files, and comes to an end.
     pub(crate) fn is_download(self) -> bool {
-        matches!(self, Self::Download | Self::Crowd(_))
+        matches!(self, Self::Download | Self::ParallelDownloads(_))
     }
 
     /// Connections.
     pub(crate) fn connections(self) -> u32 {
-        if let Self::Crowd(count) = self { count } else { 1 }
+        if let Self::ParallelDownloads(count) = self { count } else { 1 }
     }
 }
 

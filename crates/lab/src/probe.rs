@@ -32,7 +32,7 @@ pub(crate) struct Probe {
 }
 
 enum Work {
-    Call { sender: JoinHandle<Datagrams>, receiver: JoinHandle<Vec<(u64, Duration)>> },
+    ConstantBitRate { sender: JoinHandle<Datagrams>, receiver: JoinHandle<Vec<(u64, Duration)>> },
     Ping { begun: Duration, clock: Stopwatch, log: PathBuf, program: Running },
 }
 
@@ -55,8 +55,8 @@ impl Probe {
         let stop = Arc::new(AtomicBool::new(false));
         let arrived = Arc::new(AtomicU64::new(0));
         let work = match kind {
-            Kind::Download | Kind::Crowd(_) => return Ok(None),
-            Kind::Call { bytes, interval } => {
+            Kind::Download | Kind::ParallelDownloads(_) => return Ok(None),
+            Kind::ConstantBitRate { bytes, interval } => {
                 let port = PORT.saturating_add(u16::try_from(flow).unwrap_or(u16::MAX));
                 let socket = |host: &Namespace, port| {
                     host.run(move || UdpSocket::bind((Ipv6Addr::UNSPECIFIED, port)))?.step("opening a socket")
@@ -67,7 +67,7 @@ impl Probe {
                 let interval = Duration::from_nanos(interval.as_nanos());
                 let [ended, stopped] = [Arc::clone(&stop), Arc::clone(&stop)];
                 let count = Arc::clone(&arrived);
-                Work::Call {
+                Work::ConstantBitRate {
                     sender: thread(move || send(&from, bytes, interval, clock, &ended))?,
                     receiver: thread(move || receive(&to, clock, &stopped, &count))?,
                 }
@@ -93,7 +93,7 @@ impl Probe {
         self.stop.store(true, Ordering::Relaxed);
         let lost = |_| std::io::Error::other("its thread panicked");
         match self.work {
-            Work::Call { sender, receiver } => {
+            Work::ConstantBitRate { sender, receiver } => {
                 let mut datagrams = sender.join().map_err(lost).step("ending a call")?;
                 let arrived = receiver.join().map_err(lost).step("ending a call")?;
                 arrived.into_iter().for_each(|(number, at)| datagrams.arrive(number, at));

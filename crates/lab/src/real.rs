@@ -316,10 +316,10 @@ impl Flow<'_> {
 /// How the files of a flow are served, if it is a download.
 fn service(flow: &FlowPlan) -> Option<Service> {
     match (flow.kind, flow.protocol) {
-        (Kind::Crowd(_), _) => Some(Service::Crowd),
+        (Kind::ParallelDownloads(_), _) => Some(Service::ParallelDownloads),
         (Kind::Download, Protocol::Mptcp) => Some(Service::Mptcp),
         (Kind::Download, _) => Some(Service::Http),
-        (Kind::Call { .. } | Kind::Ping { .. }, _) => None,
+        (Kind::ConstantBitRate { .. } | Kind::Ping { .. }, _) => None,
     }
 }
 

@@ -21,7 +21,7 @@ const FILE: &str = "file";
 const SMALL: &str = "ready";
 const MPTCP_SERVER: &str = include_str!("mptcp_server.py");
 const MPTCP_CLIENT: &str = include_str!("mptcp_client.py");
-const CROWD: &str = include_str!("crowd.py");
+const PARALLEL_DOWNLOADS: &str = include_str!("parallel_downloads.py");
 
 /// How files are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ pub(crate) enum Service {
     /// By HTTP over Multipath TCP.
     Mptcp,
     /// To whoever connects, to thousands at once.
-    Crowd,
+    ParallelDownloads,
 }
 
 impl Service {
@@ -39,7 +39,7 @@ impl Service {
         match self {
             Self::Http => 8080,
             Self::Mptcp => 8081,
-            Self::Crowd => 8082,
+            Self::ParallelDownloads => 8082,
         }
     }
 
@@ -47,7 +47,7 @@ impl Service {
         match self {
             Self::Http => "http",
             Self::Mptcp => "mptcp",
-            Self::Crowd => "crowd",
+            Self::ParallelDownloads => "parallel-downloads",
         }
     }
 }
@@ -93,7 +93,7 @@ impl Server {
         let arguments = match service {
             Service::Http => vec!["-m", "http.server", &number, "--bind", "::"],
             Service::Mptcp => vec!["-c", MPTCP_SERVER, &number],
-            Service::Crowd => vec!["-c", CROWD, "serve", &number, FILE],
+            Service::ParallelDownloads => vec!["-c", PARALLEL_DOWNLOADS, "serve", &number, FILE],
         };
         let log = served.with_extension("log");
         let program = host.spawn(&Program::new("python3").args(arguments).directory(&served).log_to(&log))?;
@@ -141,10 +141,11 @@ impl Server {
                 .args(["-w", "%{time_starttransfer} %{time_total}", "-o", &file])
                 .args([format!("http://{host}:{port}/{FILE}")]),
             Service::Mptcp => Program::new("python3").args(["-c", MPTCP_CLIENT, host, &port, FILE, &file, &seconds]),
-            Service::Crowd => {
+            Service::ParallelDownloads => {
                 let digest = digest(&self.file, u64::MAX).step("reading the served file")?;
                 let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-                let arguments = ["-c", CROWD, "fetch", host, &port, &count.to_string(), &digest, &file, &seconds];
+                let arguments =
+                    ["-c", PARALLEL_DOWNLOADS, "fetch", host, &port, &count.to_string(), &digest, &file, &seconds];
                 Program::new("python3").args(arguments)
             }
         };

@@ -34,8 +34,8 @@ impl Probe {
     /// Number `number`, from `start`; `None` for a download.
     pub(crate) fn new(number: u16, kind: Kind, addresses: [Ipv6Addr; 2], start: Instant) -> Option<Self> {
         let (interval, bytes) = match kind {
-            Kind::Download | Kind::Crowd(_) => return None,
-            Kind::Call { bytes, interval } => (interval, bytes),
+            Kind::Download | Kind::ParallelDownloads(_) => return None,
+            Kind::ConstantBitRate { bytes, interval } => (interval, bytes),
             Kind::Ping { interval } => (interval, (V6_HEADER + wire::icmp::HEADER + ECHO) as u32),
         };
         let name = PORT.saturating_add(number);
@@ -71,7 +71,7 @@ impl Probe {
         self.next += self.interval;
         let number = self.datagrams.send(since_zero(now));
         match self.kind {
-            Kind::Call { bytes, .. } => self.call_packet(number, bytes as usize),
+            Kind::ConstantBitRate { bytes, .. } => self.call_packet(number, bytes as usize),
             _ => {
                 let mut data = [0; ECHO];
                 data[..8].copy_from_slice(&number.to_be_bytes());
@@ -92,7 +92,7 @@ impl Probe {
             true
         };
         match self.kind {
-            Kind::Call { .. } => {
+            Kind::ConstantBitRate { .. } => {
                 let Ok(datagram) = udp::Datagram::parse(packet.payload()) else { return false };
                 packet.protocol() == protocol::UDP
                     && datagram.dst_port() == self.name
