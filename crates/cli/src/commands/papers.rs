@@ -45,6 +45,8 @@ enum Action {
 }
 
 #[derive(Debug, clap::Args)]
+// A variant of this name has a group of its own.
+#[group(id = "experiments")]
 struct Run {
     /// Experiments, or groups of them such as mhip-friendliness; all if none is given.
     #[arg(value_name = "ID")]
