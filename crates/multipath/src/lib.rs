@@ -5,6 +5,30 @@
 //! and hears from [`Report`]s, or from the acknowledgments of the TCP inside, what became of it. What its owner knows of a path
 //! is a [`PathState`]. The receiver's side is a [`Reporter`], which says what has come on each path, and [`Resequencing`], which
 //! puts the packets of each flow in order.
+//!
+//! ```
+//! use clock::{Duration, Instant};
+//! use multipath::{Class, Ecn, Enqueued, Feedback, Meta, PathState, Report, Sender, UNKNOWN_RATE};
+//! use scheduler::PathId;
+//!
+//! let now = Instant::ZERO + Duration::from_secs(1);
+//! let mut sender = Sender::new(Feedback::Reports, "mhip".parse()?);
+//! let state =
+//!     PathState { is_verified: true, is_alive: true, allowance: u64::MAX, mtu: 1500, ..PathState::default() };
+//! sender.add_path(now, PathId(1), state, UNKNOWN_RATE);
+//!
+//! let meta = Meta { flow: None, len: 1200, is_urgent: false, class: Class::Datagram, ecn: Ecn::NotEct };
+//! assert_eq!(sender.enqueue(now, meta, "payload"), Enqueued::Taken);
+//! let dispatch = sender.poll_transmit(now).unwrap();
+//! assert_eq!((dispatch.path, dispatch.packet.payload), (PathId(1), "payload"));
+//!
+//! // It left as packet 1 of its path, and arrived.
+//! sender.on_sent(now, dispatch, 1);
+//! let report = Report { highest: 1, packets: 1, ranges: vec![(1, 1)], ..Report::default() };
+//! sender.on_report(now + Duration::from_millis(40), PathId(1), true, &report)?;
+//! assert_eq!(sender.srtt(PathId(1)), Some(Duration::from_millis(40)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod feedback;
 mod liveness;

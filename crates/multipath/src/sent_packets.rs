@@ -164,6 +164,17 @@ pub enum InvalidReport {
     Invented,
 }
 
+impl std::fmt::Display for InvalidReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Impossible => "the report says what cannot be",
+            Self::Invented => "the report acknowledges a packet that was never sent",
+        })
+    }
+}
+
+impl std::error::Error for InvalidReport {}
+
 impl<P> SentPackets<P> {
     /// Nothing yet.
     pub(crate) fn new(now: Instant) -> Self {
