@@ -17,9 +17,9 @@ const WANTED: f64 = 0.9;
 
 /// The scenarios, with the names of their directories.
 const SCENARIOS: [(&str, &str); 3] = [
-    ("two-paths", include_str!("../../../scenarios/lab/two-paths.toml")),
-    ("three-paths", include_str!("../../../scenarios/lab/three-paths.toml")),
-    ("cut", include_str!("../../../scenarios/lab/cut.toml")),
+    ("two-paths", include_str!("../scenarios/two-paths.toml")),
+    ("three-paths", include_str!("../scenarios/three-paths.toml")),
+    ("cut", include_str!("../scenarios/cut.toml")),
 ];
 
 /// What the demonstration showed. It serialises as the summary for scripts; its `Display` is the table for people.

@@ -18,7 +18,7 @@ macro_rules! cases {
     ($($id:literal,)*) => {
         &[$(Case {
             id: $id,
-            file: (concat!($id, ".toml"), include_str!(concat!("../../../scenarios/papers/", $id, ".toml"))),
+            file: (concat!($id, ".toml"), include_str!(concat!("../scenarios/", $id, ".toml"))),
         }),*]
     };
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::PapersError;
 
-const TEXT: &str = include_str!("../../../vectors/papers/published.toml");
+const TEXT: &str = include_str!("../assets/published.toml");
 
 /// One experiment of a paper.
 #[derive(Clone, Debug, Deserialize)]

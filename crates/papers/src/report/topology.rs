@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn every_node_and_link_is_drawn_once() {
-        let text = include_str!("../../../../scenarios/papers/one-network.toml");
+        let text = include_str!("../../scenarios/one-network.toml");
         let scenario = scenario::parse(text, "one-network.toml").unwrap();
         let svg = drawing(std::slice::from_ref(&scenario));
         assert_eq!(svg.matches("<circle").count(), 3);
