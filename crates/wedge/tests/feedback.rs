@@ -5,9 +5,11 @@ mod common;
 use clock::{Duration, Instant, Rng};
 use common::stream::{Receiver, Sender};
 use common::{Mailbox, Program, Spec, World, ms, udp_v6};
+use congestion::{Backoff, Cause, Group, Rule, WindowRule};
 use link::{Link, LinkConfig, LossConfig, QueueConfig};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
+use std::sync::{Arc, Mutex};
 use wedge::{PathStatus, WedgeEvent};
 use wire::ip::IpPacket;
 
@@ -300,4 +302,37 @@ fn two_idle_hosts_leave_each_other_alone() {
     world.run(at(65_000), &mut [left, right]);
     // One every two seconds per host and path, in a minute.
     assert!((100..=130).contains(&(count(&world) - before)), "{}", count(&world) - before);
+}
+
+/// A Reno that tells what it draws first.
+#[derive(Clone, Debug)]
+struct Drawing(Arc<Mutex<Vec<u64>>>);
+
+impl WindowRule for Drawing {
+    fn seed(&mut self, mut rng: Rng) {
+        self.0.lock().unwrap().push(rng.next_u64());
+    }
+    fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
+        group.path(path).reno(acked)
+    }
+    fn decrease(&mut self, path: usize, group: Group<'_>, _cause: Cause) -> Backoff {
+        Backoff::to(group.path(path).cwnd / 2.0, group.path(path).mss)
+    }
+}
+
+/// Each end of an association draws otherwise, and a run that is repeated draws the same.
+#[test]
+fn rules_that_draw_have_a_stream_of_their_own() {
+    let draws = || {
+        let draws = Arc::new(Mutex::new(Vec::new()));
+        let mut world = World::configured(&[Spec::new(8_000_000, ms(20))], 10500, |config| {
+            config.congestion = Rule::custom("drawing", Drawing(draws.clone()));
+        });
+        let (mut sender, mut receiver) = download(&world);
+        world.run(at(2000), &mut [&mut sender, &mut receiver]);
+        std::mem::take(&mut *draws.lock().unwrap())
+    };
+    let first = draws();
+    assert!(first.len() == 2 && first[0] != first[1], "{first:?}");
+    assert_eq!(draws(), first);
 }
