@@ -11,8 +11,8 @@ cd "$(dirname "$0")/.."
 command -v ns >/dev/null || { echo "ns-2 is not installed: apt install ns2" >&2; exit 1; }
 command -v python3 >/dev/null || { echo "python3 is needed" >&2; exit 1; }
 
-cargo build --quiet --release --package simulator --bench dumbbell
-ours=$(cargo bench --quiet --package simulator --bench dumbbell --no-run --message-format json |
+cargo build --quiet --release --package sinnet-simulator --bench dumbbell
+ours=$(cargo bench --quiet --package sinnet-simulator --bench dumbbell --no-run --message-format json |
     python3 -c 'import json, sys
 for line in sys.stdin:
     message = json.loads(line)

@@ -1,7 +1,7 @@
 //! What an acknowledgment costs under each rule: nanoseconds of processor time, for associations of one, two and four
 //! paths in congestion avoidance.
 //!
-//! `cargo bench -p congestion --bench rules`
+//! `cargo bench -p sinnet-congestion --bench rules`
 
 use clock::{Duration, Instant};
 use congestion::{Acked, Controller, EngineConfig, Rule};

@@ -1,7 +1,7 @@
 //! A congestion control of one's own, beside Reno: Scalable TCP (T. Kelly, ACM CCR 33(2), 2003), which grows by a hundredth of
 //! what is acknowledged and falls by an eighth.
 //!
-//! `cargo run -p congestion --example own_congestion_control`
+//! `cargo run -p sinnet-congestion --example own_congestion_control`
 
 #![allow(clippy::print_stdout, reason = "a program that tells a person")]
 

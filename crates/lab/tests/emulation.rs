@@ -1,6 +1,6 @@
 //! The emulator between real kernels. The oracles are the kernels' own clocks and programs, and arithmetic over rates and delays.
 //!
-//! Precision depends on what else the machine does, so bounds are generous here; `cargo test -p lab --test emulation -- precision` prints
+//! Precision depends on what else the machine does, so bounds are generous here; `cargo test -p sinnet-lab --test emulation -- precision` prints
 //! what was measured.
 
 #![expect(

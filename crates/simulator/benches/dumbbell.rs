@@ -1,7 +1,7 @@
 //! How fast: bottleneck packets per second of processor time, one thread, for a dumbbell of N New Reno flows with a fair
 //! share of 1 Mbit/s each, 30 ms, packets of 1250 bytes, a queue of 1.5 bandwidth-delay products, 60 s.
 //!
-//! `cargo bench -p simulator --bench dumbbell -- [N ...] [access|chain] [jitter] [seconds=60]`. With `access`, every flow has links of
+//! `cargo bench -p sinnet-simulator --bench dumbbell -- [N ...] [access|chain] [jitter] [seconds=60]`. With `access`, every flow has links of
 //! its own at both ends (1 ms, ten times the bottleneck), as in `benches/ns2_dumbbell.tcl`; without, all flows share
 //! the two ends, as one `[[flow]]` with `count = N` does, and with `chain` these links as well. With `jitter`, senders wait
 //! up to 2 ms, as in the profile of ns-2. `benches/peers.sh` puts ns-2 beside it.

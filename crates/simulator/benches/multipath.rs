@@ -1,7 +1,7 @@
 //! What several subflows cost: packets per second of processor time, one thread, of MPTCP with LIA over two paths beside
 //! two TCP flows over the same links. Packets are those that all links deliver, data and acknowledgments.
 //!
-//! `cargo bench -p simulator --bench multipath -- [flows=20] [seconds=60]`.
+//! `cargo bench -p sinnet-simulator --bench multipath -- [flows=20] [seconds=60]`.
 
 use std::sync::Arc;
 

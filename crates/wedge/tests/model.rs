@@ -499,7 +499,10 @@ fn nothing_is_forged_doubled_or_stuck_whatever_the_network_does() {
         match result {
             Ok(took) => slowest = slowest.max(took),
             Err(_) => {
-                eprintln!("to see it again: SINNET_MODEL_SEEDS={seed}..{} cargo test -p wedge --test model", seed + 1);
+                eprintln!(
+                    "to see it again: SINNET_MODEL_SEEDS={seed}..{} cargo test -p sinnet-wedge --test model",
+                    seed + 1
+                );
                 failed.push(seed);
                 if failed.len() == 10 {
                     break;
