@@ -31,6 +31,7 @@
 //! ```
 
 mod feedback;
+mod limits;
 mod liveness;
 mod order;
 mod pacing;
@@ -44,6 +45,7 @@ mod send_buffer;
 mod sender;
 mod sent_packets;
 mod snooping;
+mod status;
 mod transmit;
 mod windows;
 
@@ -54,7 +56,8 @@ pub use path::{Overhead, PathState, PathStatistics};
 pub use report::{RANGES, Report};
 pub use reporter::{ReceivedPacket, Reporter, ReportingPath};
 pub use resequencing::Resequencing;
-pub use sender::{BufferStatus, Dispatch, Enqueued, Feedback, Memory, Reordering, Sender, SenderCounts};
+pub use sender::{Dispatch, Enqueued, Feedback, Memory, Reordering, Sender, SenderCounts};
 pub use sent_packets::{Counts, InvalidReport};
 pub use snooping::Acknowledgment;
+pub use status::BufferStatus;
 pub use transmit::UNKNOWN_RATE;

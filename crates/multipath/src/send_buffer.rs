@@ -21,8 +21,8 @@ pub(crate) struct Limits {
     pub bytes: usize,
     /// Bytes of all flows together that are too many.
     pub most: usize,
-    /// What TCPs may fill that can be told how much they may send, so that nothing is dropped.
-    pub told: usize,
+    /// What TCPs may fill whose receive windows we clamp, so that nothing is dropped.
+    pub clamped: usize,
     /// How long the packets of a flow may wait.
     pub codel: codel::Parameters,
 }
@@ -188,12 +188,12 @@ impl<P> SendBuffer<P> {
             .collect()
     }
 
-    /// What a flow may have waiting more than it has, or less if it is negative, if it can be told: its part of what does no
+    /// What a flow may have waiting more than it has, or less if it is negative, if it can be clamped: its part of what does no
     /// harm.
     pub(crate) fn room(&self, flow: FlowId, limits: &Limits) -> i64 {
         let waits = self.queues.get(&Some(flow)).map(|queue| queue.bytes);
         let queues = self.queues.len() + usize::from(waits.is_none());
-        (limits.told / queues) as i64 - waits.unwrap_or(0) as i64
+        (limits.clamped / queues) as i64 - waits.unwrap_or(0) as i64
     }
 
     /// The next packet.
@@ -252,7 +252,7 @@ mod tests {
     const LIMITS: Limits = Limits {
         bytes: 1 << 20,
         most: 1 << 21,
-        told: 1 << 20,
+        clamped: 1 << 20,
         codel: codel::Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100) },
     };
 

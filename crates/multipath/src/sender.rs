@@ -6,41 +6,23 @@
 //! path's own window has answered already. What tells the TCP inside that it sends too much is the send buffer.
 
 use crate::order::Numbers;
-use crate::packet::{FlowId, Meta, QueuedPacket};
-use crate::path::{Control, PathState, PathStatistics, SenderPath};
-use crate::send_buffer::{Limits, SendBuffer};
+use crate::packet::{Meta, QueuedPacket};
+use crate::path::{Control, PathState, SenderPath};
+use crate::send_buffer::SendBuffer;
 use crate::sent_packets::Kind;
 use crate::snooping::{Place, Snooping};
 use crate::transmit::{Binding, Round};
 use crate::windows::Windows;
 use clock::{Duration, Instant};
 use congestion::Rule;
-use queue::codel;
 use scheduler::{Decision, FastestPathFirst, PacketMeta, PathId, PathScheduler, PathView};
 use std::collections::VecDeque;
 
-/// The least that the send buffer holds before it drops, in bytes.
-const LEAST_BUFFER: f64 = 64_000.0;
-/// Room that windows no longer need, for one has fallen or its path has died, goes away in this time (to 1/e): the TCP
-/// inside has to hear of less once, not lose all that is suddenly too much.
-const LEAVING: Duration = Duration::from_secs(2);
-/// How much may wait, in times of the paths' windows and of their round-trip time: a Reno inside that has lost a packet
-/// halves the sum of what waits and what is in flight, and if less waited than that, the paths would have nothing to
-/// send. Other flows do not wait behind it.
-const ENOUGH: f64 = 1.5;
-/// Share of the send buffer that TCP flows may fill whose receive window we clamp: they follow the windows at once, and are
-/// not to meet CoDel.
-const CLAMPED: f64 = 0.75;
-/// CoDel's target and interval are at least these (RFC 8289 §4.3).
-const LEAST_CODEL: codel::Parameters =
-    codel::Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
 /// What waits and is sent nothing of for so long, while what goes past it leaves, is starved by that.
 const STARVED: Duration = Duration::from_millis(100);
 /// What may wait in the queues of paths of configured rates, as time: more is dropped, which tells the TCP inside that it has
 /// reached their sum. Half of the least retransmission timer of common TCPs, so that waiting alone never expires it.
-const LONGEST_QUEUE: Duration = Duration::from_millis(100);
-/// And at least so many bytes, for paths slower than ten packets in that time.
-const LEAST_QUEUE: u64 = 16_000;
+pub(crate) const LONGEST_QUEUE: Duration = Duration::from_millis(100);
 /// Besides the difference of the paths, how much longer a packet that arrived early waits for those before it: bursts
 /// and late timers.
 const SLACK: Duration = Duration::from_millis(15);
@@ -123,21 +105,6 @@ pub(crate) enum Treatment {
     Windowed { place: Option<Place>, is_followed: bool },
 }
 
-/// A snapshot of the send buffer.
-#[derive(Clone, Copy, Debug)]
-pub struct BufferStatus {
-    /// Packets that wait.
-    pub packets: usize,
-    /// Bytes that wait to be sent for the first time.
-    pub bytes: usize,
-    /// How long the packet that left last had waited.
-    pub sojourn: Duration,
-    /// Packets dropped because programs sent more than the paths carry.
-    pub dropped: u64,
-    /// Of the time of the association, the part in which packets waited.
-    pub paths_bind: f64,
-}
-
 /// How long received packets wait for others before them.
 #[derive(Clone, Debug, Default)]
 pub struct Reordering {
@@ -155,7 +122,7 @@ pub struct Sender<P> {
     pub(crate) feedback: Feedback,
     pub(crate) paths: Vec<SenderPath<P>>,
     /// Paths that are to take over from others of the same route.
-    successors: Vec<SenderPath<P>>,
+    pub(crate) successors: Vec<SenderPath<P>>,
     /// Paths that others have taken over from, the oldest first.
     pub(crate) retired: Vec<SenderPath<P>>,
     pub(crate) windows: Windows,
@@ -176,7 +143,7 @@ pub struct Sender<P> {
     /// Paths of configured rates whose queues are to be looked at.
     to_release: VecDeque<PathId>,
     /// What the send buffer has room for, in bytes, and since when.
-    room: (f64, Instant),
+    pub(crate) room: (f64, Instant),
     /// The path of thin flows.
     pub(crate) nearest: Option<PathId>,
     /// When a path that is waited for may send.
@@ -436,17 +403,6 @@ impl<P> Sender<P> {
         }
     }
 
-    /// How many bytes a TCP may have waiting more than it has, or less if it is negative: what its receive window is clamped
-    /// to.
-    pub fn budget(&mut self, now: Instant, flow: FlowId) -> i64 {
-        let limits = self.limits(now);
-        if self.has_windows() {
-            return self.buffer.room(flow, &limits);
-        }
-        let (queued, limit) = self.queues();
-        (limit as f64 * CLAMPED) as i64 - queued as i64
-    }
-
     /// How long received packets wait: a path's round-trip time bounds what is between it and another one-way, however unequal
     /// its directions are.
     pub fn reordering(&self) -> Reordering {
@@ -467,66 +423,6 @@ impl<P> Sender<P> {
         // A loss is reported when the next packet of its path arrives, and sent again on the fastest.
         let repair = ((longest + shortest) / 2 + SLACK).min(LONGEST_REPAIR);
         Reordering { hold: (hold + repair).min(LONGEST_REPAIR), repair, alive }
-    }
-
-    /// The smoothed round-trip time of a path by reports.
-    pub fn srtt(&self, id: PathId) -> Option<Duration> {
-        self.any_path(id)?.control.as_ref()?.sent.rtt().srtt()
-    }
-
-    /// Bytes in flight on a path.
-    pub fn in_flight(&self, id: PathId) -> usize {
-        self.any_path(id).and_then(|path| path.control.as_ref()).map_or(0, |control| control.sent.in_flight())
-    }
-
-    /// Bytes in the queue of a path of configured rate.
-    pub fn queued(&self, id: PathId) -> usize {
-        self.any_path(id).map_or(0, |path| path.pacer.queued())
-    }
-
-    /// What reports have told of a path.
-    pub fn path_statistics(&self, id: PathId) -> Option<PathStatistics> {
-        let control = self.any_path(id)?.control.as_ref()?;
-        Some(PathStatistics {
-            delivery_rate: control.sent.rate(),
-            cwnd: self.windows.window(control.slot),
-            ssthresh: self.windows.threshold(control.slot),
-            in_flight: control.sent.in_flight(),
-            remembered: control.sent.remembered(),
-            sharers: self.windows.sharers(control.slot),
-            rttvar: control.sent.rtt().rttvar(),
-            counts: *control.sent.counts(),
-        })
-    }
-
-    /// A snapshot of the send buffer.
-    pub fn buffer_status(&self) -> BufferStatus {
-        BufferStatus {
-            packets: self.buffer.packets() + self.again.len(),
-            bytes: self.buffer.bytes(),
-            sojourn: self.buffer.sojourn(),
-            dropped: self.buffer.dropped(),
-            paths_bind: self.binding.of_paths(),
-        }
-    }
-
-    /// The name of the rule by which windows grow and shrink.
-    pub fn rule(&self) -> &'static str {
-        self.windows.rule()
-    }
-
-    /// Segments of TCPs that are followed, where that is how it knows what has arrived.
-    pub fn snooped_segments(&self) -> usize {
-        self.snooping.segments()
-    }
-
-    /// Bytes of memory that it takes.
-    pub fn memory(&self) -> usize {
-        let paths = self.paths.iter().chain(&self.successors).chain(&self.retired);
-        let paths: usize = paths.map(SenderPath::memory).sum();
-        let packets = (self.buffer.packets() + self.again.len()).saturating_mul(size_of::<QueuedPacket<P>>());
-        let tables = self.numbers.memory().saturating_add(self.snooping.memory());
-        [paths, packets, tables, self.buffer.bytes(), self.again_bytes].into_iter().fold(0, usize::saturating_add)
     }
 
     pub(crate) fn has_windows(&self) -> bool {
@@ -577,48 +473,5 @@ impl<P> Sender<P> {
         let waits = self.buffer.packets() > 0;
         self.is_starved = waits && (self.is_starved || now - self.moved > STARVED);
         self.is_starved
-    }
-
-    fn queues_are_full(&self) -> bool {
-        let (queued, limit) = self.queues();
-        queued >= limit
-    }
-
-    /// What waits in the queues of paths of configured rates, and what may, in bytes.
-    fn queues(&self) -> (u64, u64) {
-        let any_usable = self.any_usable();
-        let is_used = |state: &PathState| if any_usable { state.is_usable() } else { state.is_verified };
-        let in_use = || self.paths.iter().filter(|path| is_used(&path.state));
-        let queued: usize = in_use().map(|path| path.pacer.queued()).sum();
-        let rate: u64 = in_use().map(|path| path.pacer.rate()).fold(0, u64::saturating_add);
-        let limit = (rate as f64 / 8.0 * LONGEST_QUEUE.as_secs_f64()) as u64;
-        (queued as u64, limit.max(LEAST_QUEUE))
-    }
-
-    /// What the send buffer may hold now.
-    pub(crate) fn limits(&mut self, now: Instant) -> Limits {
-        let controls =
-            || self.paths.iter().filter(|path| path.state.is_usable()).filter_map(|path| path.control.as_ref());
-        let windows: f64 = controls().map(|control| self.windows.window(control.slot)).sum();
-        let rtt = controls().filter_map(|control| control.sent.rtt().srtt()).max().unwrap_or_default();
-        let wanted = windows * ENOUGH;
-        let enough = wanted.max(LEAST_BUFFER);
-        let (room, since) = self.room;
-        // Without reports what a path has lost comes again from inside, and has to be told soon.
-        let kept = if self.is_snooping() { 0.0 } else { (-(now - since).as_secs_f64() / LEAVING.as_secs_f64()).exp() };
-        let room = enough.max(room * kept);
-        self.room = (room, now);
-        let most = (2 * room as usize).min(self.memory.send_buffer);
-        Limits {
-            bytes: (room as usize).min(most / 2),
-            most,
-            // Of slow paths the least that the buffer holds would stay longer than CoDel's target. But when snooping it is the
-            // TCP inside that retransmits, and paths are not to run dry while its own window falls.
-            told: (CLAMPED * if self.is_snooping() { enough } else { wanted }) as usize,
-            codel: codel::Parameters {
-                target: LEAST_CODEL.target.max(rtt.mul_f64(ENOUGH)),
-                interval: LEAST_CODEL.interval.max(rtt * 4),
-            },
-        }
     }
 }

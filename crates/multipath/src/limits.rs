@@ -1,0 +1,83 @@
+//! How much may wait: in the send buffer by the windows, in the queues of paths by configured rates.
+
+use crate::packet::FlowId;
+use crate::path::PathState;
+use crate::send_buffer::Limits;
+use crate::sender::{LONGEST_QUEUE, Sender};
+use clock::{Duration, Instant};
+use queue::codel;
+
+/// The least that the send buffer holds before it drops, in bytes.
+const LEAST_BUFFER: f64 = 64_000.0;
+/// Room that windows no longer need, for one has fallen or its path has died, goes away in this time (to 1/e): the TCP
+/// inside has to hear of less once, not lose all that is suddenly too much.
+const LEAVING: Duration = Duration::from_secs(2);
+/// How much may wait, in times of the paths' windows and of their round-trip time: a Reno inside that has lost a packet
+/// halves the sum of what waits and what is in flight, and if less waited than that, the paths would have nothing to
+/// send. Other flows do not wait behind it.
+const ENOUGH: f64 = 1.5;
+/// Share of the send buffer that TCP flows may fill whose receive window we clamp: they follow the windows at once, and are
+/// not to meet CoDel.
+const CLAMPED: f64 = 0.75;
+/// CoDel's target and interval are at least these (RFC 8289 §4.3).
+const LEAST_CODEL: codel::Parameters =
+    codel::Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+/// What may wait in the queues of paths of configured rates at least, in bytes: for those slower than ten packets in
+/// [`LONGEST_QUEUE`].
+const LEAST_QUEUE: u64 = 16_000;
+
+impl<P> Sender<P> {
+    /// How many bytes a TCP may have waiting more than it has, or less if it is negative: what its receive window is clamped
+    /// to.
+    pub fn budget(&mut self, now: Instant, flow: FlowId) -> i64 {
+        let limits = self.limits(now);
+        if self.has_windows() {
+            return self.buffer.room(flow, &limits);
+        }
+        let (queued, limit) = self.queues();
+        (limit as f64 * CLAMPED) as i64 - queued as i64
+    }
+
+    pub(crate) fn queues_are_full(&self) -> bool {
+        let (queued, limit) = self.queues();
+        queued >= limit
+    }
+
+    /// What waits in the queues of paths of configured rates, and what may, in bytes.
+    fn queues(&self) -> (u64, u64) {
+        let any_usable = self.any_usable();
+        let is_used = |state: &PathState| if any_usable { state.is_usable() } else { state.is_verified };
+        let in_use = || self.paths.iter().filter(|path| is_used(&path.state));
+        let queued: usize = in_use().map(|path| path.pacer.queued()).sum();
+        let rate: u64 = in_use().map(|path| path.pacer.rate()).fold(0, u64::saturating_add);
+        let limit = (rate as f64 / 8.0 * LONGEST_QUEUE.as_secs_f64()) as u64;
+        (queued as u64, limit.max(LEAST_QUEUE))
+    }
+
+    /// What the send buffer may hold now.
+    pub(crate) fn limits(&mut self, now: Instant) -> Limits {
+        let controls =
+            || self.paths.iter().filter(|path| path.state.is_usable()).filter_map(|path| path.control.as_ref());
+        let windows: f64 = controls().map(|control| self.windows.window(control.slot)).sum();
+        let rtt = controls().filter_map(|control| control.sent.rtt().srtt()).max().unwrap_or_default();
+        let wanted = windows * ENOUGH;
+        let enough = wanted.max(LEAST_BUFFER);
+        let (room, since) = self.room;
+        // Without reports what a path has lost comes again from inside, and has to be told soon.
+        let kept = if self.is_snooping() { 0.0 } else { (-(now - since).as_secs_f64() / LEAVING.as_secs_f64()).exp() };
+        let room = enough.max(room * kept);
+        self.room = (room, now);
+        let most = (2 * room as usize).min(self.memory.send_buffer);
+        Limits {
+            bytes: (room as usize).min(most / 2),
+            most,
+            // Of slow paths the least that the buffer holds would stay longer than CoDel's target. But when snooping it is the
+            // TCP inside that retransmits, and paths are not to run dry while its own window falls.
+            clamped: (CLAMPED * if self.is_snooping() { enough } else { wanted }) as usize,
+            codel: codel::Parameters {
+                target: LEAST_CODEL.target.max(rtt.mul_f64(ENOUGH)),
+                interval: LEAST_CODEL.interval.max(rtt * 4),
+            },
+        }
+    }
+}
