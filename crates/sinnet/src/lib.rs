@@ -16,12 +16,13 @@
 //!
 //! ```
 //! let download = r#"
+//! name = "a download"
 //! duration = "5s"
 //! [[link]]
 //! between = ["client", "server"]
 //! rate = "10Mbit/s"
 //! delay = "10ms"
-//! queue = { packets = 50 }
+//! queue = "50p"
 //! [[flow]]
 //! protocol = "tcp"
 //! from = "server"
