@@ -25,12 +25,11 @@ pub(crate) fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
 
 /// What the packet says about congestion (RFC 3168 §5); nothing if it is no IP packet.
 pub(crate) fn ecn_of(packet: &[u8]) -> Ecn {
-    let codepoint = match packet {
-        [first, second, ..] if first >> 4 == 4 => second & 0b11,
-        [first, second, ..] if first >> 4 == 6 => second >> 4 & 0b11,
-        _ => 0,
-    };
-    [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(codepoint)]
+    match packet {
+        [first, second, ..] if first >> 4 == 4 => Ecn::of(*second),
+        [first, second, ..] if first >> 4 == 6 => Ecn::of(second >> 4),
+        _ => Ecn::NotEct,
+    }
 }
 
 /// A number that packets of one flow share: of the same addresses and protocol, and of the same ports, or of the same SPI for

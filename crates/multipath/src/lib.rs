@@ -51,8 +51,9 @@ mod windows;
 
 pub use liveness::PathEvent;
 pub use order::{HEADER as NUMBER, Number};
-pub use packet::{Class, Ecn, FlowId, Meta, QueuedPacket, Segment};
+pub use packet::{Class, FlowId, Meta, QueuedPacket, Segment};
 pub use path::{Overhead, PathState, PathStatistics};
+pub use queue::Ecn;
 pub use report::{RANGES, Report};
 pub use reporter::{ReceivedPacket, Reporter, ReportingPath};
 pub use resequencing::Resequencing;

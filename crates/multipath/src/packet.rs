@@ -1,37 +1,7 @@
 //! What the core has to know of a packet. Whoever carries bytes reads it from them once, where they come in.
 
 use crate::order::Number;
-
-/// The two bits of the traffic class (RFC 3168 §5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ecn {
-    /// The flow does not understand marks.
-    #[default]
-    NotEct = 0b00,
-    /// It does; experimental meaning (RFC 8311).
-    Ect1 = 0b01,
-    /// It does.
-    Ect0 = 0b10,
-    /// Congestion was experienced.
-    Ce = 0b11,
-}
-
-impl Ecn {
-    /// The codepoint in a traffic class, or in any byte that ends with it.
-    pub fn of(byte: u8) -> Self {
-        match byte & 0b11 {
-            0b00 => Self::NotEct,
-            0b01 => Self::Ect1,
-            0b10 => Self::Ect0,
-            _ => Self::Ce,
-        }
-    }
-
-    /// The two bits.
-    pub fn bits(self) -> u8 {
-        self as u8
-    }
-}
+use queue::Ecn;
 
 /// A flow between two hosts: its protocol and its ports, or what it has in their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -246,8 +246,9 @@ impl<P> SendBuffer<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Class, Ecn, Meta, Segment};
+    use crate::packet::{Class, Meta, Segment};
     use proptest::prelude::*;
+    use queue::Ecn;
 
     const LIMITS: Limits = Limits {
         bytes: 1 << 20,

@@ -326,7 +326,7 @@ impl<P> Sender<P> {
         } else {
             path.pass_queue(now, wire);
             // RFC 3168 §6.1.4 wants acknowledgments alone without a mark.
-            let meta = Meta { ecn: crate::packet::Ecn::NotEct, ..meta };
+            let meta = Meta { ecn: queue::Ecn::NotEct, ..meta };
             let packet = QueuedPacket::new(meta, payload, wire);
             self.ready.push_back(Dispatch { path: id, packet, treatment: Treatment::Urgent });
         }

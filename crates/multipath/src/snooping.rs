@@ -188,8 +188,9 @@ fn by_path(mut arrived: Vec<Sent>) -> Vec<Delivered> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Class, Ecn, Segment};
+    use crate::packet::{Class, Segment};
     use proptest::prelude::*;
+    use queue::Ecn;
 
     const SEGMENT: u32 = 100;
     const FLOW: FlowId = FlowId { protocol: 6, local: 80, remote: 4000 };

@@ -1,12 +1,13 @@
 //! Which packet leaves next, and on which path: a round in which the windows and the paces of all paths are asked again for
 //! each packet, until nothing waits or nothing may leave.
 
-use crate::packet::{Ecn, QueuedPacket};
+use crate::packet::QueuedPacket;
 use crate::path::SenderPath;
 use crate::send_buffer::Limits;
 use crate::sender::{Dispatch, Sender, Treatment};
 use crate::windows::Windows;
 use clock::{Duration, Instant};
+use queue::Ecn;
 use scheduler::{Decision, PacketMeta, PathId, PathScheduler, PathView};
 
 /// What may be in flight on a path that does not answer, in bytes, where no path does.

@@ -2,18 +2,35 @@
 
 use clock::{Duration, Instant};
 
-/// Explicit congestion notification of a packet (RFC 3168 §5; Ect1 stands for L4S, RFC 9331).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Explicit congestion notification of a packet: the two bits of its traffic class (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ecn {
     /// The flow does not understand marks: it has to be dropped from.
     #[default]
-    NotEct,
+    NotEct = 0b00,
+    /// It does, and its rate is inversely proportional to the share of its packets that are marked (L4S, RFC 9331).
+    Ect1 = 0b01,
     /// It does, and takes a mark for a loss.
-    Ect0,
-    /// It does, and its rate is inversely proportional to the share of its packets that are marked.
-    Ect1,
+    Ect0 = 0b10,
     /// It was marked before.
-    Ce,
+    Ce = 0b11,
+}
+
+impl Ecn {
+    /// The codepoint in a traffic class, or in any byte that ends with it.
+    pub fn of(byte: u8) -> Self {
+        match byte & 0b11 {
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// The two bits.
+    pub fn bits(self) -> u8 {
+        self as u8
+    }
 }
 
 /// A packet in a queue.
