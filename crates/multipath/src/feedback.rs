@@ -10,7 +10,7 @@ use scheduler::PathId;
 
 /// Tunnel retransmissions of a packet at most.
 const RETRANSMISSIONS: u8 = 1;
-/// So often it may have been in flight on a path that died: paths that die and come back again and again must not send
+/// How many times a packet is taken from a path that died to another: paths that die and come back again and again must not send
 /// the same packets for ever.
 const RESCUES: u8 = 3;
 

@@ -1,7 +1,7 @@
 //! The sender and the receiver of one association over several paths. They know no bytes: what a packet carries is
 //! a parameter, what has to be known of it is its [`Meta`]. Time is an argument, and there is no randomness.
 //!
-//! [`Sender`] takes packets, says which of them leaves now and on which path ([`Dispatch`]), is told under which number it has,
+//! [`Sender`] takes packets, says which of them leaves now and on which path ([`Dispatch`]), learns the number of each,
 //! and hears from [`Report`]s, or from the acknowledgments of the TCP inside, what became of it. What its owner knows of a path
 //! is a [`PathState`]. The receiver's side is a [`Reporter`], which says what has come on each path, and [`Resequencing`], which
 //! puts the packets of each flow in order.

@@ -1,4 +1,4 @@
-//! The numbers by which a receiver that is told them puts packets in order: of each inner flow, not of the association.
+//! The numbers by which a receiver puts packets in order: of each inner flow, not of the association.
 //!
 //! One number for the whole association would make every flow wait for the losses of all others, and a packet that the
 //! send buffer drops, or that never waited, a hole for everybody. A flow's own number costs the same few bytes, is

@@ -75,7 +75,7 @@ pub struct QueuedPacket<P> {
     pub payload: P,
     /// What is known of it.
     pub meta: Meta,
-    /// Its place among the packets of its flow, where the receiver is told one.
+    /// Its place among the packets of its flow, where it is sent with one.
     pub number: Option<Number>,
     /// Bytes of the whole outer IP packet.
     pub wire: usize,

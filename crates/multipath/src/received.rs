@@ -13,14 +13,14 @@ const LATEST: Duration = Duration::from_millis(10);
 const SECOND: usize = 2_000;
 /// After a gap the report follows at once, but for this: gaps come in bursts.
 const AFTER_GAP: Duration = Duration::from_millis(1);
-/// So often what was told on a path is also told on others: its own way back may be broken. It is never newer, or the other
-/// paths' reports would be more acknowledgments to this one, and a sender of two paths would take more on each from a TCP
-/// than one that has only this.
+/// Interval at which a path's last report is repeated on the other paths, since its own way back may be broken. The copy is
+/// never newer, or the other paths' reports would be more acknowledgments to this one, and a sender of two paths would take
+/// more on each from a TCP than one that has only this.
 const ELSEWHERE: Duration = Duration::from_millis(20);
 
-/// A range that has not changed for so long is told no more: the sender skips numbers, so there are always old ones, and
-/// tens of reports have told of it.
-const TOLD_FOR: Duration = Duration::from_secs(1);
+/// How long a range that does not change is reported: the sender skips numbers, so there are always old ones, and tens of
+/// reports have had it by then.
+const REPORTED_FOR: Duration = Duration::from_secs(1);
 
 /// Sequence numbers received without a gap.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +41,11 @@ pub(crate) struct Received {
     bytes: u32,
     ce: u32,
     due: Option<Instant>,
-    /// Bytes that came since the last report and want to be told of.
-    untold: usize,
-    told_at: Option<Instant>,
-    /// What was told last and not on another path, and when the highest of it had arrived.
-    told: Option<(Report, Instant)>,
+    /// Bytes that came since the last report and ask for one.
+    unreported: usize,
+    reported_at: Option<Instant>,
+    /// The last report that was not repeated on another path, and when the highest number in it had arrived.
+    last_report: Option<(Report, Instant)>,
     elsewhere_at: Instant,
 }
 
@@ -63,13 +63,13 @@ impl Received {
         Gap(sequence > before.saturating_add(1) || sequence < before)
     }
 
-    /// The packet of so many bytes wants to be told of, soon if there is a gap before it.
+    /// A packet of so many bytes asks for a report, soon if there is a gap before it.
     pub(crate) fn ask(&mut self, now: Instant, bytes: usize, gap: Gap, srtt: Option<Duration>) {
-        self.untold += bytes;
-        let after = |pause| self.told_at.map_or(now, |at| (at + pause).max(now));
+        self.unreported += bytes;
+        let after = |pause| self.reported_at.map_or(now, |at| (at + pause).max(now));
         let at = match gap {
             Gap(true) => after(AFTER_GAP),
-            Gap(false) if self.untold >= SECOND => after(SOONEST),
+            Gap(false) if self.unreported >= SECOND => after(SOONEST),
             Gap(false) => now + (srtt.unwrap_or_default() / 8).max(SOONEST).min(LATEST),
         };
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
@@ -85,7 +85,7 @@ impl Received {
         self.due
     }
 
-    /// A report is due at once: it carries what is to be told of a path that cannot tell itself any more.
+    /// A report is due at once: it carries the reports of a path that cannot send its own any more.
     pub(crate) fn hurry(&mut self, now: Instant) {
         self.due = Some(now);
     }
@@ -93,19 +93,19 @@ impl Received {
     /// The report on this path itself.
     pub(crate) fn tell(&mut self, now: Instant, rtt: Option<Duration>) -> Report {
         self.due = None;
-        self.untold = 0;
-        self.told_at = Some(now);
+        self.unreported = 0;
+        self.reported_at = Some(now);
         let report = self.report(now, rtt);
-        self.told = Some((report.clone(), self.highest_at));
+        self.last_report = Some((report.clone(), self.highest_at));
         report
     }
 
-    /// What was told last, for a report on another path, if it is time for that.
+    /// The last report, for another path, if it is time for that.
     pub(crate) fn tell_elsewhere(&mut self, now: Instant) -> Option<Report> {
         if now - self.elsewhere_at < ELSEWHERE {
             return None;
         }
-        let (report, highest_at) = self.told.take()?;
+        let (report, highest_at) = self.last_report.take()?;
         self.elsewhere_at = now;
         Some(Report { delay: now - highest_at, ..report })
     }
@@ -116,7 +116,7 @@ impl Received {
 
     fn report(&self, now: Instant, rtt: Option<Duration>) -> Report {
         let first_at = self.ranges.first().map(|range| range.at);
-        let told = self.ranges.iter().filter(|range| now - range.at < TOLD_FOR || Some(range.at) == first_at);
+        let recent = self.ranges.iter().filter(|range| now - range.at < REPORTED_FOR || Some(range.at) == first_at);
         Report {
             highest: self.highest(),
             delay: now - self.highest_at,
@@ -125,7 +125,7 @@ impl Received {
             bytes: self.bytes,
             ce: self.ce,
             rtt: rtt.unwrap_or_default(),
-            ranges: told.map(|range| (range.first, range.last)).collect(),
+            ranges: recent.map(|range| (range.first, range.last)).collect(),
         }
     }
 

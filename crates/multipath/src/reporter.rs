@@ -51,7 +51,7 @@ impl Reporter {
     }
 
     /// The next report that is due: the path that it leaves on, and what it tells, of that path first. `retired` are paths that
-    /// others have taken over from; what came on them is told on another. Asked until there is none.
+    /// others have taken over from; what came on them is reported on another. Asked until there is none.
     pub fn poll_report(
         &mut self,
         now: Instant,
@@ -109,7 +109,7 @@ mod tests {
         ReportingPath { id: PathId(id), is_verified: true, srtt: None }
     }
 
-    /// What was told on a path is repeated on another once; what came on an old path leaves on a new one at once.
+    /// What was reported on a path is repeated on another once; what came on an old path leaves on a new one at once.
     #[test]
     fn a_report_leaves_on_its_own_path_and_old_paths_borrow_one() {
         let mut reporter = Reporter::default();

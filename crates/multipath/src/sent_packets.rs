@@ -82,7 +82,7 @@ pub(crate) struct SentPackets<P> {
     first_at: Instant,
     threshold: u64,
     rtt: RttEstimator,
-    /// The highest sequence number that told a round-trip time.
+    /// The highest sequence number that gave a round-trip time.
     timed: u64,
     /// By how much a round-trip time differs from the one before, smoothed.
     jitter: Duration,
@@ -91,7 +91,7 @@ pub(crate) struct SentPackets<P> {
     counts: Counts,
     /// Of the last report: packets with CE, and all.
     ce: u32,
-    packets_told: u32,
+    packets_reported: u32,
     /// When something was acknowledged last, as if receivers did not wait, or sent after all was.
     progress_at: Instant,
     /// How long it was between acknowledgments lately, the longest counting for some time.
@@ -118,7 +118,7 @@ pub struct Counts {
     pub ce: u64,
 }
 
-/// What a report told.
+/// What a report brought.
 #[derive(Debug)]
 pub(crate) struct AckOutcome<P> {
     /// Bytes newly acknowledged.
@@ -198,7 +198,7 @@ impl<P> SentPackets<P> {
             rate: (0, 0, now),
             counts: Counts::default(),
             ce: 0,
-            packets_told: 0,
+            packets_reported: 0,
             progress_at: now,
             gap: Duration::ZERO,
             remote_rtt: Duration::ZERO,
@@ -371,9 +371,9 @@ impl<P> SentPackets<P> {
                 self.highest = Some((highest, at));
             }
             // No more can have been marked than have arrived.
-            outcome.ce = report.ce.saturating_sub(self.ce).min(report.packets.saturating_sub(self.packets_told));
+            outcome.ce = report.ce.saturating_sub(self.ce).min(report.packets.saturating_sub(self.packets_reported));
             self.counts.ce += u64::from(outcome.ce);
-            (self.ce, self.packets_told) = (report.ce, report.packets);
+            (self.ce, self.packets_reported) = (report.ce, report.packets);
             self.remote_rtt = report.rtt.min(BELIEVED);
         }
         if own_way {
@@ -382,9 +382,9 @@ impl<P> SentPackets<P> {
         let newest = self.acknowledge(report, previous.map(|(before, _)| before), &mut outcome);
         if let Some(Newest { at, delivered: (delivered, delivered_at), first_at }) = newest {
             // A report on another path is late; what it tells of came before.
-            let told_at = self.progress_at.max(now - report.delay);
-            self.gap = (told_at - self.progress_at).max(self.gap - self.gap / 8);
-            self.progress_at = told_at;
+            let reported_at = self.progress_at.max(now - report.delay);
+            self.gap = (reported_at - self.progress_at).max(self.gap - self.gap / 8);
+            self.progress_at = reported_at;
             self.delivered_at = now;
             self.first_at = at;
             // draft-cheng-iccrg-delivery-rate-estimation: the slower of sending and acknowledging.

@@ -243,9 +243,9 @@ impl<P> SenderPath<P> {
     fn view_under_window(&mut self, windows: &Windows, is_snooping: bool) -> PathView {
         let Self { id, state, pacer, control } = self;
         let Some(control) = control else { return PathView::default() };
-        let (reported, beaten) = (control.sent.rtt().srtt(), state.srtt);
+        let (reported, heartbeat) = (control.sent.rtt().srtt(), state.srtt);
         // Snooped round trips contain what the peer's TCP waited for, and heartbeats are rare.
-        let srtt = if is_snooping { [reported, beaten].into_iter().flatten().min() } else { reported.or(beaten) };
+        let srtt = if is_snooping { [reported, heartbeat].into_iter().flatten().min() } else { reported.or(heartbeat) };
         let pace = windows.pace(control.slot, srtt);
         // What is not TCP shares the pace, and is not to be slowed by windows that know nothing of it.
         let pace = if is_snooping { pace.max(state.rate.unwrap_or(UNKNOWN_RATE)) } else { pace };

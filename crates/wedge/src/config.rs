@@ -25,7 +25,7 @@ pub struct WedgeConfig {
 }
 
 impl LocalPath {
-    /// An access link of which nothing is known but where it is: no rate is told, 50 ms to the peers, an MTU of 1500 bytes.
+    /// An access link of which nothing is known but where it is: no configured rate, 50 ms to the peers, an MTU of 1500 bytes.
     pub fn new(name: impl Into<String>, locator: SocketAddr) -> Self {
         let (rate, delay, _) = UNKNOWN;
         Self { name: name.into(), locator, rate, delay, mtu: 1500, backup: false }

@@ -84,7 +84,7 @@ impl Connections {
 
     /// What the window field of this segment of the peer's has to be for this many bytes, or less if it is negative, to be
     /// sent beyond what is outstanding; `None` if it may stay as it is, or the connection's beginning was not seen.
-    pub(crate) fn narrower(&self, flow: FlowId, segment: &Segment<'_>, room: i64) -> Option<u16> {
+    pub(crate) fn clamped(&self, flow: FlowId, segment: &Segment<'_>, room: i64) -> Option<u16> {
         let Connection { end, ours, theirs, .. } = *self.known.get(&flow)?;
         let theirs = theirs?;
         let (shift, outstanding) = if segment.flags().contains(Flags::SYN) {
@@ -143,7 +143,7 @@ impl PeerState {
         }
         self.sync();
         let budget = self.sender.budget(now, flow);
-        if let Some(window) = self.connections.narrower(flow, &segment, budget)
+        if let Some(window) = self.connections.clamped(flow, &segment, budget)
             && let Some(segment) = packet.get_mut(at..)
         {
             tcp::set_window(segment, window);
@@ -202,9 +202,9 @@ mod tests {
         connections
     }
 
-    fn narrower(connections: &Connections, ack: u32, window: u16, room: i64) -> Option<u16> {
+    fn clamped(connections: &Connections, ack: u32, window: u16, room: i64) -> Option<u16> {
         let segment = bytes(false, Flags::ACK, (0, ack), window, &[], 0);
-        connections.narrower(flow(), &Segment::parse(&segment).unwrap(), room)
+        connections.clamped(flow(), &Segment::parse(&segment).unwrap(), room)
     }
 
     const SCALE: [u8; 4] = [1, 3, 3, 7];
@@ -216,7 +216,7 @@ mod tests {
         fn the_edge_is_what_is_outstanding_and_the_room(isn: u32, sent in 1usize..60_000, acked in 0u32..60_000, window: u16, room in -200_000i64..200_000) {
             let connections = connection(&SCALE, &SCALE, isn, sent);
             let ack = isn.wrapping_add(1).wrapping_add(acked);
-            let narrow = narrower(&connections, ack, window, room);
+            let narrow = clamped(&connections, ack, window, room);
             let Some(outstanding) = (sent as i64).checked_sub(acked.into()).filter(|left| *left >= 0) else {
                 prop_assert_eq!(narrow, None);
                 return Ok(());
@@ -248,7 +248,7 @@ mod tests {
             }
             assert!(connections.known.len() <= MOST);
         }
-        assert!(narrower(&connections, 1, u16::MAX, 0).is_some());
+        assert!(clamped(&connections, 1, u16::MAX, 0).is_some());
     }
 
     #[test]
@@ -256,19 +256,19 @@ mod tests {
         for isn in [0, u32::MAX] {
             let connections = opened(&SCALE, &SCALE, isn);
             let syn = bytes(false, Flags::SYN | Flags::ACK, (0, isn.wrapping_add(1)), 64_240, &SCALE, 0);
-            let of_syn = |room| connections.narrower(flow(), &Segment::parse(&syn).unwrap(), room);
+            let of_syn = |room| connections.clamped(flow(), &Segment::parse(&syn).unwrap(), room);
             // RFC 7323 §2.2: the window of a SYN is never scaled.
             assert_eq!(
                 [of_syn(48_000), of_syn(-1), of_syn(64_240), of_syn(100_000)],
                 [Some(48_000), Some(6_000), None, None]
             );
-            assert_eq!(narrower(&connections, isn.wrapping_add(1), u16::MAX, 48_000), Some(375));
+            assert_eq!(clamped(&connections, isn.wrapping_add(1), u16::MAX, 48_000), Some(375));
         }
     }
 
     #[test]
     fn windows_are_scaled_only_if_both_ends_say_so() {
-        let outstanding = |ours: &[u8], theirs: &[u8]| narrower(&connection(ours, theirs, 0, 20_000), 1, u16::MAX, 0);
+        let outstanding = |ours: &[u8], theirs: &[u8]| clamped(&connection(ours, theirs, 0, 20_000), 1, u16::MAX, 0);
         assert_eq!(outstanding(&SCALE, &SCALE), Some(157));
         assert_eq!(outstanding(&SCALE, &[]), Some(20_000));
         assert_eq!(outstanding(&[], &SCALE), Some(20_000));
@@ -279,8 +279,8 @@ mod tests {
         let mut late = Connections::default();
         let payload = bytes(true, Flags::ACK, (1, 0), 0, &[], 20_000);
         late.leaves(flow(), &Segment::parse(&payload).unwrap());
-        assert_eq!(narrower(&late, 1, u16::MAX, 0), None);
+        assert_eq!(clamped(&late, 1, u16::MAX, 0), None);
         let multipath = [30, 4, 1, 0, 1, 3, 3, 7];
-        assert_eq!(narrower(&connection(&multipath, &multipath, 0, 20_000), 1, u16::MAX, 0), None);
+        assert_eq!(clamped(&connection(&multipath, &multipath, 0, 20_000), 1, u16::MAX, 0), None);
     }
 }
