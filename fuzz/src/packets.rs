@@ -4,7 +4,7 @@ use crate::grammar::Near;
 use arbitrary::Arbitrary;
 use std::net::IpAddr;
 use wire::Hit;
-use wire::ip::{V4Header, V6Header, protocol};
+use wire::ip::protocol;
 use wire::tcp::{Flags, Header};
 
 /// What an IP packet carries.
@@ -127,36 +127,13 @@ fn icmp(from: IpAddr, to: IpAddr, (kind, code, word): (u8, u8, u32), data: &[u8]
 
 /// An IP packet with a header of ours; empty where the payload is too long.
 pub fn ip(from: IpAddr, to: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let mut packet = Vec::new();
-    let emitted = match (from, to) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => V4Header {
-            source,
-            destination,
-            protocol,
-            traffic_class: 0,
-            hop_limit: 64,
-            identification: 1,
-            dont_fragment: false,
-        }
-        .emit(payload.len(), &mut packet),
-        (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            V6Header { source, destination, protocol, traffic_class: 0, flow_label: 0, hop_limit: 64 }
-                .emit(payload.len(), &mut packet)
-        }
-        _ => return packet,
-    };
-    if emitted.is_ok() {
-        packet.extend_from_slice(payload);
-    }
-    packet
+    wire::ip::packet(from, to, protocol, payload).unwrap_or_default()
 }
 
 /// A UDP packet from HIT to HIT.
 pub fn udp_v6(from: Hit, to: Hit, ports: (u16, u16), data: &[u8]) -> Vec<u8> {
     let (from, to) = (IpAddr::from(from.address()), IpAddr::from(to.address()));
-    let mut datagram = Vec::new();
-    let _ = wire::udp::emit((from, ports.0), (to, ports.1), data, &mut datagram);
-    ip(from, to, protocol::UDP, &datagram)
+    wire::udp::packet((from, ports.0), (to, ports.1), data).unwrap_or_default()
 }
 
 /// A record of a report.

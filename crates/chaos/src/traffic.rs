@@ -4,7 +4,7 @@ use crate::plan::Flow;
 use clock::{Duration, Instant, Rng};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use wire::ip::{IpPacket, V4Header, V6Header, protocol};
+use wire::ip::{self, IpPacket, protocol};
 use wire::{Hit, Lsi, tcp, udp};
 
 /// Every content begins so; nothing that leaves a host may have it in clear.
@@ -122,11 +122,10 @@ impl Stream {
         let spread = u64::from(self.plan.bytes).max(1);
         let length = HEAD as u64 + Rng::from_seed(u64::from(self.sent)).below(spread);
         let data = self.content(self.sent, length as usize);
-        let mut datagram = Vec::with_capacity(data.len() + 8);
         let (from, to) = self.addresses(names);
         let ports = self.ports();
-        if udp::emit((from, ports.0), (to, ports.1), &data, &mut datagram).is_ok() {
-            out.push(packet(from, to, protocol::UDP, &datagram));
+        if let Ok(packet) = udp::packet((from, ports.0), (to, ports.1), &data) {
+            out.push(packet);
             self.times.push((now, None));
             self.sent += 1;
         }
@@ -260,7 +259,7 @@ impl Stream {
         let mut segment = Vec::with_capacity(20 + data.len());
         // Two addresses of one family and a short segment: it fits.
         let _ = header.emit(addresses.0, addresses.1, data, &mut segment);
-        packet(addresses.0, addresses.1, protocol::TCP, &segment)
+        ip::packet(addresses.0, addresses.1, protocol::TCP, &segment).unwrap_or_default()
     }
 
     fn content(&self, number: u32, length: usize) -> Vec<u8> {
@@ -320,31 +319,4 @@ pub(crate) fn deliver(
     }
     stream.receive(now, host, &view, names, out)?;
     Ok(Delivered::Flow(number))
-}
-
-fn packet(source: IpAddr, destination: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let mut packet = Vec::with_capacity(40 + payload.len());
-    let emitted = match (source, destination) {
-        (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            let header = V6Header { source, destination, protocol, traffic_class: 0, flow_label: 0, hop_limit: 64 };
-            header.emit(payload.len(), &mut packet)
-        }
-        (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            let header = V4Header {
-                source,
-                destination,
-                protocol,
-                traffic_class: 0,
-                hop_limit: 64,
-                identification: 0,
-                dont_fragment: true,
-            };
-            header.emit(payload.len(), &mut packet)
-        }
-        _ => return packet,
-    };
-    if emitted.is_ok() {
-        packet.extend_from_slice(payload);
-    }
-    packet
 }

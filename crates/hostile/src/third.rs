@@ -83,13 +83,7 @@ impl Hostile {
 
     /// A datagram of a program of M's, so that there is an association.
     fn hello(&mut self, from: Ipv6Addr, to: Ipv6Addr) -> Result<(), Failure> {
-        let mut datagram = Vec::new();
-        wire::udp::emit((from.into(), 9), (to.into(), 9), b"hello", &mut datagram)?;
-        // RFC 8200 §3: version, length, next header, hop limit.
-        let mut packet = vec![0x60, 0, 0, 0, 0, datagram.len() as u8, 17, 64];
-        packet.extend_from_slice(&from.octets());
-        packet.extend_from_slice(&to.octets());
-        packet.extend_from_slice(&datagram);
+        let packet = wire::udp::packet((from.into(), 9), (to.into(), 9), b"hello")?;
         let time = self.time();
         self.wedge.handle_application(time, &mut self.rng, &[&packet]);
         let begin = now();

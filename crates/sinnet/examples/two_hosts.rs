@@ -14,7 +14,7 @@ use sinnet::hip::Route;
 use sinnet::hip::identity::{Algorithm, HostIdentity};
 use sinnet::rand_core::SeedableRng;
 use sinnet::wedge::{Datagram, LocalPath, PeerConfig, Transmit, Wedge, WedgeConfig};
-use sinnet::wire::ip::{IpPacket, V6Header, protocol};
+use sinnet::wire::ip::IpPacket;
 use sinnet::wire::{Lsi, udp};
 use sinnet::{Duration, Instant};
 
@@ -42,19 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // What alice's kernel would give to a TUN device.
-    let mut datagram = Vec::new();
-    udp::emit((hits[0].address().into(), 4000), (hits[1].address().into(), 9), b"hello", &mut datagram)?;
-    let header = V6Header {
-        source: hits[0].address(),
-        destination: hits[1].address(),
-        protocol: protocol::UDP,
-        traffic_class: 0,
-        flow_label: 0,
-        hop_limit: 64,
-    };
-    let mut packet = Vec::new();
-    header.emit(datagram.len(), &mut packet)?;
-    packet.extend(datagram);
+    let packet = udp::packet((hits[0].address().into(), 4000), (hits[1].address().into(), 9), b"hello")?;
     hosts[0].handle_application(Instant::ZERO, &mut rng, &[&packet]);
 
     // Packets under way, by when they arrive.

@@ -277,7 +277,6 @@ fn position(key: FlowId, packet: &[u8], path: PathId) -> Option<Position> {
 mod tests {
     use super::*;
     use std::net::Ipv6Addr;
-    use wire::ip::V6Header;
 
     fn ms(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
@@ -285,20 +284,7 @@ mod tests {
 
     fn udp(number: u8) -> Vec<u8> {
         let (a, b) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
-        let mut datagram = Vec::new();
-        wire::udp::emit((a.into(), 7), (b.into(), 80), &[number], &mut datagram).unwrap();
-        let header = V6Header {
-            source: a,
-            destination: b,
-            protocol: protocol::UDP,
-            traffic_class: 0,
-            flow_label: 0,
-            hop_limit: 1,
-        };
-        let mut packet = Vec::new();
-        header.emit(datagram.len(), &mut packet).unwrap();
-        packet.extend(datagram);
-        packet
+        wire::udp::packet((a.into(), 7), (b.into(), 80), &[number]).unwrap()
     }
 
     fn key(local: u16) -> FlowId {

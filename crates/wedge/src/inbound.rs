@@ -4,7 +4,6 @@ use crate::ecn::decapsulate;
 use crate::flows::{Family, flow_of, flow_of_quoted};
 use crate::heartbeat::Beat;
 use crate::numbers;
-use crate::outbound::HOP_LIMIT;
 use crate::path::outer_header;
 use crate::report;
 use crate::wedge::Wedge;
@@ -120,14 +119,7 @@ impl Wedge {
             return;
         };
         // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
-        let header = V6Header {
-            source,
-            destination: self.hit.address(),
-            protocol: next_header,
-            traffic_class: ecn.bits(),
-            flow_label: 0,
-            hop_limit: HOP_LIMIT,
-        };
+        let header = V6Header { traffic_class: ecn.bits(), ..V6Header::new(source, self.hit.address(), next_header) };
         let mut rebuilt = Vec::with_capacity(V6_HEADER);
         let emitted = header.emit(inner.len().saturating_sub(V6_HEADER), &mut rebuilt);
         match (emitted, inner.get_mut(..V6_HEADER)) {

@@ -9,12 +9,9 @@ use multipath::{Ecn, QueuedPacket};
 use rand_core::CryptoRng;
 use std::net::IpAddr;
 use wire::icmp::{self, IcmpError};
-use wire::ip::{IpPacket, V4, V6, V6_HEADER, V6Header, protocol};
+use wire::ip::{self, IpPacket, V4, V6, V6_HEADER, protocol};
 use wire::translate::{translate_4_to_6, translate_6_to_4};
 use wire::{Hit, Lsi, tcp};
-
-/// Hop limit of packets that this host makes or puts a header on (RFC 7402 leaves it to the receiver).
-pub(crate) const HOP_LIMIT: u8 = 64;
 
 impl Wedge {
     /// Takes one packet of a program.
@@ -148,23 +145,12 @@ impl Wedge {
     pub(crate) fn refuse_waiting(&mut self, index: usize) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let waiting = peer.take_waiting();
-        let header = |next_header| V6Header {
-            source: self.hit.address(),
-            destination: peer.config.hit.address(),
-            protocol: next_header,
-            traffic_class: 0,
-            flow_label: 0,
-            hop_limit: HOP_LIMIT,
-        };
+        let (own, hit) = (self.hit.address().into(), peer.config.hit.address().into());
         let (lsi, own_lsi) = (peer.config.lsi.address(), self.config.lsi.address());
         for waiting in waiting {
             self.counters.no_association += 1;
             let (next_header, payload) = (waiting.next_header, waiting.bytes());
-            let mut packet = Vec::with_capacity(V6_HEADER + payload.len());
-            if header(next_header).emit(payload.len(), &mut packet).is_err() {
-                continue;
-            }
-            packet.extend_from_slice(payload);
+            let Ok(packet) = ip::packet(own, hit, next_header, payload) else { continue };
             let family = flow_of(next_header, payload, true).map(|key| peer.flows.family(key));
             let mut error = Vec::new();
             let code = icmp::v6::ADDRESS_UNREACHABLE;

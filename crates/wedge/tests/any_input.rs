@@ -4,7 +4,7 @@
 mod common;
 
 use clock::Instant;
-use common::{LSIS, Mailbox, Spec, World, ms, udp_v6, v4};
+use common::{LSIS, Mailbox, Spec, World, ms, udp_v6};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use wedge::{Datagram, Protocol};
@@ -47,7 +47,8 @@ fn input() -> impl Strategy<Value = Input> {
 }
 
 fn v6(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, content: &[u8]) -> Vec<u8> {
-    let header = V6Header { source, destination, protocol, traffic_class: 3, flow_label: 9, hop_limit: 1 };
+    let unusual = V6Header::new(source, destination, protocol);
+    let header = V6Header { traffic_class: 3, flow_label: 9, hop_limit: 1, ..unusual };
     let mut packet = Vec::new();
     header.emit(content.len(), &mut packet).unwrap();
     packet.extend_from_slice(content);
@@ -88,7 +89,8 @@ proptest! {
                     boxes[side].to_send.push(v6(from, to, protocol, &content));
                 }
                 Input::Inner { side, six: false, protocol, content } => {
-                    boxes[side].to_send.push(v4(lsis[side], lsis[1 - side], protocol, &content));
+                    let (from, to) = (lsis[side].into(), lsis[1 - side].into());
+                    boxes[side].to_send.push(wire::ip::packet(from, to, protocol, &content).unwrap());
                 }
                 Input::Raw { side, bytes } => boxes[side].to_send.push(bytes),
                 Input::Outer { side, protocol, bytes } => {

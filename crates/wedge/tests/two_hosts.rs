@@ -3,10 +3,10 @@
 mod common;
 
 use clock::Instant;
-use common::{LSIS, Mailbox, Program, Spec, World, ms, tcp_v6, udp_v4, udp_v6, v4};
+use common::{LSIS, Mailbox, Program, Spec, World, ms, tcp_v6, udp_v4, udp_v6};
 use std::collections::BTreeMap;
 use wedge::{Protocol, WedgeEvent};
-use wire::ip::{IpPacket, protocol};
+use wire::ip::{self, IpPacket, protocol};
 use wire::{icmp, tcp};
 
 fn at(milliseconds: u64) -> Instant {
@@ -188,7 +188,7 @@ fn a_refused_connection_is_offered_as_ipv4_and_if_refused_again_reset() {
     assert!(boxes[0].received.is_empty(), "the refusal of IPv6 reached the peer");
     let mut reset = Vec::new();
     rst.emit(view.dst(), view.src(), &[], &mut reset).unwrap();
-    boxes[1].to_send.push(v4(LSIS[1].address(), LSIS[0].address(), protocol::TCP, &reset));
+    boxes[1].to_send.push(ip::packet(view.dst(), view.src(), protocol::TCP, &reset).unwrap());
     let [left, right] = &mut boxes;
     world.run(at(3_300), &mut [left, right]);
     assert_eq!(boxes[0].received.pop().unwrap().1, tcp_v6(b, a, &rst, &[]));

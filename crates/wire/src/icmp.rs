@@ -241,15 +241,7 @@ pub fn error_v6(
     let whole = IpPacket::V6(packet).len();
     let quoted = offending.get(..whole.min(1280 - V6_HEADER - HEADER)).unwrap_or_default();
     let length = HEADER + quoted.len();
-    let header = V6Header {
-        source: from,
-        destination: to,
-        protocol: protocol::ICMPV6,
-        traffic_class: 0,
-        flow_label: 0,
-        hop_limit: 64,
-    };
-    header.emit(length, out)?;
+    V6Header::new(from, to, protocol::ICMPV6).emit(length, out)?;
     message(pseudo_v6(from, to, protocol::ICMPV6, length as u32), kind, code, word, quoted, out);
     Ok(())
 }
@@ -283,16 +275,7 @@ pub fn error_v4(
     }
     let whole = IpPacket::V4(packet).len();
     let quoted = offending.get(..whole.min(576 - V4_HEADER - HEADER)).unwrap_or_default();
-    let header = V4Header {
-        source: from,
-        destination: to,
-        protocol: protocol::ICMP,
-        traffic_class: 0,
-        hop_limit: 64,
-        identification: 0,
-        dont_fragment: true,
-    };
-    header.emit(HEADER + quoted.len(), out)?;
+    V4Header::new(from, to, protocol::ICMP).emit(HEADER + quoted.len(), out)?;
     message(Sum::ZERO, kind, code, word, quoted, out);
     Ok(())
 }
@@ -324,36 +307,11 @@ mod tests {
     const B6: Ipv6Addr = Ipv6Addr::new(0x2001, 0x20, 0, 0, 0, 0, 0, 2);
 
     fn datagram_v6(data: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        V6Header {
-            source: A6,
-            destination: B6,
-            protocol: protocol::UDP,
-            traffic_class: 0,
-            flow_label: 0,
-            hop_limit: 64,
-        }
-        .emit(8 + data.len(), &mut bytes)
-        .unwrap();
-        udp::emit((A6.into(), 1), (B6.into(), 2), data, &mut bytes).unwrap();
-        bytes
+        udp::packet((A6.into(), 1), (B6.into(), 2), data).unwrap()
     }
 
     fn datagram_v4(data: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        V4Header {
-            source: A4,
-            destination: B4,
-            protocol: protocol::UDP,
-            traffic_class: 0,
-            hop_limit: 64,
-            identification: 0,
-            dont_fragment: true,
-        }
-        .emit(8 + data.len(), &mut bytes)
-        .unwrap();
-        udp::emit((A4.into(), 1), (B4.into(), 2), data, &mut bytes).unwrap();
-        bytes
+        udp::packet((A4.into(), 1), (B4.into(), 2), data).unwrap()
     }
 
     proptest! {

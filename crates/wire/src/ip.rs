@@ -33,6 +33,8 @@ pub mod protocol {
 pub const V4_HEADER: usize = 20;
 /// Bytes of the fixed IPv6 header.
 pub const V6_HEADER: usize = 40;
+/// What hosts send with (IANA "IP Parameters", the recommended default TTL).
+pub const HOP_LIMIT: u8 = 64;
 
 /// A whole IP packet: the view has been checked, so reading it cannot fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -358,6 +360,12 @@ pub struct V4Header {
 }
 
 impl V4Header {
+    /// That of a packet as hosts send it: whole, not to be fragmented, with the usual [`HOP_LIMIT`] and no marks.
+    pub const fn new(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8) -> Self {
+        let (traffic_class, identification) = (0, 0);
+        Self { source, destination, protocol, traffic_class, hop_limit: HOP_LIMIT, identification, dont_fragment: true }
+    }
+
     /// Appends the 20 bytes of the header, checksum included, for a payload of `payload_len` bytes.
     ///
     /// # Errors
@@ -407,6 +415,11 @@ pub struct V6Header {
 }
 
 impl V6Header {
+    /// That of a packet as hosts send it: with the usual [`HOP_LIMIT`], no marks and no flow label.
+    pub const fn new(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8) -> Self {
+        Self { source, destination, protocol, traffic_class: 0, flow_label: 0, hop_limit: HOP_LIMIT }
+    }
+
     /// Appends the 40 bytes of the header for a payload of `payload_len` bytes.
     ///
     /// # Errors
@@ -424,6 +437,40 @@ impl V6Header {
         out.extend_from_slice(&header);
         Ok(())
     }
+}
+
+/// Appends the header of a packet as hosts send it, [`V4Header::new`] or [`V6Header::new`] by the addresses.
+///
+/// # Errors
+/// [`Malformed::Length`] for a payload that is too long, [`Malformed::Version`] for addresses of two families; nothing is
+/// written then.
+pub fn emit(
+    source: IpAddr,
+    destination: IpAddr,
+    protocol: u8,
+    payload_len: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Malformed> {
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            V4Header::new(source, destination, protocol).emit(payload_len, out)
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            V6Header::new(source, destination, protocol).emit(payload_len, out)
+        }
+        _ => Err(Malformed::Version),
+    }
+}
+
+/// A whole packet as hosts send it, with this payload.
+///
+/// # Errors
+/// As [`emit`].
+pub fn packet(source: IpAddr, destination: IpAddr, protocol: u8, payload: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let mut packet = Vec::with_capacity(V6_HEADER + payload.len());
+    emit(source, destination, protocol, payload.len(), &mut packet)?;
+    packet.extend_from_slice(payload);
+    Ok(packet)
 }
 
 fn version(bytes: &[u8]) -> Result<u8, Malformed> {
@@ -547,14 +594,7 @@ mod tests {
 
     #[test]
     fn options_and_fragments_of_ipv6_are_stepped_over() {
-        let header = V6Header {
-            source: Ipv6Addr::LOCALHOST,
-            destination: Ipv6Addr::LOCALHOST,
-            protocol: protocol::HOP_BY_HOP,
-            traffic_class: 0,
-            flow_label: 0,
-            hop_limit: 1,
-        };
+        let header = V6Header::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, protocol::HOP_BY_HOP);
         let mut bytes = Vec::new();
         header.emit(16 + 8 + 4, &mut bytes).unwrap();
         bytes.extend_from_slice(&[44, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -569,15 +609,7 @@ mod tests {
 
     #[test]
     fn a_wrong_ipv4_checksum_is_refused() {
-        let header = V4Header {
-            source: Ipv4Addr::LOCALHOST,
-            destination: Ipv4Addr::LOCALHOST,
-            protocol: 6,
-            traffic_class: 0,
-            hop_limit: 64,
-            identification: 0,
-            dont_fragment: true,
-        };
+        let header = V4Header::new(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST, protocol::TCP);
         let mut bytes = Vec::new();
         header.emit(0, &mut bytes).unwrap();
         assert!(IpPacket::parse(&bytes).is_ok());

@@ -349,26 +349,16 @@ mod tests {
 
     fn v4(kind: u8, tc: u8, hops: u8, body: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        V4Header {
-            source: A4,
-            destination: B4,
-            protocol: kind,
-            traffic_class: tc,
-            hop_limit: hops,
-            identification: 0,
-            dont_fragment: true,
-        }
-        .emit(body.len(), &mut bytes)
-        .unwrap();
+        let header = V4Header { traffic_class: tc, hop_limit: hops, ..V4Header::new(A4, B4, kind) };
+        header.emit(body.len(), &mut bytes).unwrap();
         bytes.extend_from_slice(body);
         bytes
     }
 
     fn v6(kind: u8, tc: u8, hops: u8, body: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        V6Header { source: A6, destination: B6, protocol: kind, traffic_class: tc, flow_label: 0, hop_limit: hops }
-            .emit(body.len(), &mut bytes)
-            .unwrap();
+        let header = V6Header { traffic_class: tc, hop_limit: hops, ..V6Header::new(A6, B6, kind) };
+        header.emit(body.len(), &mut bytes).unwrap();
         bytes.extend_from_slice(body);
         bytes
     }

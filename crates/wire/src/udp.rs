@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::Malformed;
 use crate::checksum::pseudo;
-use crate::ip::protocol;
+use crate::ip::{self, V6_HEADER, protocol};
 
 /// Bytes of the header.
 pub const HEADER: usize = 8;
@@ -84,6 +84,18 @@ pub fn emit(
     out.extend_from_slice(&header);
     out.extend_from_slice(payload);
     Ok(())
+}
+
+/// A whole IP packet with a datagram in it, as hosts send it.
+///
+/// # Errors
+/// As [`emit`] and [`ip::emit`](crate::ip::emit).
+pub fn packet(source: (IpAddr, u16), destination: (IpAddr, u16), payload: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let length = HEADER + payload.len();
+    let mut packet = Vec::with_capacity(V6_HEADER + length);
+    ip::emit(source.0, destination.0, protocol::UDP, length, &mut packet)?;
+    emit(source, destination, payload, &mut packet)?;
+    Ok(packet)
 }
 
 /// A computed checksum of zero is sent as all ones, the same number in ones' complement (RFC 768).

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use clock::{Duration, Instant, Rng};
 use sha2::{Digest as _, Sha256};
 use transport::{BlockPool, Flags, NO_BLOCKS, Packet, TcpConfig, TcpReceiver, TcpSender, expand};
-use wire::ip::{IpPacket, V4Header, V6Header, protocol};
+use wire::ip::{self, IpPacket, protocol};
 use wire::tcp::{self, Header, Segment};
 
 use super::numbers::Numbers;
@@ -309,7 +309,7 @@ impl Connection {
         // Lengths are those of packets that fit links, and both addresses are of one family.
         let done = header
             .emit(from, to, data, &mut segment)
-            .and_then(|()| ip_header(from, to, protocol::TCP, segment.len(), &mut packet));
+            .and_then(|()| ip::emit(from, to, protocol::TCP, segment.len(), &mut packet));
         debug_assert!(done.is_ok(), "{done:?}");
         packet.extend_from_slice(&segment);
         packet
@@ -352,30 +352,4 @@ fn timestamps(options: &mut Vec<u8>, value: Instant, echo: Instant) {
     options.extend([1, 1, 8, 10]);
     options.extend(ticks(value));
     options.extend(ticks(echo));
-}
-
-/// Appends an IPv4 or IPv6 header.
-pub(crate) fn ip_header(
-    from: IpAddr,
-    to: IpAddr,
-    protocol: u8,
-    length: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), wire::Malformed> {
-    match (from, to) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => V4Header {
-            source,
-            destination,
-            protocol,
-            traffic_class: 0,
-            hop_limit: 64,
-            identification: 0,
-            dont_fragment: true,
-        }
-        .emit(length, out),
-        (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            V6Header { source, destination, protocol, traffic_class: 0, flow_label: 0, hop_limit: 64 }.emit(length, out)
-        }
-        _ => Err(wire::Malformed::Version),
-    }
 }

@@ -4,10 +4,9 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use clock::{Duration, Instant};
 use wire::icmp::Echo;
-use wire::ip::{IpPacket, V6_HEADER, protocol};
+use wire::ip::{self, IpPacket, V6_HEADER, protocol};
 use wire::udp;
 
-use super::connection::ip_header;
 use crate::datagrams::Datagrams;
 use crate::plan::Kind;
 
@@ -116,26 +115,17 @@ impl Probe {
         let mut payload = vec![0; bytes.saturating_sub(V6_HEADER + udp::HEADER)];
         *payload.first_chunk_mut()? = number.to_be_bytes();
         let [from, to] = self.addresses.map(|address| (IpAddr::V6(address), self.name));
-        let mut datagram = Vec::with_capacity(bytes);
-        udp::emit(from, to, &payload, &mut datagram).ok()?;
-        ip_packet(self.addresses, protocol::UDP, &datagram)
+        udp::packet(from, to, &payload).ok()
     }
 }
 
 fn echo_packet(echo: Echo<'_>, [from, to]: [Ipv6Addr; 2]) -> Option<Vec<u8>> {
     let mut message = Vec::new();
     echo.emit(from, to, &mut message).ok()?;
-    ip_packet([from, to], protocol::ICMPV6, &message)
+    ip::packet(from.into(), to.into(), protocol::ICMPV6, &message).ok()
 }
 
 /// Virtual time as the records have it.
 pub(crate) fn since_zero(at: Instant) -> std::time::Duration {
     std::time::Duration::from_nanos(at.as_nanos())
-}
-
-fn ip_packet([from, to]: [Ipv6Addr; 2], protocol: u8, payload: &[u8]) -> Option<Vec<u8>> {
-    let mut packet = Vec::with_capacity(V6_HEADER + payload.len());
-    ip_header(from.into(), to.into(), protocol, payload.len(), &mut packet).ok()?;
-    packet.extend_from_slice(payload);
-    Some(packet)
 }

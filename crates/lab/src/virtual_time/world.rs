@@ -11,7 +11,7 @@ use wedge::{Datagram, Transmit, Wedge, WedgeEvent};
 use wire::ip::{IpPacket, protocol};
 use wire::{tcp, udp};
 
-use super::connection::{CLIENT_PORT, Connection, End, SERVER_PORT, ip_header};
+use super::connection::{CLIENT_PORT, Connection, End, SERVER_PORT};
 use super::probe::Probe;
 use crate::LabError;
 use crate::error::Step;
@@ -241,13 +241,8 @@ impl World {
             tracing::debug!(%event, at = %now, host = index);
         }
         for Transmit { route: Route { local, remote }, bytes, .. } in transmits {
-            let mut datagram = Vec::with_capacity(bytes.len() + udp::HEADER);
-            let mut packet = Vec::with_capacity(bytes.len() + 60);
-            let ends = ((local.ip(), local.port()), (remote.ip(), remote.port()));
-            let made = udp::emit(ends.0, ends.1, &bytes, &mut datagram)
-                .and_then(|()| ip_header(local.ip(), remote.ip(), protocol::UDP, datagram.len(), &mut packet));
-            if made.is_ok() {
-                packet.extend_from_slice(&datagram);
+            let made = udp::packet((local.ip(), local.port()), (remote.ip(), remote.port()), &bytes);
+            if let Ok(packet) = made {
                 self.network.handle_packet(now, packet);
             }
         }

@@ -13,7 +13,6 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use wedge::{Datagram, Ecn, LocalPath, PeerConfig, Protocol, Transmit, Wedge, WedgeConfig, WedgeEvent};
-use wire::ip::{V4Header, V6Header, protocol};
 use wire::{Hit, Lsi};
 
 pub const LSIS: [Lsi; 2] = [Lsi([1, 0, 0, 1]), Lsi([1, 0, 0, 2])];
@@ -429,56 +428,18 @@ impl World {
 
 /// A UDP packet from HIT to HIT.
 pub fn udp_v6(from: Hit, to: Hit, ports: (u16, u16), data: &[u8]) -> Vec<u8> {
-    let (from, to) = (from.address(), to.address());
-    let mut datagram = Vec::new();
-    wire::udp::emit((from.into(), ports.0), (to.into(), ports.1), data, &mut datagram).unwrap();
-    let header = V6Header {
-        source: from,
-        destination: to,
-        protocol: protocol::UDP,
-        traffic_class: 0,
-        flow_label: 0,
-        hop_limit: 64,
-    };
-    let mut packet = Vec::new();
-    header.emit(datagram.len(), &mut packet).unwrap();
-    packet.extend(datagram);
-    packet
+    wire::udp::packet((from.address().into(), ports.0), (to.address().into(), ports.1), data).unwrap()
 }
 
 /// A UDP packet from LSI to LSI.
 pub fn udp_v4(from: Lsi, to: Lsi, ports: (u16, u16), data: &[u8]) -> Vec<u8> {
-    let (from, to) = (from.address(), to.address());
-    let mut datagram = Vec::new();
-    wire::udp::emit((from.into(), ports.0), (to.into(), ports.1), data, &mut datagram).unwrap();
-    v4(from, to, protocol::UDP, &datagram)
-}
-
-pub fn v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let header = V4Header {
-        source,
-        destination,
-        protocol,
-        traffic_class: 0,
-        hop_limit: 64,
-        identification: 0,
-        dont_fragment: true,
-    };
-    let mut packet = Vec::new();
-    header.emit(payload.len(), &mut packet).unwrap();
-    packet.extend_from_slice(payload);
-    packet
+    wire::udp::packet((from.address().into(), ports.0), (to.address().into(), ports.1), data).unwrap()
 }
 
 /// A TCP packet from HIT to HIT.
 pub fn tcp_v6(from: Hit, to: Hit, header: &wire::tcp::Header<'_>, data: &[u8]) -> Vec<u8> {
-    let (source, destination) = (from.address(), to.address());
+    let (from, to) = (from.address().into(), to.address().into());
     let mut segment = Vec::new();
-    header.emit(source.into(), destination.into(), data, &mut segment).unwrap();
-    let header =
-        V6Header { source, destination, protocol: protocol::TCP, traffic_class: 0, flow_label: 0, hop_limit: 64 };
-    let mut packet = Vec::new();
-    header.emit(segment.len(), &mut packet).unwrap();
-    packet.extend(segment);
-    packet
+    header.emit(from, to, data, &mut segment).unwrap();
+    wire::ip::packet(from, to, wire::ip::protocol::TCP, &segment).unwrap()
 }
