@@ -39,6 +39,22 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
+impl testkit::World for World {
+    fn step(&mut self, now: Instant) {
+        self.now = now;
+        self.arrivals();
+        self.timers();
+        self.offer_and_send();
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        let links = self.forward.iter().chain(&self.back).filter_map(Link::next_event);
+        let reports = (0..).zip(&self.states).filter_map(|(id, _)| self.reporter.poll_timeout(PathId(id)));
+        let timers = [self.sender.poll_timeout(), self.sender.poll_pacing(), self.resequencing.poll_timeout()];
+        links.chain(reports).chain(timers.into_iter().flatten()).min()
+    }
+}
+
 impl World {
     /// Paths of these rates in bit/s and one-way delays in ms, each with a queue of one round trip at its rate.
     fn new(paths: &[(u64, u64)], most: u64) -> Self {
@@ -79,22 +95,9 @@ impl World {
     }
 
     fn run(&mut self, until: Instant) {
-        loop {
-            self.offer_and_send();
-            let Some(next) = self.next_event().filter(|next| *next <= until) else { break };
-            assert!(next > self.now, "something is due again at {next:?}");
-            self.now = next;
-            self.arrivals();
-            self.timers();
-        }
-        self.now = until;
-    }
-
-    fn next_event(&self) -> Option<Instant> {
-        let links = self.forward.iter().chain(&self.back).filter_map(Link::next_event);
-        let reports = (0..).zip(&self.states).filter_map(|(id, _)| self.reporter.poll_timeout(PathId(id)));
-        let timers = [self.sender.poll_timeout(), self.sender.poll_pacing(), self.resequencing.poll_timeout()];
-        links.chain(reports).chain(timers.into_iter().flatten()).min()
+        let mut now = self.now;
+        testkit::run(self, &mut now, until);
+        self.now = now;
     }
 
     /// The program sends what its receive window, clamped to the budget, allows; then what may leaves.

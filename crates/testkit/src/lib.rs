@@ -1,32 +1,20 @@
 //! What tests of several crates share; for development only.
+//!
+//! - [`run`]: the loop of everything that happens in virtual time, which notices when time stands still;
+//! - [`connect`]: both ends of a flow of the laboratory, joined by a network that the test decides about;
+//! - [`IDENTITIES`]: keys of two hosts, so that tests need not make any;
+//! - [`has`], [`skip`]: programs that are not installed everywhere.
 
-use std::process::{Command, Stdio};
+mod flow;
+mod tools;
+mod virtual_time;
 
-/// Says that a test is skipped for want of `what`.
-///
-/// # Panics
-/// Where `SINNET_REQUIRE_TOOLS=1` forbids that, as in continuous integration: a suite that skips itself is green for nothing.
-#[expect(clippy::print_stderr, reason = "whoever reads the test's output must know")]
-pub fn skip(what: &str) {
-    let required = std::env::var("SINNET_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-    assert!(!required, "SINNET_REQUIRE_TOOLS=1 allows no skipped tests: {what}");
-    eprintln!("skipped: {what}");
-}
+pub use flow::{Fate, Moment, Outcome, connect, connect_observed};
+pub use tools::{has, skip};
+pub use virtual_time::{World, run};
 
-/// Whether a program is there and says so when called with these arguments; if not, the test is [skipped](skip).
-///
-/// # Panics
-/// As [`skip`].
-pub fn has(program: &str, arguments: &[&str]) -> bool {
-    let there = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !there {
-        skip(&format!("`{program} {}` does not work here", arguments.join(" ")));
-    }
-    there
-}
+/// The private keys of two recorded hosts, ECDSA on P-384, in PEM: making keys takes longer than the tests.
+pub const IDENTITIES: [&str; 2] = [
+    include_str!("../../../vectors/hip/capture-ecdsa-p384/a.pem"),
+    include_str!("../../../vectors/hip/capture-ecdsa-p384/b.pem"),
+];

@@ -1,77 +1,17 @@
 //! A sender and a receiver over a network that loses, delays and reorders as it likes: all data arrive, once.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
 use congestion::Rule;
 use proptest::prelude::*;
 use recovery::DupThresh;
-use transport::{BlockPool, Details, Flags, Packet, Recovery, TcpConfig, TcpReceiver, TcpSender, UndoBy};
-
-/// What the network does to a packet: gone, or there after so long.
-type Fate<'a> = dyn FnMut(Instant, &Packet) -> Option<Duration> + 'a;
-
-struct Outcome {
-    sender: TcpSender,
-    receiver: TcpReceiver,
-    finished: Option<Instant>,
-}
+use testkit::{Fate, Outcome};
+use transport::{BlockPool, Details, Flags, FlowConfig, Packet, Recovery, TcpConfig, TcpReceiver, TcpSender, UndoBy};
 
 /// Runs until all data are acknowledged, or for ten virtual hours.
 fn connect(config: TcpConfig, fate: &mut Fate<'_>) -> Outcome {
-    let config = Arc::new(config);
-    let mut sender = TcpSender::new(Arc::clone(&config), Rng::from_seed(1));
-    let mut receiver = TcpReceiver::new(&config);
-    let mut pool = BlockPool::default();
-    let mut network: BTreeMap<(Instant, u64), Packet> = BTreeMap::new();
-    let mut count = 0;
-    let mut now = Instant::ZERO;
-    let end = now + Duration::from_secs(36_000);
-    sender.start(now);
-    loop {
-        let mut put = |packet: Packet, pool: &mut BlockPool| match fate(now, &packet) {
-            Some(delay) => {
-                count += 1;
-                network.insert((now + delay, count), packet);
-            }
-            None => drop(pool.take(packet.blocks)),
-        };
-        while let Some(packet) = sender.poll_transmit(now) {
-            put(packet, &mut pool);
-        }
-        while let Some(packet) = receiver.poll_transmit(&mut pool) {
-            put(packet, &mut pool);
-        }
-        if sender.is_complete() {
-            return Outcome { sender, receiver, finished: Some(now) };
-        }
-        let arrival = network.first_key_value().map(|((at, _), _)| *at);
-        let timer = sender.poll_timeout().map(|(at, _)| at);
-        let next = [arrival, timer, receiver.poll_timeout()].into_iter().flatten().min();
-        match next {
-            Some(at) if at <= end => now = at,
-            _ => return Outcome { sender, receiver, finished: None },
-        }
-        if timer.is_some_and(|at| at <= now) {
-            sender.handle_timeout(now);
-            assert!(sender.poll_timeout().is_none_or(|(at, _)| at > now), "a deadline that has passed stays");
-        }
-        if receiver.poll_timeout().is_some_and(|at| at <= now) {
-            receiver.handle_timeout(now);
-            assert!(receiver.poll_timeout().is_none_or(|at| at > now), "a deadline that has passed stays");
-        }
-        // One packet at a time, so that each answer is sent as it would be.
-        if let Some(entry) = network.first_entry().filter(|entry| entry.key().0 <= now) {
-            let packet = entry.remove();
-            if packet.flags.has(Flags::ACK) {
-                let blocks = pool.take(packet.blocks);
-                sender.handle_input(now, &packet, blocks.as_slice());
-            } else {
-                receiver.handle_input(now, &packet);
-            }
-        }
-    }
+    testkit::connect(&FlowConfig::Tcp(Arc::new(config)), Duration::from_secs(36_000), fate)
 }
 
 fn config(recovery: Recovery, details: Details, rule: &str) -> TcpConfig {
@@ -147,7 +87,7 @@ fn needless_reductions_are_taken_back() {
         for undo in [UndoBy::Eifel, UndoBy::DuplicateReports] {
             let outcome = with(undo);
             assert!(outcome.sender.counters().undone > 0, "{recovery:?} {undo:?}");
-            assert!(outcome.sender.ssthresh() > never.sender.ssthresh(), "{recovery:?} {undo:?}");
+            assert!(outcome.sender.state().1 > never.sender.state().1, "{recovery:?} {undo:?}");
             assert!(outcome.finished <= never.finished, "{recovery:?} {undo:?}");
         }
     }
@@ -168,7 +108,7 @@ fn a_lost_retransmission_does_not_raise_the_threshold() {
     let counters = outcome.sender.counters();
     assert_eq!((lost, counters.timeouts, counters.reductions), (2, 1, 2));
     // Less than 400 packets were in the network at the first loss, which left half of them.
-    assert!(outcome.sender.ssthresh() <= 100.0, "{}", outcome.sender.ssthresh());
+    assert!(outcome.sender.state().1 <= 100.0, "{}", outcome.sender.state().1);
 }
 
 /// RFC 3168 §6.1: a mark halves the window once a round trip, and nothing is sent again.

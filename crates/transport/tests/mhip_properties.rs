@@ -1,13 +1,13 @@
 //! What holds for mHIP over any network: all data arrive, once and in order, whatever is lost, late or cut; the global
 //! window is the sum of the paths'; no data but a probe are sent on a closed path; and it ends.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
 use proptest::prelude::*;
-use transport::mhip::{Generation, Growth, MhipConfig, MhipReceiver, MhipSender, PathConfig};
-use transport::{BlockPool, Flags, Packet, expand};
+use testkit::Moment;
+use transport::mhip::{Generation, Growth, MhipConfig, PathConfig, PathStatus};
+use transport::{Flags, FlowConfig, Packet, Sender, expand};
 
 /// One path of the network: its delay, how much that varies (so that it even reorders), loss there and back, and from
 /// when until when it carries nothing.
@@ -22,26 +22,21 @@ struct Way {
 struct Network {
     ways: Vec<Way>,
     random: Rng,
-    /// By time, and by a number where that is the same.
-    under_way: BTreeMap<(Instant, u64), Packet>,
-    number: u64,
 }
 
 impl Network {
     fn new(ways: Vec<Way>, seed: u64) -> Self {
-        Self { ways, random: Rng::from_seed(seed), under_way: BTreeMap::new(), number: 0 }
+        Self { ways, random: Rng::from_seed(seed) }
     }
 
-    fn carry(&mut self, now: Instant, packet: Packet) -> bool {
+    fn carry(&mut self, now: Instant, packet: &Packet) -> Option<Duration> {
         let way = &self.ways[usize::from(packet.path)];
         let cut = way.cut.is_some_and(|(from, to)| now >= from && now < to);
         if cut || self.random.chance(way.loss) {
-            return false;
+            return None;
         }
         let jitter = Duration::from_nanos(self.random.below(way.jitter.as_nanos().max(1)));
-        self.number += 1;
-        self.under_way.insert((now + way.delay + jitter, self.number), packet);
-        true
+        Some(way.delay + jitter)
     }
 }
 
@@ -53,80 +48,72 @@ fn is_heartbeat(packet: &Packet) -> bool {
 /// Long after any timer.
 const NEVER: Duration = Duration::from_secs(200_000);
 
-/// Runs until all is acknowledged and returns when that was.
-fn run(config: MhipConfig, mut network: Network, packets: u64) -> Result<Instant, TestCaseError> {
-    let config = Arc::new(config);
-    let mut sender = MhipSender::new(&config, Rng::from_seed(9));
-    let mut receiver = MhipReceiver::new(&config);
-    let mut pool = BlockPool::default();
-    let mut now = Instant::ZERO;
-    let mut delivered = 0;
-    let mut timed_out = false;
-    sender.start(now);
-    loop {
-        let mut burst = 0;
-        loop {
-            let before = sender.paths();
-            let Some(packet) = sender.poll_transmit(now) else { break };
-            let path = usize::from(packet.path);
-            let after = sender.paths();
-            prop_assert!(
-                before[path].open
-                    || is_heartbeat(&packet)
-                    || after[path].counters.probes == before[path].counters.probes + 1,
-                "packet {} is no probe, but its path is closed",
-                packet.position
-            );
-            prop_assert!(before.iter().any(|path| path.open));
-            network.carry(now, packet);
-            burst += 1;
-            prop_assert!(burst < 10_000, "sends without end");
-        }
-        if config.generation != Generation::Simple {
-            let (cwnd, ssthresh, ..) = sender.state();
-            let paths = sender.paths();
-            prop_assert_eq!(cwnd, paths.iter().map(|path| path.cwnd).sum::<f64>());
-            prop_assert_eq!(ssthresh, paths.iter().map(|path| path.ssthresh).sum::<f64>());
-            prop_assert!(paths.iter().all(|path| path.cwnd >= 1.0));
-        }
-        if sender.is_complete() {
-            prop_assert_eq!(receiver.delivered(), packets);
-            return Ok(now);
-        }
-        let deadline = sender.deadlines().into_iter().min().unwrap_or(Instant::FAR_FUTURE);
-        let next = network.under_way.first_key_value().map(|(key, _)| key.0);
-        let at = next.map_or(deadline, |next| next.min(deadline));
-        prop_assert!(
-            at > now || next == Some(at) || !timed_out,
-            "after a timeout the next one does not lie in the future"
-        );
-        timed_out = false;
-        prop_assert!(at < Instant::ZERO + NEVER, "nothing will happen any more");
-        now = at;
-        if next == Some(at)
-            && let Some((_, packet)) = network.under_way.pop_first()
-        {
-            if packet.flags.has(Flags::ACK) {
-                let blocks = pool.take(packet.blocks);
-                sender.handle_input(now, &packet, &blocks);
-            } else {
-                receiver.handle_input(now, &packet);
-                prop_assert!(receiver.delivered() >= delivered && receiver.delivered() <= packets);
-                delivered = receiver.delivered();
-                let answer = receiver.poll_transmit(&mut pool).unwrap();
-                // A heartbeat may come before the SYN.
-                let next = expand(answer.position, delivered);
-                prop_assert!(next == delivered + 1 || next == 0 && is_heartbeat(&packet));
-                prop_assert_eq!(answer.path, packet.path);
-                if !network.carry(now, answer) {
-                    pool.take(answer.blocks);
-                }
+/// What has to hold at each moment.
+struct Observer {
+    is_simple: bool,
+    packets: u64,
+    /// The paths before the packet that is about to be sent.
+    before: Vec<PathStatus>,
+    /// The packet that has to be answered.
+    arrived: Option<Packet>,
+    delivered: u64,
+}
+
+impl Observer {
+    fn observe(&mut self, moment: Moment<'_>) {
+        match moment {
+            Moment::Asked(sender) => {
+                self.before = sender.paths();
+                self.windows_add_up(sender);
             }
-        } else {
-            sender.handle_timeout(now);
-            timed_out = true;
+            Moment::Sent(sender, packet) => {
+                let path = usize::from(packet.path);
+                let (before, after) = (&self.before[path], &sender.paths()[path]);
+                let is_probe = after.counters.probes == before.counters.probes + 1;
+                assert!(
+                    before.open || is_heartbeat(packet) || is_probe,
+                    "packet {} is no probe, but its path is closed",
+                    packet.position
+                );
+                assert!(self.before.iter().any(|path| path.open));
+            }
+            Moment::Received(receiver, packet) => {
+                assert!(receiver.delivered() >= self.delivered && receiver.delivered() <= self.packets);
+                self.delivered = receiver.delivered();
+                assert!(self.arrived.replace(*packet).is_none(), "a packet was not answered");
+            }
+            Moment::Answered(_, answer) => {
+                let packet = self.arrived.take().expect("an answer answers a packet");
+                // A heartbeat may come before the SYN.
+                let next = expand(answer.position, self.delivered);
+                assert!(next == self.delivered + 1 || next == 0 && is_heartbeat(&packet));
+                assert_eq!(answer.path, packet.path);
+            }
         }
     }
+
+    fn windows_add_up(&self, sender: &Sender) {
+        if !self.is_simple {
+            let (cwnd, ssthresh, ..) = sender.state();
+            assert_eq!(cwnd, self.before.iter().map(|path| path.cwnd).sum::<f64>());
+            assert_eq!(ssthresh, self.before.iter().map(|path| path.ssthresh).sum::<f64>());
+            assert!(self.before.iter().all(|path| path.cwnd >= 1.0));
+        }
+    }
+}
+
+/// Runs until all is acknowledged and returns when that was.
+fn run(config: MhipConfig, mut network: Network, packets: u64) -> Instant {
+    let is_simple = config.generation == Generation::Simple;
+    let mut observer = Observer { is_simple, packets, before: Vec::new(), arrived: None, delivered: 0 };
+    let outcome = testkit::connect_observed(
+        &FlowConfig::Mhip(Arc::new(config)),
+        NEVER,
+        &mut |now, packet| network.carry(now, packet),
+        &mut |moment| observer.observe(moment),
+    );
+    assert_eq!(outcome.receiver.delivered(), packets);
+    outcome.finished.expect("it ends")
 }
 
 fn way() -> impl Strategy<Value = Way> {
@@ -176,7 +163,7 @@ proptest! {
             config.receive_buffer = buffer;
         }
         config.tcp.send_jitter = Duration::from_millis(jitter);
-        run(config, Network::new(ways, seed), packets)?;
+        run(config, Network::new(ways, seed), packets);
     }
 }
 
@@ -187,7 +174,7 @@ fn ideal_paths_lose_nothing() {
         let way = Way { delay: Duration::from_millis(20), jitter: Duration::ZERO, loss: 0.0, cut: None };
         let ways = vec![way; 2];
         let config = config(generation, &ways, 400);
-        let end = run(config, Network::new(ways, 1), 400).unwrap();
+        let end = run(config, Network::new(ways, 1), 400);
         // SYN, then 2, 4, 8, 16, 32 and 64 packets, four more windows of 64 and the rest: 12 round trips of 40 ms.
         assert!(end.as_secs_f64() < 13.5 * 0.04, "{generation:?}: {end}");
     }

@@ -1,85 +1,38 @@
 //! MPTCP over networks that lose, delay, reorder and fail as they like: all data arrive, once and in order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
 use congestion::Rule;
 use proptest::prelude::*;
 use scheduler::Scheduler;
+use testkit::{Fate, Moment, Outcome};
 use transport::mhip::PathConfig;
-use transport::mptcp::{MptcpConfig, MptcpReceiver, MptcpSender};
-use transport::{BlockPool, Details, Flags, Packet, Recovery, TcpConfig, TcpReceiver, TcpSender, UndoBy};
+use transport::mptcp::MptcpConfig;
+use transport::{Details, Flags, FlowConfig, Packet, Recovery, TcpConfig, UndoBy};
 
-/// What the network does to a packet: gone, or there after so long.
-type Fate<'a> = dyn FnMut(Instant, &Packet) -> Option<Duration> + 'a;
+/// Ten virtual hours.
+const LIMIT: Duration = Duration::from_secs(36_000);
 
-struct Outcome {
-    sender: MptcpSender,
-    receiver: MptcpReceiver,
-    finished: Option<Instant>,
-    /// First transmissions that were sent on a path after one of a later place.
-    disorder: u64,
+/// Runs until all data are acknowledged, or for [`LIMIT`]. Counts the first transmissions that were sent on a path after one
+/// of a later place.
+fn connect_counting(config: &Arc<MptcpConfig>, fate: &mut Fate<'_>) -> (Outcome, u64) {
+    let (mut disorder, mut highest) = (0, vec![0; config.paths.len()]);
+    let mut observer = |moment: Moment<'_>| {
+        let Moment::Sent(_, packet) = moment else { return };
+        if packet.position > 0 && !packet.flags.has(Flags::RETRANSMISSION) {
+            let highest = &mut highest[usize::from(packet.path)];
+            disorder += u64::from(packet.blocks < *highest);
+            *highest = packet.blocks.max(*highest);
+        }
+    };
+    let outcome = testkit::connect_observed(&FlowConfig::Mptcp(Arc::clone(config)), LIMIT, fate, &mut observer);
+    (outcome, disorder)
 }
 
-/// Runs until all data are acknowledged, or for ten virtual hours.
 fn connect(config: &Arc<MptcpConfig>, fate: &mut Fate<'_>) -> Outcome {
-    let mut sender = MptcpSender::new(config, Rng::from_seed(1));
-    let mut receiver = MptcpReceiver::new(config);
-    let mut pool = BlockPool::default();
-    let mut network: BTreeMap<(Instant, u64), Packet> = BTreeMap::new();
-    let (mut count, mut disorder) = (0, 0);
-    let mut highest = vec![0; config.paths.len()];
-    let mut now = Instant::ZERO;
-    let end = now + Duration::from_secs(36_000);
-    sender.start(now);
-    loop {
-        let mut put = |packet: Packet, pool: &mut BlockPool| match fate(now, &packet) {
-            Some(delay) => {
-                count += 1;
-                network.insert((now + delay, count), packet);
-            }
-            None => drop(pool.take(packet.pooled())),
-        };
-        while let Some(packet) = sender.poll_transmit(now) {
-            if packet.position > 0 && !packet.flags.has(Flags::RETRANSMISSION) {
-                let highest = &mut highest[usize::from(packet.path)];
-                disorder += u64::from(packet.blocks < *highest);
-                *highest = packet.blocks.max(*highest);
-            }
-            put(packet, &mut pool);
-        }
-        while let Some(packet) = receiver.poll_transmit(&mut pool) {
-            put(packet, &mut pool);
-        }
-        if sender.is_complete() {
-            return Outcome { sender, receiver, finished: Some(now), disorder };
-        }
-        let arrival = network.first_key_value().map(|((at, _), _)| *at);
-        let timer = sender.deadlines().into_iter().min().filter(|at| *at != Instant::FAR_FUTURE);
-        let next = [arrival, timer, receiver.poll_timeout()].into_iter().flatten().min();
-        match next {
-            Some(at) if at <= end => now = at,
-            _ => return Outcome { sender, receiver, finished: None, disorder },
-        }
-        if timer.is_some_and(|at| at <= now) {
-            sender.handle_timeout(now);
-            assert!(sender.deadlines().into_iter().all(|at| at > now), "a deadline that has passed stays");
-        }
-        if receiver.poll_timeout().is_some_and(|at| at <= now) {
-            receiver.handle_timeout(now);
-            assert!(receiver.poll_timeout().is_none_or(|at| at > now), "a deadline that has passed stays");
-        }
-        if let Some(entry) = network.first_entry().filter(|entry| entry.key().0 <= now) {
-            let packet = entry.remove();
-            if packet.flags.has(Flags::ACK) {
-                let blocks = pool.take(packet.pooled());
-                sender.handle_input(now, &packet, &blocks);
-            } else {
-                receiver.handle_input(now, &packet);
-            }
-        }
-    }
+    testkit::connect(&FlowConfig::Mptcp(Arc::clone(config)), LIMIT, fate)
 }
 
 fn paths(count: usize) -> Vec<PathConfig> {
@@ -129,7 +82,7 @@ proptest! {
         let mss = u64::from(tcp.mss());
         let config = Arc::new(MptcpConfig { opportunistic, ..config(tcp, count, scheduler) });
         let mut random = Rng::from_seed(seed);
-        let outcome = connect(&config, &mut |now, packet| {
+        let (outcome, disorder) = connect_counting(&config, &mut |now, packet| {
             let path = usize::from(packet.path);
             let failed = fails[path].is_some_and(|at| now >= Instant::ZERO + Duration::from_millis(at));
             if failed && path != survivor % count {
@@ -141,7 +94,7 @@ proptest! {
         prop_assert_eq!(outcome.receiver.delivered(), data.div_ceil(mss));
         // New data are sent in order on each path; what waits for a path that fails is sent late by another.
         if !["sttf", "otias", "daps"].contains(&scheduler) {
-            prop_assert_eq!(outcome.disorder, 0);
+            prop_assert_eq!(disorder, 0);
         }
         let (sent, arrived) = (outcome.sender.counters(), outcome.receiver.statistics());
         prop_assert!(arrived.packets <= sent.sent);
@@ -187,7 +140,7 @@ proptest! {
             if mptcp {
                 connect(&Arc::new(config(tcp.clone(), 1, scheduler)), &mut fate);
             } else {
-                connect_tcp(&tcp, &mut fate);
+                testkit::connect(&FlowConfig::Tcp(Arc::new(tcp.clone())), LIMIT, &mut fate);
             }
             trace
         };
@@ -195,52 +148,6 @@ proptest! {
         if let Some(at) = (0..ours.len().max(tcps.len())).find(|i| ours.get(*i) != tcps.get(*i)) {
             let near = at.saturating_sub(12)..at + 3;
             prop_assert!(false, "{:#?} {:#?}", ours.get(near.clone()), tcps.get(near));
-        }
-    }
-}
-
-fn connect_tcp(config: &TcpConfig, fate: &mut Fate<'_>) {
-    let mut sender = TcpSender::new(Arc::new(config.clone()), Rng::from_seed(1));
-    let mut receiver = TcpReceiver::new(config);
-    let mut pool = BlockPool::default();
-    let mut network: BTreeMap<(Instant, u64), Packet> = BTreeMap::new();
-    let (mut now, mut count) = (Instant::ZERO, 0);
-    sender.start(now);
-    loop {
-        let mut put = |packet: Packet, pool: &mut BlockPool| match fate(now, &packet) {
-            Some(delay) => {
-                count += 1;
-                network.insert((now + delay, count), packet);
-            }
-            None => drop(pool.take(packet.blocks)),
-        };
-        while let Some(packet) = sender.poll_transmit(now) {
-            put(packet, &mut pool);
-        }
-        while let Some(packet) = receiver.poll_transmit(&mut pool) {
-            put(packet, &mut pool);
-        }
-        if sender.is_complete() {
-            return;
-        }
-        let arrival = network.first_key_value().map(|((at, _), _)| *at);
-        let timer = sender.poll_timeout().map(|(at, _)| at);
-        let Some(next) = [arrival, timer, receiver.poll_timeout()].into_iter().flatten().min() else { return };
-        now = next;
-        if timer.is_some_and(|at| at <= now) {
-            sender.handle_timeout(now);
-        }
-        if receiver.poll_timeout().is_some_and(|at| at <= now) {
-            receiver.handle_timeout(now);
-        }
-        if let Some(entry) = network.first_entry().filter(|entry| entry.key().0 <= now) {
-            let packet = entry.remove();
-            if packet.flags.has(Flags::ACK) {
-                let blocks = pool.take(packet.blocks);
-                sender.handle_input(now, &packet, blocks.as_slice());
-            } else {
-                receiver.handle_input(now, &packet);
-            }
         }
     }
 }

@@ -1,87 +1,18 @@
 //! SCTP over networks that lose, delay, reorder and break as they like: all data arrive, once, and every run ends; the
 //! check vectors of the rules of CMT; and plain SCTP as the case of one path.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
 use congestion::Rule;
 use proptest::prelude::*;
-use transport::sctp::{
-    Buffers, CwndUpdate, News, Retransmission, SctpConfig, SctpReceiver, SctpSender, Splitting, missing_reports,
-};
-use transport::{BlockPool, Flags, Packet};
-
-/// What the network does to a packet: gone, or there after so long.
-type Fate<'a> = dyn FnMut(Instant, &Packet) -> Option<Duration> + 'a;
-
-struct Outcome {
-    sender: SctpSender,
-    receiver: SctpReceiver,
-    finished: Option<Instant>,
-    /// Time, TSN and path of everything sent.
-    sent: Vec<(Instant, u32, u8)>,
-}
+use testkit::{Fate, Outcome};
+use transport::sctp::{Buffers, CwndUpdate, News, Retransmission, SctpConfig, Splitting, missing_reports};
+use transport::{Flags, FlowConfig};
 
 /// Runs until all data are acknowledged, or for a hundred virtual hours.
 fn associate(config: SctpConfig, fate: &mut Fate<'_>) -> Outcome {
-    let config = Arc::new(config);
-    let mut sender = SctpSender::new(&config);
-    let mut receiver = SctpReceiver::new(&config);
-    let mut pool = BlockPool::default();
-    let mut network: BTreeMap<(Instant, u64), Packet> = BTreeMap::new();
-    let mut count = 0;
-    let mut now = Instant::ZERO;
-    let end = now + Duration::from_secs(360_000);
-    let mut sent = Vec::new();
-    sender.start(now);
-    loop {
-        let mut put = |packet: Packet, pool: &mut BlockPool| match fate(now, &packet) {
-            Some(delay) => {
-                count += 1;
-                network.insert((now + delay, count), packet);
-            }
-            None => drop(pool.take(packet.blocks)),
-        };
-        while let Some(packet) = sender.poll_transmit(now) {
-            sent.push((now, packet.position, packet.path));
-            put(packet, &mut pool);
-        }
-        while let Some(packet) = receiver.poll_transmit(&mut pool) {
-            put(packet, &mut pool);
-        }
-        if sender.is_complete() {
-            return Outcome { sender, receiver, finished: Some(now), sent };
-        }
-        let arrival = network.first_key_value().map(|((at, _), _)| *at);
-        let timers = sender.deadlines();
-        let timer = timers.into_iter().min().filter(|at| *at != Instant::FAR_FUTURE);
-        let next = [arrival, timer, receiver.poll_timeout()].into_iter().flatten().min();
-        match next {
-            Some(at) if at <= end => now = at,
-            _ => return Outcome { sender, receiver, finished: None, sent },
-        }
-        if timer.is_some_and(|at| at <= now) {
-            sender.handle_timeout(now);
-            assert!(sender.deadlines().into_iter().all(|at| at > now), "a deadline that has passed stays");
-        }
-        if receiver.poll_timeout().is_some_and(|at| at <= now) {
-            receiver.handle_timeout(now);
-            assert!(receiver.poll_timeout().is_none_or(|at| at > now), "a deadline that has passed stays");
-        }
-        // One packet at a time, so that each answer is sent as it would be.
-        if let Some(entry) = network.first_entry().filter(|entry| entry.key().0 <= now) {
-            let packet = entry.remove();
-            if packet.flags.has(Flags::ACK) {
-                if let Some(report) = pool.get_report(packet.blocks) {
-                    sender.handle_input(now, &packet, report);
-                }
-                pool.take(packet.blocks);
-            } else {
-                receiver.handle_input(now, &packet);
-            }
-        }
-    }
+    testkit::connect(&FlowConfig::Sctp(Arc::new(config)), Duration::from_secs(360_000), fate)
 }
 
 fn rule(name: &str) -> Rule {
@@ -170,10 +101,15 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let run = |config: SctpConfig| {
-            let mut random = Rng::from_seed(seed);
-            associate(SctpConfig { data: Some(packets * 1452), ..config }, &mut |_, _| {
+            let (mut random, mut sent) = (Rng::from_seed(seed), Vec::new());
+            let config = SctpConfig { data: Some(packets * 1452), ..config };
+            let outcome = associate(config, &mut |now, packet| {
+                if !packet.flags.has(Flags::ACK) {
+                    sent.push((now, packet.position, packet.path));
+                }
                 (!random.chance(loss)).then(|| Duration::from_millis(40 + random.below(spread + 1)))
-            })
+            });
+            (sent, outcome.finished)
         };
         let plain = run(SctpConfig::plain(1));
         let cmt = run(SctpConfig {
@@ -184,8 +120,7 @@ proptest! {
             retransmission,
             ..SctpConfig::cmt(1, rule("reno-mp"))
         });
-        prop_assert_eq!(plain.sent, cmt.sent);
-        prop_assert_eq!(plain.finished, cmt.finished);
+        prop_assert_eq!(plain, cmt);
     }
 }
 

@@ -57,13 +57,8 @@ pub fn addresses(list: &[&str], port: u16) -> Vec<SocketAddr> {
     list.iter().map(|address| (address.parse::<std::net::IpAddr>().unwrap(), port).into()).collect()
 }
 
-/// The identities of the recorded hosts: making keys takes longer than the tests.
 pub fn identities() -> [HostIdentity; 2] {
-    [
-        include_str!("../../../../vectors/hip/capture-ecdsa-p384/a.pem"),
-        include_str!("../../../../vectors/hip/capture-ecdsa-p384/b.pem"),
-    ]
-    .map(|pem| HostIdentity::from_pem(pem).unwrap())
+    testkit::IDENTITIES.map(|pem| HostIdentity::from_pem(pem).unwrap())
 }
 
 pub fn generated(algorithm: Algorithm, seed: u64) -> HostIdentity {

@@ -141,12 +141,24 @@ pub fn locator(path: usize, side: usize, port: u16) -> SocketAddr {
 }
 
 pub fn identities() -> [HostIdentity; 2] {
-    // Those of the recorded hosts: making keys takes longer than the tests.
-    [
-        include_str!("../../../../vectors/hip/capture-ecdsa-p384/a.pem"),
-        include_str!("../../../../vectors/hip/capture-ecdsa-p384/b.pem"),
-    ]
-    .map(|pem| HostIdentity::from_pem(pem).unwrap())
+    testkit::IDENTITIES.map(|pem| HostIdentity::from_pem(pem).unwrap())
+}
+
+/// A world with a program on each side.
+struct Running<'a, 'b> {
+    world: &'a mut World,
+    programs: &'a mut [&'b mut dyn Program; 2],
+}
+
+impl testkit::World for Running<'_, '_> {
+    fn step(&mut self, now: Instant) {
+        self.world.now = now;
+        self.world.step(self.programs);
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.world.next(self.programs)
+    }
 }
 
 impl World {
@@ -224,25 +236,12 @@ impl World {
 
     /// Runs until `end` with a program on each side.
     pub fn run(&mut self, end: Instant, programs: &mut [&mut dyn Program; 2]) {
-        let (mut steps, mut still) = (0u64, 0);
-        loop {
-            self.step(programs);
-            let next = self.next(programs);
-            steps += 1;
-            // Packets of programs may make something due at once.
-            still = if next > self.now { 0 } else { still + 1 };
-            let timers = || [0, 1].map(|side| (self.ahead[side], self.hosts[side].poll_timeout()));
-            assert!(steps < 50_000_000 && still < 20, "time stands still at {}: {:?}", self.now, timers());
-            let next = next.max(self.now);
-            if next > end {
-                self.now = end;
-                return;
-            }
-            self.now = next;
-        }
+        let mut now = self.now;
+        testkit::run(&mut Running { world: self, programs }, &mut now, end);
+        self.now = now;
     }
 
-    fn next(&self, programs: &[&mut dyn Program; 2]) -> Instant {
+    fn next(&self, programs: &[&mut dyn Program; 2]) -> Option<Instant> {
         let timers = self.hosts.iter().zip(self.ahead);
         let timers = timers.filter_map(|(host, ahead)| Some(back(host.poll_timeout()?.0, ahead)));
         let astray = self.astray.iter().map(|(at, ..)| *at);
@@ -265,7 +264,6 @@ impl World {
             .chain(self.processing.next_event())
             .chain(reading)
             .min()
-            .unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Everything that happens now.
