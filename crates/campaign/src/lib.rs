@@ -1,5 +1,40 @@
 //! Campaigns: one scenario over many seeds and over the points of its sweep, on all cores, stored so that a second start
 //! runs only what is missing.
+//!
+//! ```
+//! use std::num::{NonZeroU32, NonZeroUsize};
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use campaign::{Campaign, Options, Origin, Seeds};
+//!
+//! let text = r#"
+//! name = "rates"
+//! duration = "5s"
+//! [[link]]
+//! between = ["server", "client"]
+//! delay = "10ms"
+//! queue = "50p"
+//! [[flow]]
+//! protocol = "tcp"
+//! from = "server"
+//! to = "client"
+//! [sweep]
+//! "link.server-client.rate" = ["2Mbit/s", "4Mbit/s"]
+//! "#;
+//! let seeds = Seeds { first: None, count: NonZeroU32::new(3) };
+//! let campaign = Campaign::parse(text, "rates.toml", &[], seeds)?;
+//! assert_eq!(campaign.runs(), 6);
+//! let options = Options {
+//!     threads: NonZeroUsize::MIN,
+//!     out: None,
+//!     interval: None,
+//!     pcap: false,
+//!     origin: Origin { version: "1".into(), program: "example".into() },
+//! };
+//! let report = campaign.run(&options, &AtomicBool::new(false), |_| ())?;
+//! assert_eq!(report.points.len(), 2);
+//! # Ok::<(), campaign::CampaignError>(())
+//! ```
 
 mod campaign;
 mod execute;

@@ -113,6 +113,9 @@ fn keys_of_scenarios_are_told() {
     let (_, schema, _) = run(&["help", "scenario", "--json-schema"]);
     let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");
     assert!(schema["$defs"]["Flow"]["properties"]["congestion"].is_object());
+    let (_, schema, _) = run(&["help", "config", "--json-schema"]);
+    let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");
+    assert!(schema["$defs"]["peer"]["properties"]["locators"].is_object());
     assert!(run(&["help", "scenario", "--markdown"]).1.starts_with("# Scenario files"));
 
     // Of commands, as before.

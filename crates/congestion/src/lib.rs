@@ -9,6 +9,26 @@
 //! packet format, no socket and no clock, and uses + − × ÷ √ only, so a run is the same on every machine.
 //!
 //! A new rule is a file in `rules/`, and two lines in `rules/mod.rs`: its module and its name.
+//!
+//! ```
+//! use clock::{Duration, Instant};
+//! use congestion::{Acked, Cause, Congestion, Controller, EngineConfig, Rule};
+//!
+//! let mut controller = Controller::new("newreno".parse::<Rule>()?, EngineConfig::default());
+//! let path = controller.add_path(1_460);
+//! let before = controller.cwnd(path);
+//! let rtt = Some(Duration::from_millis(50));
+//! let flight = before as u64;
+//! let acked = Acked { bytes: 1_460, flight, upto: 1, next: 11, rtt, srtt: Duration::from_millis(50) };
+//! controller.on_ack(path, &acked, Instant::ZERO);
+//! assert_eq!(controller.cwnd(path), before + 1_460.0, "slow start, RFC 5681 §3.1");
+//! let loss = Congestion { cause: Cause::Loss, flight: 14_600.0, next: 11 };
+//! controller.on_congestion(path, &loss, Instant::ZERO);
+//! assert_eq!(controller.ssthresh(path), 7_300.0, "half of what was in flight, RFC 5681 equation (4)");
+//! # Ok::<(), congestion::UnknownRule>(())
+//! ```
+//!
+//! `examples/own_congestion_control.rs` is a rule from outside of the crate.
 
 mod bottleneck;
 mod coupling;

@@ -4,6 +4,16 @@
 //! It starts with the privileges to create a TUN device and to bind sockets to devices (root, or `CAP_NET_ADMIN` and
 //! `CAP_NET_RAW`, and `CAP_NET_BIND_SERVICE` for names), and gives them up before the first packet, with everything else that
 //! its loop does not need ([`privileges`]).
+//!
+//! The configuration can be read without running anything; errors point at the line:
+//!
+//! ```
+//! let text = "identity = \"a.pem\"\n[[peer]]\nname = \"b.hip\"\nhit = \"2001:20::1\"\nlocators = [\"192.0.2.7\"]\n";
+//! let config = daemon::config::parse(text, "sinnet.toml").unwrap();
+//! assert_eq!(config.peers[0].name, "b.hip");
+//! let error = daemon::config::parse(&text.replace("name", "nmae"), "sinnet.toml").unwrap_err();
+//! assert_eq!((error.line(), error.help()), (3, Some("did you mean `name`?")));
+//! ```
 
 pub mod config;
 pub mod confinement;

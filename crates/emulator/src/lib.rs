@@ -7,6 +7,25 @@
 //!
 //! [`Network`] knows nothing of real time: it is given instants, and every hop happens at the instant at which the link says it
 //! happens, however late the caller comes. [`Emulator`] is the thread around it, and the only place that reads the clock.
+//!
+//! ```
+//! use clock::{Duration, Instant, Rng};
+//! use emulator::Network;
+//! use link::LinkConfig;
+//! use std::net::IpAddr;
+//!
+//! let (a, b): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+//! let mut network = Network::new();
+//! let config = LinkConfig { rate: Some(8_000_000), delay: Duration::from_millis(5), ..LinkConfig::default() };
+//! let link = network.add_link(config, Rng::from_seed(1));
+//! network.add_route(a, b, vec![link], 4);
+//! network.handle_packet(Instant::ZERO, wire::udp::packet((a, 1), (b, 2), &[0; 972]).unwrap());
+//! // 1000 bytes at 8 Mbit/s take 1 ms.
+//! let arrival = Instant::ZERO + Duration::from_millis(1 + 5);
+//! assert_eq!(network.next_arrival(), Some(arrival));
+//! let delivery = network.poll(arrival).unwrap();
+//! assert_eq!((delivery.at, delivery.port), (arrival, 4));
+//! ```
 
 mod capture;
 mod histogram;

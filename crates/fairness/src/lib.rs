@@ -9,6 +9,19 @@
 //! - [`lia_beside_reno`]: what the equations of LIA come to in scenario 3.
 //!
 //! Definitions follow `ALGORITHMS.md` §10 (fairness) and §11 (statistics), and `vectors/algorithms/vectors.json` checks them.
+//!
+//! ```
+//! use fairness::{Network, jain};
+//!
+//! // A flow over two links of 10, and one over each alone: max-min gives all the same, proportional fairness less to the
+//! // one that uses both.
+//! let network = Network::new(&[10.0, 10.0], &[vec![0, 1], vec![0], vec![1]])?;
+//! assert_eq!(network.max_min(&[1.0; 3])?, [5.0, 5.0, 5.0]);
+//! let proportional = network.proportional(&[0, 1, 2], &[1.0; 3])?;
+//! assert!((proportional[0] - 10.0 / 3.0).abs() < 1e-6);
+//! assert_eq!(jain(&[5.0, 5.0, 0.0]), Some(2.0 / 3.0));
+//! # Ok::<(), fairness::NetworkError>(())
+//! ```
 
 mod equilibrium;
 mod index;

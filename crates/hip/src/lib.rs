@@ -1,4 +1,53 @@
 //! The Host Identity Protocol v2 without I/O: identities, base exchange, associations, ESP security associations.
+//!
+//! [`Host`] takes packets and time, and gives packets, [`Event`]s and its next deadline. Two of them associate in four packets
+//! (RFC 7401 §4.1):
+//!
+//! ```
+//! use clock::Instant;
+//! use hip::identity::{Algorithm, HostIdentity};
+//! use hip::{Event, Host, HostConfig, Peer, Route};
+//! use rand_chacha::ChaCha20Rng;
+//! use rand_core::SeedableRng;
+//!
+//! // In earnest the random numbers are the operating system's.
+//! let mut rng = ChaCha20Rng::seed_from_u64(1);
+//! let places: [std::net::SocketAddr; 2] = ["192.0.2.1:10500".parse()?, "192.0.2.2:10500".parse()?];
+//! let mut hosts = Vec::new();
+//! for place in places {
+//!     let identity = HostIdentity::generate(Algorithm::EcdsaP256, &mut rng)?;
+//!     let config = HostConfig { locators: vec![place], puzzle_difficulty: 1, ..HostConfig::default() };
+//!     hosts.push(Host::new(identity, config, &mut rng)?);
+//! }
+//! let hits = [hosts[0].hit(), hosts[1].hit()];
+//! for side in 0..2 {
+//!     let (hit, locators) = (hits[1 - side], vec![places[1 - side]]);
+//!     hosts[side].add_peer(Instant::ZERO, Peer { hit, locators, routes: Vec::new() });
+//! }
+//!
+//! hosts[0].connect(Instant::ZERO, &mut rng, hits[1])?;
+//! let (mut now, mut packets) = (Instant::ZERO, 0);
+//! for turn in 0..20 {
+//!     let from = turn % 2;
+//!     while let Some(sent) = hosts[from].poll_transmit() {
+//!         packets += 1;
+//!         let route = Route { local: sent.route.remote, remote: sent.route.local };
+//!         hosts[1 - from].handle_packet(now, &mut rng, route, &sent.bytes);
+//!     }
+//!     // A puzzle is solved a little at a time.
+//!     for host in &mut hosts {
+//!         if let Some((at, _)) = host.poll_timeout().filter(|(at, _)| *at <= now + clock::Duration::from_millis(1)) {
+//!             now = now.max(at);
+//!             host.handle_timeout(now, &mut rng);
+//!         }
+//!     }
+//! }
+//! for host in &mut hosts {
+//!     let events = std::iter::from_fn(|| host.poll_event()).collect::<Vec<_>>();
+//!     assert!(events.iter().any(|event| matches!(event, Event::Established { .. })), "after {packets} packets");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod budget;
 pub mod cipher;

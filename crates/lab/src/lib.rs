@@ -1,4 +1,35 @@
 //! The laboratory in real time: a scenario file becomes network namespaces, emulated links, real daemons and real programs.
+//!
+//! In virtual time it needs neither rights nor programs:
+//!
+//! ```
+//! let text = r#"
+//! name = "two paths"
+//! duration = "3s"
+//! [[link]]
+//! between = ["a", "b"]
+//! rate = "8Mbit/s"
+//! delay = "10ms"
+//! queue = "1.5bdp"
+//! [[link]]
+//! between = ["a", "r"]
+//! rate = "4Mbit/s"
+//! delay = "10ms"
+//! queue = "1.5bdp"
+//! [[link]]
+//! between = ["r", "b"]
+//! [[flow]]
+//! protocol = "sinnet"
+//! from = "a"
+//! to = "b"
+//! paths = [["a", "b"], ["a", "r", "b"]]
+//! "#;
+//! let scenario = scenario::parse(text, "two-paths.toml")?;
+//! let options = lab::Options { virtual_time: true, together: true, ..lab::Options::new()? };
+//! let report = lab::run(&scenario, &options, &mut lab::Progress::silent())?;
+//! assert!(report.sha256_equal && report.together_mbps > 8.0, "more than one path carries");
+//! # Ok::<(), lab::LabError>(())
+//! ```
 
 mod compare;
 mod daemons;

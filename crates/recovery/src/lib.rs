@@ -10,6 +10,24 @@
 //! - [`RttEstimator`]: the retransmission timeout (RFC 6298).
 //! - [`Resequencer`]: one order out of several paths.
 //! - [`BitRing`]: the set of packet numbers beneath them.
+//!
+//! ```
+//! use clock::Duration;
+//! use recovery::{RttConfig, RttEstimator, Scoreboard};
+//!
+//! // RFC 6298 §2: after 100 ms and 140 ms, 7/8 and 1/8 of them, and 3/4 and 1/4 of the variations.
+//! let mut estimator = RttEstimator::new(RttConfig::default());
+//! estimator.sample(Duration::from_millis(100));
+//! estimator.sample(Duration::from_millis(140));
+//! assert_eq!(estimator.srtt(), Some(Duration::from_millis(105)));
+//! assert_eq!(estimator.rttvar(), Some(Duration::from_micros(47_500)));
+//!
+//! // RFC 6675: of ten packets the first is missing, and three behind it have arrived.
+//! let mut scoreboard = Scoreboard::default();
+//! scoreboard.sack(1, 4, 10);
+//! assert_eq!(scoreboard.detect(3), 1);
+//! assert_eq!(scoreboard.next_lost(), Some(0));
+//! ```
 
 mod bit_ring;
 mod dupthresh;

@@ -93,7 +93,7 @@ pub(crate) const KEYS: &[Key] = &[
     flow("marking", Type::Either(&[Type::Boolean, Type::Probability]), "true", "Paths are watched by marked packets, closed when congested, and probed; a mark is late by more than this part of the round-trip time, true is 0.25.")
         .example("0.5")
         .sim(Variants::MHIP_1),
-    flow("signalling", Type::Either(&[Type::Time, Type::Boolean]), "\"50ms\"; of \"mhip\" of generation 1 false", "Time between small packets on each path that tell how long it is, and whether a closed one is free; false is none, and data probe.")
+    flow("signalling", Type::Either(&[Type::Time, Type::Off]), "\"50ms\"; of \"mhip\" of generation 1 false", "Time between small packets on each path that tell how long it is, and whether a closed one is free; false is none, and data probe.")
         .example("\"200ms\"")
         .sim(Variants::MHIP),
     flow("duplicates", Type::Words(|| names(&DUPLICATES)), "\"same_path\"; of generation 2 \"any_path\"", "Duplicate acknowledgments that count against what is missing: all, or those of later packets on its path.")
@@ -132,7 +132,7 @@ pub(crate) fn mhip(
 fn addr(node: &Node) -> Result<Option<f64>, Diagnostic> {
     match &node.value {
         Value::Boolean(on) => Ok(on.then_some(ADDR)),
-        Value::Integer(_) | Value::Float(_) => {
+        Value::Integer(_) | Value::Float(_) | Value::String(_) => {
             reader::probability(node).map(|part| Some(part).filter(|part| *part > 0.0))
         }
         other => Err(reader::expected("true, false or a part of the round-trip time", other, node, "addr = 0.9")),
@@ -142,7 +142,7 @@ fn addr(node: &Node) -> Result<Option<f64>, Diagnostic> {
 fn marking(node: &Node) -> Result<MarkingSpec, Diagnostic> {
     match &node.value {
         Value::Boolean(on) => Ok(if *on { MarkingSpec::On } else { MarkingSpec::Off }),
-        Value::Integer(_) | Value::Float(_) => reader::probability(node).map(MarkingSpec::Late),
+        Value::Integer(_) | Value::Float(_) | Value::String(_) => reader::probability(node).map(MarkingSpec::Late),
         other => Err(reader::expected("true, false or a part of the round-trip time", other, node, "marking = 0.25")),
     }
 }

@@ -5,20 +5,6 @@ use std::path::{Path, PathBuf};
 use scenario::schema::{self, Engine, Key, Table, Variant};
 use scenario::{Document, parse};
 
-/// What a flow has to say to be of a variant, and a queue.
-const VARIANTS: [(Variant, &str); 10] = [
-    (Variant::Tcp, "protocol = \"tcp\""),
-    (Variant::Udp, "protocol = \"udp\"\nrate = \"1Mbit/s\""),
-    (Variant::Mhip1, "protocol = \"mhip\"\ngeneration = 1"),
-    (Variant::Mhip23, "protocol = \"mhip\""),
-    (Variant::Mptcp, "protocol = \"mptcp\""),
-    (Variant::Sctp, "protocol = \"sctp\""),
-    (Variant::CmtSctp, "protocol = \"cmt-sctp\""),
-    (Variant::SinnetTcp, "protocol = \"sinnet\""),
-    (Variant::SinnetUdp, "protocol = \"sinnet\"\ninside = \"udp\"\nrate = \"1Mbit/s\""),
-    (Variant::SinnetPing, "protocol = \"sinnet\"\ninside = \"ping\""),
-];
-
 /// A file with one table of each kind.
 fn file(key: &Key, flow: &str) -> Document {
     let kinds = || (0..).zip(link::QueueConfig::NAMES);
@@ -28,7 +14,7 @@ fn file(key: &Key, flow: &str) -> Document {
     let thresholds = if kind == "red" { ", min = \"10p\", max = \"200p\"" } else { "" };
     let queue = format!("kind = \"{kind}\"{thresholds}");
     let (flow, on_off) = match key.table {
-        Table::OnOff => (VARIANTS[1].1, "on_off = { on = \"1s\", off = \"1s\" }"),
+        Table::OnOff => (Variant::FLOWS[1].1, "on_off = { on = \"1s\", off = \"1s\" }"),
         _ => (flow, ""),
     };
     let text = format!(
@@ -59,7 +45,7 @@ fn every_key_is_read() {
     let mut read = 0;
     for key in schema::keys().filter(|key| !matches!(key.name, "extends" | "sweep" | "link" | "flow")) {
         let Some(path) = path(key).filter(|path| path != "link.1.from" && path != "link.1.to") else { continue };
-        for (variant, flow) in VARIANTS {
+        for (variant, flow) in Variant::FLOWS {
             if key.table == Table::Flow && !key.honoured_by(None).has(variant) {
                 continue;
             }
@@ -78,7 +64,7 @@ fn every_key_is_read() {
 fn every_example_is_right_where_its_key_is_honoured() {
     for key in schema::keys().filter(|key| !key.example.is_empty() && key.name != "extends") {
         let Some(path) = path(key) else { continue };
-        for (variant, flow) in VARIANTS {
+        for (variant, flow) in Variant::FLOWS {
             // What it takes for the value to make sense: the other end, another path, or its own path.
             let value = match (key.table, key.name) {
                 (Table::Flow, "from" | "to" | "paths") | (Table::Link, "between" | "from" | "to") => continue,
@@ -166,6 +152,58 @@ fn scenario_files(directory: &Path, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
+}
+
+/// Values of every kind, as files write them.
+const VALUES: [&str; 14] = [
+    "true",
+    "false",
+    "1",
+    "0.5",
+    "1250",
+    "-1",
+    "\"50%\"",
+    "\"30ms\"",
+    "\"8Mbit/s\"",
+    "\"20p\"",
+    "\"64kB\"",
+    "\"2bdp\"",
+    "\"x\"",
+    "[\"0s\", \"1s\"]",
+];
+
+/// What an editor takes, the reader takes: of every key of a flow, whatever the value.
+#[test]
+fn the_json_schema_accepts_what_the_reader_accepts() {
+    let schema = schema::json_schema();
+    let validator = jsonschema::draft202012::new(&schema).expect("a JSON schema");
+    let (mut taken, mut refused) = (0, 0);
+    for key in Table::Flow.keys() {
+        // Names have to be somebody's, and the protocol decides what else may be there.
+        if matches!(key.name, "from" | "to" | "paths" | "start_with" | "protocol" | "generation" | "inside" | "on_off")
+        {
+            continue;
+        }
+        for (variant, flow) in Variant::FLOWS {
+            if !key.honoured_by(None).has(variant) || flow.contains(&format!("{} = ", key.name)) {
+                continue;
+            }
+            for value in VALUES {
+                let text = format!(
+                    "name = \"n\"\nduration = \"9s\"\n[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1Mbit/s\"\n\
+                     [[flow]]\nfrom = \"a\"\nto = \"b\"\n{flow}\n{} = {value}\n",
+                    key.name
+                );
+                let instance = serde_json::to_value(text.parse::<toml::Table>().expect("TOML")).expect("JSON");
+                let reads = parse(&text, "file.toml");
+                let (valid, name) =
+                    (validator.is_valid(&instance), format!("{} = {value} of {}", key.name, variant.name()));
+                assert_eq!(valid, reads.is_ok(), "{name}: {:?}", reads.err().map(|error| error.to_string()));
+                if valid { taken += 1 } else { refused += 1 }
+            }
+        }
+    }
+    assert!(taken > 100 && refused > 500, "{taken} {refused}");
 }
 
 #[test]

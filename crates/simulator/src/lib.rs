@@ -3,6 +3,30 @@
 //! [`Simulation`] runs a [`Plan`] (links, routes, flows by index) from one seed and gives a [`RunResult`]. The same
 //! plan and seed give the same result on every machine: time is in whole nanoseconds, what happens at the same instant
 //! has a fixed order, and every component has a random stream of its own that follows from its name.
+//!
+//! ```
+//! let text = r#"
+//! name = "two flows"
+//! duration = "20s"
+//! warm_up = "5s"
+//! [[link]]
+//! between = ["server", "client"]
+//! rate = "10Mbit/s"
+//! delay = "10ms"
+//! queue = "1bdp"
+//! [[flow]]
+//! count = 2
+//! protocol = "tcp"
+//! from = "server"
+//! to = "client"
+//! start = ["0s", "1s"]
+//! "#;
+//! let scenario = scenario::parse(text, "two-flows.toml")?;
+//! let result = simulator::run(&scenario, 1, &simulator::RunOptions::default())?;
+//! let sum: f64 = result.flows.iter().map(|flow| flow.goodput_mbps).sum();
+//! assert!((9.0..10.0).contains(&sum), "{sum}: the link is full, less the headers");
+//! # Ok::<(), text::Diagnostic>(())
+//! ```
 
 mod from_scenario;
 mod mhip;

@@ -3,16 +3,6 @@
 use scenario::Document;
 use scenario::schema::{Engine, Table, Variant};
 
-const VARIANTS: [(Variant, &str); 7] = [
-    (Variant::Tcp, "protocol = \"tcp\""),
-    (Variant::Udp, "protocol = \"udp\"\nrate = \"1Mbit/s\""),
-    (Variant::Mhip1, "protocol = \"mhip\"\ngeneration = 1"),
-    (Variant::Mhip23, "protocol = \"mhip\""),
-    (Variant::Mptcp, "protocol = \"mptcp\""),
-    (Variant::Sctp, "protocol = \"sctp\""),
-    (Variant::CmtSctp, "protocol = \"cmt-sctp\""),
-];
-
 /// The plan of a scenario with two flows alike, as text; the second one has `setting`.
 fn plan(flow: &str, setting: Option<&str>) -> String {
     let text = format!(
@@ -35,7 +25,7 @@ fn plan(flow: &str, setting: Option<&str>) -> String {
 fn what_is_honoured_changes_what_is_simulated() {
     let mut seen = 0;
     for key in Table::Flow.keys() {
-        for (variant, flow) in VARIANTS {
+        for (variant, flow) in Variant::FLOWS {
             if !key.honoured_by(Some(Engine::Sim)).has(variant) || flow.contains(&format!("{} = ", key.name)) {
                 continue;
             }
@@ -69,7 +59,7 @@ fn the_defaults_are_those_of_the_schema() {
     let mut seen = 0;
     for key in Table::Flow.keys().filter(|key| !key.is_required()) {
         let parts: Vec<&str> = key.default.split("; ").collect();
-        for (variant, flow) in VARIANTS {
+        for (variant, flow) in Variant::FLOWS {
             if !key.honoured_by(Some(Engine::Sim)).has(variant) || flow.contains(&format!("{} = ", key.name)) {
                 continue;
             }

@@ -70,6 +70,16 @@ pub fn names(units: &[Unit]) -> String {
     crate::alternatives((0..units.len()).filter(|at| first(*at)).map(|at| units[at].0))
 }
 
+/// The names of units, all spellings.
+pub fn spellings(units: &[Unit]) -> Vec<&'static str> {
+    units.iter().map(|(name, _)| *name).collect()
+}
+
+/// A regular expression (ECMA-262, as JSON schemas have them) of what [`split`] reads with one of these units.
+pub fn pattern(units: &[&str]) -> String {
+    format!("^ *[0-9][0-9_]*(\\.[0-9_]*)? *({}) *$", units.join("|"))
+}
+
 /// Bits per second from "8Mbit/s".
 ///
 /// # Errors

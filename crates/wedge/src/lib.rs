@@ -28,6 +28,36 @@
 //! | connections | 16,384 a peer | those idle longest are forgotten |
 //! | segments followed by snooping | 32,768 a peer | not counted |
 //! | paths that others have taken over from | 32 a peer, 2 s | the oldest end |
+//!
+//! The owner of a [`Wedge`] moves packets and calls it when it asks for that; the package `sinnet` has the whole loop of two hosts
+//! (`examples/two_hosts.rs`). The first packet to a peer begins a base exchange, and waits for it:
+//!
+//! ```
+//! use clock::Instant;
+//! use hip::identity::{Algorithm, HostIdentity};
+//! use rand_chacha::ChaCha20Rng;
+//! use rand_core::SeedableRng;
+//! use wedge::{LocalPath, PeerConfig, Protocol, Wedge, WedgeConfig};
+//! use wire::hip::{Packet, PacketKind};
+//! use wire::{Lsi, udp};
+//!
+//! let mut rng = ChaCha20Rng::seed_from_u64(1);
+//! let identity = HostIdentity::generate(Algorithm::EcdsaP256, &mut rng)?;
+//! let peer = HostIdentity::generate(Algorithm::EcdsaP256, &mut rng)?.hit();
+//! let links = vec![LocalPath::new("fibre", "192.0.2.1:10500".parse()?), LocalPath::new("radio", "198.51.100.1:10500".parse()?)];
+//! let mut wedge = Wedge::new(identity, WedgeConfig::new(Lsi([198, 18, 0, 1]), links), &mut rng)?;
+//! wedge.add_peer(PeerConfig::new("b.hip", peer, Lsi([198, 18, 0, 2]), ["192.0.2.9:10500".parse()?]));
+//!
+//! let packet = udp::packet((wedge.hit().address().into(), 4000), (peer.address().into(), 9), b"hello")?;
+//! wedge.handle_application(Instant::ZERO, &mut rng, &[&packet]);
+//! let mut sent = Vec::new();
+//! wedge.poll_transmit(Instant::ZERO, &mut sent);
+//! assert!(!sent.is_empty() && sent.iter().all(|transmit| transmit.protocol == Protocol::Udp));
+//! // RFC 5770 §5.4: four bytes of zeros tell HIP from ESP.
+//! let first = Packet::parse(&sent[0].bytes[4..])?;
+//! assert_eq!((first.kind(), first.receiver()), (PacketKind::I1, peer));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod backup;
 mod config;

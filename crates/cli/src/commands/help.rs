@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     topic: Option<String>,
     /// A key, such as queue, flow.rate or congestion.
     key: Option<String>,
-    /// Of scenario files: the JSON schema, for editors.
+    /// Of scenario files or the configuration: the JSON schema, for editors.
     #[arg(long, conflicts_with = "key")]
     json_schema: bool,
     /// Of scenario files: the reference documentation, in Markdown.
@@ -27,9 +27,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.topic.as_deref() {
         Some("scenario") => of_scenarios(arguments),
-        Some("config") if !arguments.json_schema && !arguments.markdown => of_configuration(arguments.key.as_deref()),
+        Some("config") if arguments.json_schema => output::json(&daemon::config::json_schema()),
+        Some("config") if !arguments.markdown => of_configuration(arguments.key.as_deref()),
         _ if arguments.json_schema || arguments.markdown || arguments.key.is_some() => Err(Failure::input(
-            "keys are of `sinnet help scenario` and `sinnet help config`, --json-schema and --markdown of the former",
+            "keys and --json-schema are of `sinnet help scenario` and `sinnet help config`, --markdown of the former",
         )),
         topic => of_command(topic),
     }
@@ -58,7 +59,7 @@ fn of_configuration(name: Option<&str>) -> Result<(), Failure> {
         if name.is_some() {
             let default = if key.default.is_empty() { "none: it must be there" } else { key.default };
             let _ = writeln!(told, "{} in {}\n\n{}\n", key.name, key.table, key.says);
-            let _ = writeln!(told, "{:10}{}\n{:10}{default}\n", "value", key.value, "default");
+            let _ = writeln!(told, "{:10}{}\n{:10}{default}\n", "value", key.value.in_words(), "default");
             continue;
         }
         if key.table != table {

@@ -1,4 +1,10 @@
-//! The schema of the configuration: one row for each key. The reader knows keys from it, and `sinnet help config` tells them.
+//! The schema of the configuration: one row for each key. The reader knows keys from it, `sinnet help config` tells them, and
+//! the JSON schema for editors is made from it.
+
+use serde_json::{Map, Value, json};
+use text::units::{RATES, TIMES, pattern, spellings};
+
+use super::sections::{ENCAPSULATIONS, GROUPS, SUITES, congestions};
 
 /// A key of the configuration.
 #[derive(Clone, Copy, Debug)]
@@ -7,189 +13,327 @@ pub struct Key {
     pub table: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// What values it takes, with an example.
-    pub value: &'static str,
+    /// What values it takes.
+    pub value: Type,
     /// What holds where the file says nothing; empty where the key must be there.
     pub default: &'static str,
     /// What it does.
     pub says: &'static str,
 }
 
-const fn key(
-    table: &'static str,
-    name: &'static str,
-    value: &'static str,
-    default: &'static str,
-    says: &'static str,
-) -> Key {
+/// The values that a key takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Type {
+    /// A text: what it is, and an example.
+    Text(&'static str, &'static str),
+    /// A list of texts: what they are, and an example of one.
+    Texts(&'static str, &'static str),
+    /// True or false.
+    Flag,
+    /// Bits per second.
+    Rate,
+    /// A length of time, in words.
+    Time(&'static str),
+    /// A whole number from the first to the second.
+    Whole(u64, u64),
+    /// One of these names, with or without tunables behind a colon.
+    Rule(fn() -> Vec<&'static str>),
+    /// One of these words.
+    Word(fn() -> Vec<&'static str>),
+    /// A list of at least one of these words.
+    Words(fn() -> Vec<&'static str>),
+    /// A table, by what messages call it.
+    Table(&'static str),
+    /// Any number of tables, each with a line of its own.
+    Tables(&'static str),
+    /// A list of tables: an example, and what messages call each.
+    Listed(&'static str, &'static str),
+    /// A list of at least one text or table, likewise.
+    TextsOrTables(&'static str, &'static str),
+}
+
+use Type::{Flag, Listed, Rate, Rule, Table, Tables, Text, Texts, TextsOrTables, Time, Whole, Word, Words};
+
+impl Type {
+    /// In words, with an example.
+    pub fn in_words(self) -> String {
+        let quoted = |words: fn() -> Vec<&'static str>| {
+            let words: Vec<String> = words().iter().map(|word| format!("\"{word}\"")).collect();
+            words.join(", ")
+        };
+        match self {
+            Text(what, example) => format!("{what}, \"{example}\""),
+            Texts(what, example) => format!("{what}, [\"{example}\"]"),
+            Flag => "true or false".to_owned(),
+            Rate => "a rate, \"8Mbit/s\"".to_owned(),
+            Time(words) => words.to_owned(),
+            Whole(low, high) => format!("a whole number from {low} to {high}"),
+            Rule(words) => format!("{}; of some with tunables, \"cdg:scale=2\"", quoted(words)),
+            Word(words) => quoted(words),
+            Words(words) => format!("a list of {}", quoted(words)),
+            Table(_) => "a table".to_owned(),
+            Tables(_) => "tables".to_owned(),
+            Listed(example, _) | TextsOrTables(example, _) => example.to_owned(),
+        }
+    }
+
+    fn json(self) -> Value {
+        let reference = |table: &str| json!({ "$ref": format!("#/$defs/{}", plain(table)) });
+        let quantity = |units| json!({ "type": "string", "pattern": pattern(units) });
+        match self {
+            Text(..) => json!({ "type": "string" }),
+            Texts(..) => json!({ "type": "array", "items": { "type": "string", "minLength": 1 } }),
+            Flag => json!({ "type": "boolean" }),
+            Rate => quantity(&spellings(&RATES)),
+            Time(_) => quantity(&spellings(&TIMES)),
+            Whole(low, high) => json!({ "type": "integer", "minimum": low, "maximum": high }),
+            Rule(words) => json!({ "anyOf": [{ "enum": words() }, { "type": "string", "pattern": ":" }] }),
+            Word(words) => json!({ "enum": words() }),
+            Words(words) => {
+                json!({ "type": "array", "items": { "enum": words() }, "minItems": 1, "uniqueItems": true })
+            }
+            Table(table) => reference(table),
+            Tables(table) | Listed(_, table) => json!({ "type": "array", "items": reference(table) }),
+            TextsOrTables(_, table) => {
+                let item = json!({ "anyOf": [{ "type": "string" }, reference(table)] });
+                json!({ "type": "array", "items": item, "minItems": 1 })
+            }
+        }
+    }
+}
+
+const fn key(table: &'static str, name: &'static str, value: Type, default: &'static str, says: &'static str) -> Key {
     Key { table, name, value, default, says }
 }
 
 const FILE: &str = "the file";
-const RATE: &str = "a rate, \"8Mbit/s\"";
-const DELAY: &str = "a time, \"30ms\"";
-const FLAG: &str = "true or false";
+const PATH: &str = "[[path]]";
+const INTERFACES: &str = "[interfaces]";
+const PEER: &str = "[[peer]]";
+const LOCATOR: &str = "a locator";
+const ROUTE: &str = "a route";
+const TUN: &str = "[tun]";
+const ESP: &str = "[esp]";
+const HIP: &str = "[hip]";
+const DNS: &str = "[dns]";
+/// All tables, as messages call them.
+const TABLES: [&str; 10] = [FILE, PATH, INTERFACES, PEER, LOCATOR, ROUTE, TUN, ESP, HIP, DNS];
+
+fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
+    words.iter().map(|(name, _)| *name).collect()
+}
 
 /// All keys, table by table.
 pub const KEYS: &[Key] = &[
     key(
         FILE,
         "identity",
-        "a file, \"a.pem\"",
+        Text("a file", "a.pem"),
         "",
         "The host identity, as `sinnet keygen` wrote it; relative to this file.",
     ),
-    key(FILE, "name", "a name, \"a.hip\"", "none", "This host's own name."),
+    key(FILE, "name", Text("a name", "a.hip"), "none", "This host's own name."),
     key(
         FILE,
         "lsi_range",
-        "\"198.18.0.0/15\", /8 to /24",
+        Text("addresses, /8 to /24", "198.18.0.0/15"),
         "\"198.18.0.0/15\"",
         "Where LSIs come from: addresses that this host does not use otherwise.",
     ),
-    key(FILE, "lsi", "an address, \"198.18.0.1\"", "follows from the HIT", "This host's own LSI."),
+    key(FILE, "lsi", Text("an address", "198.18.0.1"), "follows from the HIT", "This host's own LSI."),
     key(
         FILE,
         "control",
-        "a file, \"/run/sinnet/a.sock\"",
+        Text("a file", "/run/sinnet/a.sock"),
         "\"/run/sinnet/sinnet0.sock\"",
         "The control socket; --control wins.",
     ),
-    key(FILE, "control_group", "a group, \"sinnet\"", "the group of `user`", "Whose members may ask for the status."),
-    key(FILE, "control_everyone", FLAG, "false", "Whether every user of this machine may ask for the status."),
-    key(FILE, "user", "a user, \"sinnet\"", "\"sinnet\", if there is one", "Who to become once all is set up."),
-    key(FILE, "metrics", "address and port, \"127.0.0.1:9480\"", "none", "Where /metrics is answered, for Prometheus."),
-    key(FILE, "metrics_exposed", FLAG, "false", "Whether `metrics` may be another than a loopback address."),
+    key(
+        FILE,
+        "control_group",
+        Text("a group", "sinnet"),
+        "the group of `user`",
+        "Whose members may ask for the status.",
+    ),
+    key(FILE, "control_everyone", Flag, "false", "Whether every user of this machine may ask for the status."),
+    key(FILE, "user", Text("a user", "sinnet"), "\"sinnet\", if there is one", "Who to become once all is set up."),
+    key(
+        FILE,
+        "metrics",
+        Text("address and port", "127.0.0.1:9480"),
+        "none",
+        "Where /metrics is answered, for Prometheus.",
+    ),
+    key(FILE, "metrics_exposed", Flag, "false", "Whether `metrics` may be another than a loopback address."),
     key(
         FILE,
         "congestion",
-        "a rule's name, \"lia\", or \"configured-rates\"",
+        Rule(congestions),
         "\"mhip\"",
         "How the windows of paths grow and shrink; with \"configured-rates\" nothing is measured, and packets are paced at the paths' rates.",
     ),
     key(
         FILE,
         "path",
-        "tables",
+        Tables(PATH),
         "each interface that is up, without the loopback and [interfaces]",
         "This host's access links.",
     ),
-    key(FILE, "interfaces", "a table", "as its keys", "Which interfaces are access links, where there is no [[path]]."),
-    key(FILE, "peer", "tables", "none", "The hosts that may be talked to."),
-    key(FILE, "tun", "a table", "as its keys", "The device through which programs reach identities."),
-    key(FILE, "esp", "a table", "as its keys", "How packets are protected, and travel."),
-    key(FILE, "hip", "a table", "as its keys", "How associations are made."),
-    key(FILE, "dns", "a table", "as its keys", "Names of peers."),
-    key("[[path]]", "name", "a name, \"dsl\"", "", "What the access link is called."),
     key(
-        "[[path]]",
+        FILE,
+        "interfaces",
+        Table(INTERFACES),
+        "as its keys",
+        "Which interfaces are access links, where there is no [[path]].",
+    ),
+    key(FILE, "peer", Tables(PEER), "none", "The hosts that may be talked to."),
+    key(FILE, "tun", Table(TUN), "as its keys", "The device through which programs reach identities."),
+    key(FILE, "esp", Table(ESP), "as its keys", "How packets are protected, and travel."),
+    key(FILE, "hip", Table(HIP), "as its keys", "How associations are made."),
+    key(FILE, "dns", Table(DNS), "as its keys", "Names of peers."),
+    key(PATH, "name", Text("a name", "dsl"), "", "What the access link is called."),
+    key(
+        PATH,
         "address",
-        "an address, \"192.0.2.10\"",
+        Text("an address", "192.0.2.10"),
         "the first of `interface`",
         "Its address; this or `interface` must be there.",
     ),
     key(
-        "[[path]]",
+        PATH,
         "interface",
-        "a name, \"eth0\"",
+        Text("a name", "eth0"),
         "the one that has `address`",
         "Its network interface, to which packets are bound.",
     ),
     key(
-        "[[path]]",
+        PATH,
         "rate",
-        RATE,
+        Rate,
         "measured",
         "The most to send; needed where the peer is a plain HIP host, and for \"configured-rates\".",
     ),
-    key("[[path]]", "delay", DELAY, "\"25ms\"", "One way; of use in the same cases."),
-    key("[[path]]", "mtu", "bytes from 1280 to 65535, 1500", "the interface's", "The largest IP packet."),
-    key("[[path]]", "backup", FLAG, "false", "Whether it carries data only where no other path works."),
+    key(PATH, "delay", Time("a time, \"30ms\""), "\"25ms\"", "One way; of use in the same cases."),
+    key(PATH, "mtu", Whole(1280, 65535), "the interface's", "The largest IP packet."),
+    key(PATH, "backup", Flag, "false", "Whether it carries data only where no other path works."),
     key(
-        "[interfaces]",
+        INTERFACES,
         "ignore",
-        "names, [\"docker*\"]",
+        Texts("names", "docker*"),
         "bridges of containers, and other overlays' tunnels",
         "These are no access links; * at the end is any rest.",
     ),
-    key("[interfaces]", "backup", "names, [\"wwan*\"]", "none", "These carry data only where no other path works."),
-    key("[[peer]]", "name", "a name, \"b.hip\"", "", "What programs call the peer."),
-    key("[[peer]]", "hit", "a HIT, \"2001:20::1\"", "", "Its identity, as `sinnet keygen` printed it there."),
-    key("[[peer]]", "lsi", "an address, \"198.18.0.2\"", "follows from the HIT", "Its LSI."),
+    key(INTERFACES, "backup", Texts("names", "wwan*"), "none", "These carry data only where no other path works."),
+    key(PEER, "name", Text("a name", "b.hip"), "", "What programs call the peer."),
+    key(PEER, "hit", Text("a HIT", "2001:20::1"), "", "Its identity, as `sinnet keygen` printed it there."),
+    key(PEER, "lsi", Text("an address", "198.18.0.2"), "follows from the HIT", "Its LSI."),
     key(
-        "[[peer]]",
+        PEER,
         "locators",
-        "[\"198.51.100.7\", { address = \"203.0.113.7\", rate = \"4Mbit/s\" }]",
+        TextsOrTables("[\"198.51.100.7\", { address = \"203.0.113.7\", rate = \"4Mbit/s\" }]", LOCATOR),
         "",
         "Its addresses, at least one.",
     ),
     key(
-        "[[peer]]",
+        PEER,
         "routes",
-        "[{ from = \"dsl\", to = \"198.51.100.7\" }]",
+        Listed("[{ from = \"dsl\", to = \"198.51.100.7\" }]", ROUTE),
         "locators are paired automatically",
         "Which of our paths goes to which of its addresses.",
     ),
-    key("a locator", "address", "an address, \"203.0.113.7\"", "", "An address of the peer."),
-    key("a locator", "rate", RATE, "ours", "What the peer's link carries there, where it is less than ours."),
-    key("a locator", "delay", DELAY, "ours", "One way, where it is more than ours."),
-    key("a route", "from", "the name of a [[path]], \"dsl\"", "", "Our end."),
-    key("a route", "to", "one of the peer's locators, \"198.51.100.7\"", "", "The peer's end."),
-    key("a route", "rate", RATE, "the path's", "What the route carries."),
-    key("a route", "delay", DELAY, "the path's", "One way."),
-    key("[tun]", "name", "up to 15 letters and digits, \"sinnet0\"", "\"sinnet0\"", "The device's name."),
+    key(LOCATOR, "address", Text("an address", "203.0.113.7"), "", "An address of the peer."),
+    key(LOCATOR, "rate", Rate, "ours", "What the peer's link carries there, where it is less than ours."),
+    key(LOCATOR, "delay", Time("a time, \"30ms\""), "ours", "One way, where it is more than ours."),
+    key(ROUTE, "from", Text("the name of a [[path]]", "dsl"), "", "Our end."),
+    key(ROUTE, "to", Text("one of the peer's locators", "198.51.100.7"), "", "The peer's end."),
+    key(ROUTE, "rate", Rate, "the path's", "What the route carries."),
+    key(ROUTE, "delay", Time("a time, \"30ms\""), "the path's", "One way."),
+    key(TUN, "name", Text("up to 15 letters and digits", "sinnet0"), "\"sinnet0\"", "The device's name."),
+    key(TUN, "forward", Flag, "false", "Whether this host may forward packets of others into and out of the device."),
     key(
-        "[tun]",
-        "forward",
-        FLAG,
-        "false",
-        "Whether this host may forward packets of others into and out of the device.",
-    ),
-    key(
-        "[tun]",
+        TUN,
         "firewall",
-        FLAG,
+        Flag,
         "true",
         "Whether a packet filter keeps strangers from speaking for identities; without it another filter has to.",
     ),
+    key(ESP, "suites", Words(|| names(&SUITES)), "all of them", "Suites in order of preference."),
     key(
-        "[esp]",
-        "suites",
-        "\"aes-128-gcm-16\", \"aes-256-cbc-hmac-sha-256\", \"aes-128-cbc-hmac-sha-256\"",
-        "all of them",
-        "Suites in order of preference.",
-    ),
-    key(
-        "[esp]",
+        ESP,
         "encapsulation",
-        "\"udp\" or \"native\"",
+        Word(|| names(&ENCAPSULATIONS)),
         "\"udp\"",
         "In UDP on port 10500 (RFC 5770), or as IP protocols 139 and 50.",
     ),
     key(
-        "[esp]",
+        ESP,
         "rekey_packets",
-        "a whole number from 10000 to 1073741824",
+        Whole(10_000, 1_073_741_824),
         "1073741824",
         "A path gets new keys after so many packets sent.",
     ),
-    key("[esp]", "rekey", "a time from \"10s\" to \"168h\"", "\"1h\"", "Or after so much time."),
+    key(ESP, "rekey", Time("a time from \"10s\" to \"168h\""), "\"1h\"", "Or after so much time."),
     key(
-        "[hip]",
+        HIP,
         "groups",
-        "\"p-384\", \"p-256\", \"modp-3072\", \"modp-1536\"",
+        Words(|| names(&GROUPS)),
         "[\"p-384\", \"p-256\"]",
         "Diffie-Hellman groups in order of preference.",
     ),
     key(
-        "[hip]",
+        HIP,
         "puzzle",
-        "a whole number from 0 to 22",
+        Whole(0, 22),
         "10",
         "The difficulty K of the puzzles that we set; it rises with the load (RFC 7401 §4.1.2).",
     ),
-    key("[dns]", "enabled", FLAG, "true", "Whether names of peers are answered for on the LSI, port 53."),
+    key(DNS, "enabled", Flag, "true", "Whether names of peers are answered for on the LSI, port 53."),
 ];
+
+/// The JSON schema (draft 2020-12) of a configuration file, for editors.
+pub fn json_schema() -> Value {
+    let tables: Map<String, Value> = TABLES.iter().map(|table| (plain(table), object(table))).collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Sinnet configuration",
+        "$ref": format!("#/$defs/{}", plain(FILE)),
+        "$defs": tables,
+    })
+}
+
+/// What the schema calls a table: "[[path]]" is "path".
+fn plain(table: &str) -> String {
+    let name = table.trim_matches(['[', ']']);
+    name.trim_start_matches("a ").trim_start_matches("the ").to_owned()
+}
+
+fn object(table: &str) -> Value {
+    let keys = || KEYS.iter().filter(|key| key.table == table);
+    let property = |key: &Key| {
+        let mut value = key.value.json();
+        if let Value::Object(fields) = &mut value {
+            fields.insert("description".to_owned(), json!(key.says));
+        }
+        (key.name.to_owned(), value)
+    };
+    let properties: Map<String, Value> = keys().map(property).collect();
+    let required: Vec<&str> = keys().filter(|key| key.default.is_empty()).map(|key| key.name).collect();
+    let mut object =
+        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+    if let Value::Object(fields) = &mut object {
+        match table {
+            PATH => {
+                let one = json!([{ "required": ["address"] }, { "required": ["interface"] }]);
+                fields.insert("anyOf".to_owned(), one);
+            }
+            FILE => {
+                fields.insert("not".to_owned(), json!({ "required": ["path", "interfaces"] }));
+            }
+            _ => {}
+        }
+    }
+    object
+}
 
 /// The names of the keys of a table.
 pub(super) fn of(table: &str) -> impl Iterator<Item = &'static str> + Clone {

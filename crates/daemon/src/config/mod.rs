@@ -10,7 +10,7 @@
 //! locators = ["198.51.100.7"]
 //! ```
 //!
-//! [`KEYS`] has a row for each key; `sinnet help config` tells them.
+//! [`KEYS`] has a row for each key; `sinnet help config` and the JSON schema are made from it.
 
 mod keys;
 mod lsis;
@@ -31,7 +31,7 @@ use hip::identity::HostIdentity;
 use text::Diagnostic;
 use wire::{Hit, Lsi};
 
-pub use keys::{KEYS, Key};
+pub use keys::{KEYS, Key, Type, json_schema};
 pub use lsis::LsiRange;
 use reader::{At, Source};
 pub(crate) use sections::UNKNOWN_DELAY;

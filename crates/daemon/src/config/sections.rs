@@ -30,14 +30,15 @@ const LSI: &str =
 const LSI_RANGE: &str = "addresses that nothing else here has, /8 to /24, as in lsi_range = \"198.18.0.0/15\"";
 const HIT: &str = "`sinnet keygen` printed it on the peer's machine: an IPv6 address in 2001:20::/28";
 
-const SUITES: [(&str, EspSuite); 3] = [
+pub(super) const SUITES: [(&str, EspSuite); 3] = [
     ("aes-128-gcm-16", EspSuite::Aes128Gcm16),
     ("aes-128-cbc-hmac-sha-256", EspSuite::Aes128CbcHmacSha256),
     ("aes-256-cbc-hmac-sha-256", EspSuite::Aes256CbcHmacSha256),
 ];
-const GROUPS: [(&str, Group); 4] =
+pub(super) const GROUPS: [(&str, Group); 4] =
     [("p-384", Group::P384), ("p-256", Group::P256), ("modp-3072", Group::Modp3072), ("modp-1536", Group::Modp1536)];
-const ENCAPSULATIONS: [(&str, Encapsulation); 2] = [("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
+pub(super) const ENCAPSULATIONS: [(&str, Encapsulation); 2] =
+    [("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
 
 pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let mut file = source.table()?;
@@ -53,7 +54,8 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let control_everyone = file.flag("control_everyone")?.unwrap_or(false);
     let user = file.text("user")?.map(|user| user.value);
     let metrics = metrics(&mut file)?;
-    let congestion = file.parsed("congestion", &congestions(), congestion)?;
+    let help = format!("as in congestion = \"lia\"; there are {}", text::alternatives(congestions()));
+    let congestion = file.parsed("congestion", &help, congestion)?;
     let paths = paths(&mut file)?;
     let interfaces = interfaces(&mut file, &paths)?;
     if let Some(At { value: Congestion::ConfiguredRates, span }) = &congestion {
@@ -132,9 +134,8 @@ fn metrics(file: &mut Section<'_>) -> Result<Option<SocketAddr>, Diagnostic> {
 }
 
 /// What may stand for `congestion`.
-fn congestions() -> String {
-    let rules = Host::Tunnel.rules().into_iter().chain(["configured-rates"]);
-    format!("as in congestion = \"lia\"; there are {}", text::alternatives(rules))
+pub(super) fn congestions() -> Vec<&'static str> {
+    Host::Tunnel.rules().into_iter().chain(["configured-rates"]).collect()
 }
 
 fn congestion(text: &str) -> Result<Congestion, String> {

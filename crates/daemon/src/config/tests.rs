@@ -354,10 +354,63 @@ fn every_key_is_read() {
         let peer = if table == "the file" && key == "peer" { String::new() } else { format!("[[peer]]\n{routes}\n") };
         format!("{file}\n{path}{peer}{}", rest.concat())
     };
+    let schema = json_schema();
+    let validator = jsonschema::draft202012::new(&schema).expect("a JSON schema");
     for key in KEYS {
         let text = text(key.table, key.name);
         let error = parse(&text, "a.toml").expect_err(key.name);
         assert!(error.to_string().contains("1979-05-27"), "{} of {}: {error}\n{text}", key.name, key.table);
+        assert!(!validator.is_valid(&json(&text)), "{} of {} in the JSON schema", key.name, key.table);
     }
     assert!(KEYS.len() > 45);
+}
+
+/// A file as a validator of JSON schemas sees it.
+fn json(text: &str) -> serde_json::Value {
+    serde_json::to_value(text.parse::<toml::Table>().expect("TOML")).expect("JSON")
+}
+
+/// By a validator that is not ours: what the reader takes is right, and what it refuses by itself is wrong.
+#[test]
+fn the_json_schema_says_what_the_reader_says() {
+    let schema = json_schema();
+    let validator = jsonschema::draft202012::new(&schema).expect("a JSON schema");
+    let errors: Vec<String> = validator.iter_errors(&json(GOOD)).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let (mut taken, mut refused) = (0, 0);
+    for (from, to) in [
+        ("name = \"a.hip\"", "congestion = \"cubic\""),
+        ("name = \"a.hip\"", "congestion = \"configured-rates\""),
+        ("name = \"a.hip\"", "congestion = \"cubik\""),
+        ("name = \"a.hip\"", "congestion = \"rp2\""),
+        ("name = \"a.hip\"", "nmae = \"a.hip\""),
+        ("name = \"a.hip\"", "control_everyone = 1"),
+        ("name = \"a.hip\"", "[interfaces]\nignore = [\"docker*\"]"),
+        ("identity = \"a.pem\"\n", ""),
+        ("\"8Mbit/s\"", "\"8MB\""),
+        ("\"8Mbit/s\"", "8"),
+        ("\"8Mbit/s\"", "\" 2.5 Gbps \""),
+        ("mtu = 1420", "mtu = 1279"),
+        ("interface = \"wwan0\"", "backup = true"),
+        ("interface = \"wwan0\"", "interface = \"wwan0\"\nbackup = \"yes\""),
+        ("[\"2001:db8::c\"]", "[]"),
+        ("[\"2001:db8::c\"]", "\"2001:db8::c\""),
+        ("address = \"203.0.113.7\", rate", "rate"),
+        ("from = \"lte\", ", ""),
+        ("[\"aes-128-cbc-hmac-sha-256\"]", "[]"),
+        ("[\"aes-128-cbc-hmac-sha-256\"]", "[\"des\"]"),
+        ("[\"p-384\", \"p-256\"]", "[\"p-384\", \"p-384\"]"),
+        ("encapsulation = \"native\"", "encapsulation = \"tcp\""),
+        ("puzzle = 10", "puzzle = 23"),
+        ("puzzle = 10", "puzzle = 22"),
+        ("rekey = \"90min\"", "rekey = 90"),
+        ("rekey_packets = 20000", "rekey_packets = 9999"),
+    ] {
+        assert!(GOOD.contains(from), "{from}");
+        let text = GOOD.replacen(from, to, 1);
+        let (read, valid) = (parse(&text, "a.toml"), validator.is_valid(&json(&text)));
+        assert_eq!(valid, read.is_ok(), "{to}: {:?}", read.err().map(|error| error.to_string()));
+        if valid { taken += 1 } else { refused += 1 }
+    }
+    assert_eq!((taken, refused), (5, 21));
 }

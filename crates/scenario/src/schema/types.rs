@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Table;
-use text::units::{RATES, SIZES, TIMES, Unit};
+use text::units::{RATES, SIZES, TIMES, spellings};
 
 /// The values that a key takes.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +12,8 @@ pub enum Type {
     Text,
     /// True or false.
     Boolean,
+    /// The one word that is not in quotation marks and means none: false.
+    Off,
     /// A whole number from the first to the second.
     Whole(u64, u64),
     /// From 0 to 1.
@@ -54,14 +56,9 @@ pub(crate) fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
     words.iter().map(|(name, _)| *name).collect()
 }
 
-/// A number and one of the units, as [`text::units`] reads it.
+/// A number and one of the units.
 fn quantity(units: &[&str]) -> Value {
-    json!({ "type": "string", "pattern": format!("^ *[0-9][0-9_]*(\\.[0-9_]*)? *({}) *$", units.join("|")) })
-}
-
-/// The names of units, all spellings.
-fn spellings(units: &[Unit]) -> Vec<&'static str> {
-    units.iter().map(|(name, _)| *name).collect()
+    json!({ "type": "string", "pattern": text::units::pattern(units) })
 }
 
 impl Type {
@@ -70,6 +67,7 @@ impl Type {
         match self {
             Self::Text => "text".to_owned(),
             Self::Boolean => "true or false".to_owned(),
+            Self::Off => "false".to_owned(),
             Self::Whole(low, high) if high >= i64::MAX as u64 => format!("whole number from {low}"),
             Self::Whole(low, high) => format!("whole number from {low} to {high}"),
             Self::Probability => "number from 0 to 1, or \"1%\"".to_owned(),
@@ -114,6 +112,7 @@ impl Type {
         match self {
             Self::Text => json!({ "type": "string" }),
             Self::Boolean => json!({ "type": "boolean" }),
+            Self::Off => json!({ "const": false }),
             Self::Whole(low, high) => json!({ "type": "integer", "minimum": low, "maximum": high }),
             Self::Probability => {
                 json!({ "anyOf": [{ "type": "number", "minimum": 0, "maximum": 1 }, quantity(&["%"])] })

@@ -163,6 +163,20 @@ const NAMES: [(Variants, &str); 13] = [
 ];
 
 impl Variant {
+    /// The variants of a flow, each with the least that a file says for a flow to be of it.
+    pub const FLOWS: [(Self, &'static str); 10] = [
+        (Self::Tcp, "protocol = \"tcp\""),
+        (Self::Udp, "protocol = \"udp\"\nrate = \"1Mbit/s\""),
+        (Self::Mhip1, "protocol = \"mhip\"\ngeneration = 1"),
+        (Self::Mhip23, "protocol = \"mhip\""),
+        (Self::Mptcp, "protocol = \"mptcp\""),
+        (Self::Sctp, "protocol = \"sctp\""),
+        (Self::CmtSctp, "protocol = \"cmt-sctp\""),
+        (Self::SinnetTcp, "protocol = \"sinnet\""),
+        (Self::SinnetUdp, "protocol = \"sinnet\"\ninside = \"udp\"\nrate = \"1Mbit/s\""),
+        (Self::SinnetPing, "protocol = \"sinnet\"\ninside = \"ping\""),
+    ];
+
     /// What it is called.
     pub fn name(self) -> &'static str {
         Variants::of(self).names().first().copied().unwrap_or_default()
