@@ -19,6 +19,7 @@ use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::status::Status;
 use crate::visitors::{Class, Limits, Step, Tally, Visitors};
 
 /// Where the control socket of a daemon without other wishes is.
@@ -73,12 +74,13 @@ pub enum ControlError {
     },
 }
 
-/// The state of the daemon whose control socket is `path`, as it tells it.
+/// The state of the daemon whose control socket is `path`.
 ///
 /// # Errors
 /// Where none answers.
-pub fn status(path: &Path) -> Result<Value, ControlError> {
-    ask(path, Request::Status)
+pub fn status(path: &Path) -> Result<Status, ControlError> {
+    let answer = ask(path, Request::Status)?;
+    serde_json::from_value(answer).map_err(|error| ControlError::Io { path: path.to_owned(), source: error.into() })
 }
 
 /// Ends the daemon whose control socket is `path`, and waits until it has gone.
@@ -305,7 +307,7 @@ mod tests {
                 control.turn(Instant::ZERO, |request| match request {
                     Request::Status => {
                         asked += 1;
-                        json!({"ready": true, "long": "x".repeat(1 << 20)})
+                        json!({"ready": true, "device": "x".repeat(1 << 20)})
                     }
                     Request::Down => {
                         ended = true;
@@ -327,8 +329,8 @@ mod tests {
         );
         for _ in 0..3 {
             let answer = status(&path).expect("an answer");
-            assert_eq!(answer["ready"], true);
-            assert_eq!(answer["long"].as_str().map(str::len), Some(1 << 20));
+            assert!(answer.ready);
+            assert_eq!(answer.device.len(), 1 << 20);
         }
         let mut rude = UnixStream::connect(&path).expect("connects");
         rude.write_all(b"{\"command\":\"dance\"}\n").expect("writes");

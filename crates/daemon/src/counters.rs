@@ -1,12 +1,14 @@
 //! What happened in the daemon itself, counted: beside `wedge::Counters` and `hip::Counters` for packets.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::visitors::Tally;
 
 hip::counters! {
     /// What happened at the edges to the kernel, to programs and to people.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    #[non_exhaustive]
     pub struct Counters {
         /// Packets that the kernel did not take.
         pub unsent: u64,

@@ -33,6 +33,7 @@ pub mod privileges;
 mod runtime;
 pub mod sockets;
 mod start;
+pub mod status;
 pub mod time;
 mod told;
 mod uplinks;

@@ -151,7 +151,7 @@ type Measure = Family<Labels, Gauge<f64, AtomicU64>>;
 /// The state as OpenMetrics text.
 pub fn text(device: &str, daemon: &Counters, status: &Status) -> String {
     let mut registry = Registry::with_prefix("sinnet");
-    let Status { hit, lsi, peers, counters, control } = status;
+    let Status { hit, lsi, peers, counters, control, .. } = status;
     let host = [("device", device.to_owned()), ("hit", hit.clone()), ("lsi", lsi.clone())];
     registry.register("host", "This host", Info::new(host.to_vec()));
     let refused = Counter::<u64, AtomicU64>::default();
@@ -194,19 +194,23 @@ fn associations(registry: &mut Registry, peers: &[PeerStatus]) {
         Some(peer.proven_losses)
     });
     set.count("expired_holes", "Holes given up because others had waited long enough", |peer| Some(peer.expired_holes));
-    let holding = |peer: &PeerStatus| peer.holding;
-    set.measure("holding_packets", "Packets that wait for the paths", None, |peer| Some(holding(peer)?.packets as f64));
-    set.measure("holding", "Bytes that wait for the paths", Some(Unit::Bytes), |peer| {
-        Some(holding(peer)?.bytes as f64)
+    let buffer = |peer: &PeerStatus| peer.send_buffer;
+    set.measure("send_buffer_packets", "Packets that wait for the paths", None, |peer| {
+        Some(buffer(peer)?.packets as f64)
     });
-    set.measure("holding_delay", "How long the packet that left last had waited", Some(Unit::Seconds), |peer| {
-        Some(holding(peer)?.delay_ms / 1e3)
+    set.measure("send_buffer", "Bytes that wait for the paths", Some(Unit::Bytes), |peer| {
+        Some(buffer(peer)?.bytes as f64)
     });
-    set.count("holding_dropped_packets", "Packets dropped because programs sent more than the paths carry", |peer| {
-        Some(holding(peer)?.dropped)
+    set.measure("send_buffer_delay", "How long the packet that left last had waited", Some(Unit::Seconds), |peer| {
+        Some(buffer(peer)?.delay_ms / 1e3)
     });
+    set.count(
+        "send_buffer_dropped_packets",
+        "Packets dropped because programs sent more than the paths carry",
+        |peer| Some(buffer(peer)?.dropped),
+    );
     set.measure("paths_bind", "Of the time, the part in which the paths were the limit", Some(Unit::Ratios), |peer| {
-        Some(holding(peer)?.paths_bind)
+        Some(buffer(peer)?.paths_bind)
     });
 }
 

@@ -9,7 +9,6 @@ use std::os::unix::net::UnixStream;
 use clock::{Duration, Instant};
 use rand_chacha::ChaCha20Rng;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use serde::Serialize;
 use serde_json::json;
 use wedge::{Wedge, WedgeEvent};
 
@@ -22,6 +21,7 @@ use crate::metrics::{self, Metrics};
 use crate::names::Responder;
 use crate::privileges::Confined;
 use crate::sockets::{PathSocket, Received};
+use crate::status::Status;
 use crate::time::{self, Clock, STIR_AFTER};
 use crate::told::Told;
 use crate::uplinks::Uplinks;
@@ -302,13 +302,12 @@ impl Runtime {
         let (now, counters) = (self.clock.now(), self.counters());
         let (wedge, name, confined) = (&self.wedge, &self.uplinks.config.device, &self.confined);
         self.control.turn(now, |request| match request {
-            Request::Status => json!(Report {
+            Request::Status => json!(Status {
                 ready: true,
-                device: name,
-                unsent: counters.unsent,
+                device: name.clone(),
                 daemon: counters,
-                confined,
-                status: wedge.status(now),
+                confined: confined.clone(),
+                host: wedge.status(now),
             }),
             Request::Down => {
                 stop = true;
@@ -379,18 +378,4 @@ fn kind(event: &WedgeEvent) -> (String, u32) {
 fn signalled(stream: &mut UnixStream) -> bool {
     let mut bytes = [0; 16];
     stream.read(&mut bytes).is_ok_and(|length| length > 0)
-}
-
-/// The answer to the question for the state.
-#[derive(Serialize)]
-struct Report<'a> {
-    ready: bool,
-    device: &'a str,
-    /// Packets that the kernel did not take.
-    unsent: u64,
-    /// What happened in the daemon.
-    daemon: Counters,
-    confined: &'a Confined,
-    #[serde(flatten)]
-    status: wedge::Status,
 }

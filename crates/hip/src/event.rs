@@ -1,7 +1,7 @@
 //! What a [`crate::Host`] tells its owner: packets to send, events, deadlines, counters.
 
 use scheduler::PathId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wire::Hit;
 
 use crate::esp::{InboundSa, OutboundSa};
@@ -125,7 +125,9 @@ pub enum TimerKind {
 
 crate::counters! {
 /// What happened, counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
 pub struct Counters {
     /// HIP packets handed in.
     pub packets_in: u64,

@@ -97,7 +97,7 @@ impl Daemons {
             Ok::<_, LabError>(Daemon { control, log, program: host.spawn(&program)? })
         };
         let mut daemons = Self { ends: [start(0)?, start(1)?] };
-        daemons.wait("the Sinnet daemons were not ready", |status| status["ready"].as_bool() == Some(true))?;
+        daemons.wait("the Sinnet daemons were not ready", |status| status.ready)?;
         // The server's kernel takes the congestion control from the route to the client, which says more than that.
         let server = site.host(plan.flow().from)?;
         let shown = Program::new("ip").args(["-6", "route", "show", "dev", DEVICE, "proto", "static"]);
@@ -111,23 +111,23 @@ impl Daemons {
     /// Waits until both ends use `count` paths.
     pub(crate) fn wait_for_paths(&mut self, count: usize) -> Result<(), LabError> {
         self.wait(&format!("the two hosts did not agree on {count} paths"), |status| {
-            let paths = status["peers"][0]["paths"].as_array();
-            paths
-                .is_some_and(|paths| paths.iter().filter(|path| path["alive"].as_bool() == Some(true)).count() >= count)
+            let paths = status.host.peers.first().into_iter().flat_map(|peer| &peer.paths);
+            paths.filter(|path| path.alive).count() >= count
         })
     }
 
     /// What both daemons tell about themselves now, for the files that stay.
     pub(crate) fn save_status(&self, directory: &Path) {
         for (end, daemon) in self.ends.iter().enumerate() {
-            if let Ok(status) = daemon::control::status(&daemon.control) {
+            let status = daemon::control::status(&daemon.control).ok();
+            if let Some(text) = status.and_then(|status| serde_json::to_string_pretty(&status).ok()) {
                 // For a person who wants to look deeper; the result does not depend on it.
-                let _ = fs::write(directory.join(format!("{}.status.json", end_name(end))), format!("{status:#}\n"));
+                let _ = fs::write(directory.join(format!("{}.status.json", end_name(end))), text + "\n");
             }
         }
     }
 
-    fn wait(&mut self, what: &str, holds: impl Fn(&serde_json::Value) -> bool) -> Result<(), LabError> {
+    fn wait(&mut self, what: &str, holds: impl Fn(&daemon::status::Status) -> bool) -> Result<(), LabError> {
         let step = std::time::Duration::from_millis(20);
         for daemon in &mut self.ends {
             let mut turns = PATIENCE * 50;

@@ -172,12 +172,12 @@ const VALUES: [&str; 14] = [
     "[\"0s\", \"1s\"]",
 ];
 
-/// What an editor takes, the reader takes: of every key of a flow, whatever the value.
+/// What an editor takes, the reader takes, and the other way round: of every key of a flow, whatever the value.
 #[test]
 fn the_json_schema_accepts_what_the_reader_accepts() {
     let schema = schema::json_schema();
     let validator = jsonschema::draft202012::new(&schema).expect("a JSON schema");
-    let (mut taken, mut refused) = (0, 0);
+    let (mut taken, mut refused, mut different) = (0, 0, Vec::new());
     for key in Table::Flow.keys() {
         // Names have to be somebody's, and the protocol decides what else may be there.
         if matches!(key.name, "from" | "to" | "paths" | "start_with" | "protocol" | "generation" | "inside" | "on_off")
@@ -196,13 +196,21 @@ fn the_json_schema_accepts_what_the_reader_accepts() {
                 );
                 let instance = serde_json::to_value(text.parse::<toml::Table>().expect("TOML")).expect("JSON");
                 let reads = parse(&text, "file.toml");
-                let (valid, name) =
-                    (validator.is_valid(&instance), format!("{} = {value} of {}", key.name, variant.name()));
-                assert_eq!(valid, reads.is_ok(), "{name}: {:?}", reads.err().map(|error| error.to_string()));
+                let (valid, read) = (validator.is_valid(&instance), reads.is_ok());
+                // A profile and a scheduler are looked up by the engine.
+                if valid != read && !(read && matches!(key.name, "profile" | "scheduler")) {
+                    different.push(format!(
+                        "{} = {value} of {}: valid {valid}, {:?}",
+                        key.name,
+                        variant.name(),
+                        reads.err()
+                    ));
+                }
                 if valid { taken += 1 } else { refused += 1 }
             }
         }
     }
+    assert!(different.is_empty(), "{}", different.join("\n"));
     assert!(taken > 100 && refused > 500, "{taken} {refused}");
 }
 

@@ -288,7 +288,7 @@ impl PeerState {
             feedback: self.gives_feedback(),
             snooped: (feedback == Feedback::Snooping).then(|| self.sender.snooped_segments()),
             congestion: (feedback != Feedback::None).then(|| self.sender.rule().to_owned()),
-            holding: (feedback != Feedback::None).then(|| self.holding()),
+            send_buffer: (feedback != Feedback::None).then(|| self.buffer_status()),
             paths: self.paths.iter().map(|path| self.path_status(path)).collect(),
         }
     }

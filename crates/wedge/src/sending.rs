@@ -4,7 +4,7 @@
 use crate::path::Path;
 use crate::payload::Payload;
 use crate::peer::PeerState;
-use crate::status::{Counters, HoldingStatus, Measured};
+use crate::status::{Counters, Measured, SendBufferStatus};
 use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant, Rng};
 use congestion::{Rule, WindowRule as _};
@@ -257,10 +257,10 @@ impl PeerState {
         })
     }
 
-    /// What waits, where there are windows.
-    pub(crate) fn holding(&self) -> HoldingStatus {
+    /// What waits.
+    pub(crate) fn buffer_status(&self) -> SendBufferStatus {
         let buffer = self.sender.buffer_status();
-        HoldingStatus {
+        SendBufferStatus {
             packets: buffer.packets,
             bytes: buffer.bytes,
             delay_ms: buffer.sojourn.as_secs_f64() * 1e3,

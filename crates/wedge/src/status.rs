@@ -1,9 +1,11 @@
 //! What can be told about a wedge: a snapshot, and counters.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A snapshot of a wedge.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
 pub struct Status {
     /// This host's identity.
     pub hit: String,
@@ -18,7 +20,9 @@ pub struct Status {
 }
 
 /// A snapshot of the association with one peer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
 pub struct PeerStatus {
     /// What it is called.
     pub name: String,
@@ -34,8 +38,8 @@ pub struct PeerStatus {
     pub snooped: Option<usize>,
     /// The rule by which windows grow and shrink.
     pub congestion: Option<String>,
-    /// What waits because the paths have no room.
-    pub holding: Option<HoldingStatus>,
+    /// What waits because the paths have no room; absent where rates are configured.
+    pub send_buffer: Option<SendBufferStatus>,
     /// Flows remembered.
     pub flows: usize,
     /// Packets of the peer that wait for others before them now.
@@ -54,9 +58,11 @@ pub struct PeerStatus {
     pub paths: Vec<PathStatus>,
 }
 
-/// A snapshot of the holding buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct HoldingStatus {
+/// A snapshot of the send buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct SendBufferStatus {
     /// Packets that wait.
     pub packets: usize,
     /// Bytes that wait.
@@ -71,7 +77,9 @@ pub struct HoldingStatus {
 }
 
 /// A snapshot of one path.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
 pub struct PathStatus {
     /// Its number.
     pub id: u16,
@@ -106,7 +114,9 @@ pub struct PathStatus {
 }
 
 /// What is known of a path from the peer's reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
 pub struct Measured {
     /// Delivery rate in bit/s, outer headers included; the greatest of the last round trips.
     pub delivery_rate: u64,
@@ -114,9 +124,9 @@ pub struct Measured {
     pub cwnd: u64,
     /// Slow-start threshold in bytes, absent before the first loss.
     pub ssthresh: Option<u64>,
-    /// Bytes under way.
+    /// Bytes in flight.
     pub in_flight: usize,
-    /// Packets sent whose fate is remembered.
+    /// Packets sent that are still remembered, so that a late report about them is understood.
     pub remembered: usize,
     /// How many paths, this one included, share its bottleneck.
     pub sharers: u32,
@@ -136,7 +146,9 @@ pub struct Measured {
 
 hip::counters! {
 /// What happened to packets that were not simply carried, and how many were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
 pub struct Counters {
     /// IP packets from local programs.
     pub application_in: u64,

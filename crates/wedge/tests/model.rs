@@ -230,12 +230,12 @@ fn inspect(world: &World, seen: &mut Seen, before: &mut [(u64, u64); 2]) {
         seen.windows[side] = seen.windows[side].max(windows);
         let most = seen.windows[side];
         assert!(windows < 64 << 20, "windows of {windows}");
-        if let Some(holding) = peer.holding {
+        if let Some(buffer) = peer.send_buffer {
             // Windows may have been larger between two looks, and what they needed room for leaves in seconds.
             let bound = (4 * most).max(128_000) + 1_600;
-            assert!(holding.bytes as u64 <= bound, "{holding:?}, windows of {most}");
+            assert!(buffer.bytes as u64 <= bound, "{buffer:?}, windows of {most}");
             // What is sent again besides: no more than was under way.
-            assert!(holding.packets as u64 <= bound / 60 + most / 60, "{holding:?}");
+            assert!(buffer.packets as u64 <= bound / 60 + most / 60, "{buffer:?}");
         }
         for path in &peer.paths {
             assert!(path.queued <= 64_000_000 / 8 / 10, "{path:?}");

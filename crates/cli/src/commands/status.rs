@@ -5,7 +5,10 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use daemon::counters::{SETS, Set};
-use serde_json::Value;
+use daemon::privileges::Confined;
+use daemon::status::Status;
+use serde_json::{Value, json};
+use wedge::{PathStatus, PeerStatus};
 
 use super::Failure;
 use crate::output;
@@ -36,9 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn show(arguments: &Arguments) -> Result<bool, Failure> {
     let status = daemon::control::status(&arguments.control).map_err(|error| Failure::failed(error.to_string()))?;
     match (arguments.json, arguments.watch) {
-        (true, false) => output::watched(&format!("{status:#}")),
+        (true, false) => output::watched(&format!("{:#}", json!(status))),
         // One line for each second.
-        (true, true) => output::watched(&status.to_string()),
+        (true, true) => output::watched(&json!(status).to_string()),
         (false, false) => output::watched(table(&status).trim_end()),
         // Each over the last on a terminal, one after the other in a file.
         (false, true) if std::io::stdout().is_terminal() => {
@@ -49,104 +52,87 @@ fn show(arguments: &Arguments) -> Result<bool, Failure> {
 }
 
 /// The state as a table for people; what is not there is left out.
-fn table(status: &Value) -> String {
-    let mut text = String::new();
-    let line = format!("{}  LSI {}  on {}", text_of(status, "hit"), text_of(status, "lsi"), text_of(status, "device"));
+fn table(status: &Status) -> String {
+    let (mut text, host) = (String::new(), &status.host);
     // Writing to a String does not fail.
-    let _ = writeln!(text, "{line}");
-    let confined = &status["confined"];
-    if confined.is_object() {
-        let _ = writeln!(text, "confined: {}", confinement(confined));
+    let _ = writeln!(text, "{}  LSI {}  on {}", host.hit, host.lsi, status.device);
+    if status.confined != Confined::default() {
+        let _ = writeln!(text, "confined: {}", status.confined);
     }
-    for peer in list(status, "peers") {
-        let _ = writeln!(text, "\n{}  {}", text_of(peer, "name"), text_of(peer, "state").to_lowercase());
-        let _ = writeln!(text, "  {}  LSI {}", text_of(peer, "hit"), text_of(peer, "lsi"));
-        let paths = list(peer, "paths");
-        if paths.is_empty() {
+    for peer in &host.peers {
+        let _ = writeln!(text, "\n{}  {}", peer.name, peer.state.to_lowercase());
+        let _ = writeln!(text, "  {}  LSI {}", peer.hit, peer.lsi);
+        if peer.paths.is_empty() {
             continue;
         }
         let mut rows =
             vec![["path", "from", "to", "state", "round trip", "sent", "received"].map(str::to_owned).to_vec()];
-        rows.extend(paths.iter().map(path));
+        rows.extend(peer.paths.iter().map(path));
         columns(&mut text, &rows);
         measured(&mut text, peer);
     }
-    counted(&mut text, status);
+    counted(&mut text, &json!(status));
     text
 }
 
-/// What the daemon has given up, as it tells it in its log.
-fn confinement(confined: &Value) -> String {
-    let confined: Result<daemon::privileges::Confined, _> = serde_json::from_value(confined.clone());
-    confined.map_or_else(|_| "as it says with --json".to_owned(), |confined| confined.to_string())
-}
-
 /// What reports of the peer say about its paths, and what waits for them.
-fn measured(text: &mut String, peer: &Value) {
-    let known: Vec<_> = list(peer, "paths").iter().filter(|path| path["measured"].is_object()).collect();
-    if known.is_empty() {
+fn measured(text: &mut String, peer: &PeerStatus) {
+    let titles = ["path", "delivers", "window", "in flight", "lost", "reordered", "marked"];
+    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    rows.extend(peer.paths.iter().filter_map(|path| {
+        let measured = path.measured?;
+        let lost = measured.lost as f64 * 100.0 / ((measured.delivered + measured.lost) as f64).max(1.0);
+        Some(vec![
+            name(path),
+            format!("{:.2} Mbit/s", measured.delivery_rate as f64 / 1e6),
+            bytes(measured.cwnd),
+            bytes(measured.in_flight as u64),
+            format!("{lost:.2} %"),
+            measured.reordered.to_string(),
+            measured.ce.to_string(),
+        ])
+    }));
+    if rows.len() == 1 {
         return;
     }
-    let titles = ["path", "delivers", "window", "under way", "lost", "reordered", "marked"];
-    let mut rows = vec![titles.map(str::to_owned).to_vec()];
-    rows.extend(known.iter().map(|path| {
-        let measured = &path["measured"];
-        let sent = measured["delivered"].as_f64().unwrap_or(0.0) + measured["lost"].as_f64().unwrap_or(0.0);
-        let lost = measured["lost"].as_f64().unwrap_or(0.0) * 100.0 / sent.max(1.0);
-        vec![
-            name(path),
-            format!("{:.2} Mbit/s", measured["delivery_rate"].as_f64().unwrap_or(0.0) / 1e6),
-            bytes(&measured["cwnd"]),
-            bytes(&measured["in_flight"]),
-            format!("{lost:.2} %"),
-            measured["reordered"].to_string(),
-            measured["ce"].to_string(),
-        ]
-    }));
     columns(text, &rows);
-    let holding = &peer["holding"];
-    let binding = holding["paths_bind"].as_f64().unwrap_or(0.0) * 100.0;
-    let delay = holding["delay_ms"].as_f64().unwrap_or(0.0);
+    let Some(buffer) = peer.send_buffer else { return };
     // Writing to a String does not fail.
     let _ = writeln!(
         text,
-        "  {}: {} waiting, {delay:.1} ms, {} dropped; the paths were the limit {binding:.0} % of the time",
-        text_of(peer, "congestion"),
-        bytes(&holding["bytes"]),
-        holding["dropped"],
+        "  {}: {} waiting, {:.1} ms, {} dropped; the paths were the limit {:.0} % of the time",
+        peer.congestion.as_deref().unwrap_or_default(),
+        bytes(buffer.bytes as u64),
+        buffer.delay_ms,
+        buffer.dropped,
+        buffer.paths_bind * 100.0,
     );
 }
 
-fn name(path: &Value) -> String {
-    match text_of(path, "name") {
-        "" => path["id"].to_string(),
-        name => name.to_owned(),
-    }
+fn name(path: &PathStatus) -> String {
+    if path.name.is_empty() { path.id.to_string() } else { path.name.clone() }
 }
 
-fn path(path: &Value) -> Vec<String> {
-    let name = name(path);
-    let is = |key: &str| path[key].as_bool() == Some(true);
-    let state = match (is("alive"), is("standby"), is("backup")) {
+fn path(path: &PathStatus) -> Vec<String> {
+    let state = match (path.alive, path.standby, path.backup) {
         (false, ..) => "no answer",
         (true, true, _) => "stands by",
         (true, false, true) => "up, backup",
         (true, false, false) => "up",
     };
-    let round_trip = path["srtt_ms"].as_f64().map_or("-".to_owned(), |ms| format!("{ms:.1} ms"));
-    let (sent, received) = (bytes(&path["bytes_out"]), bytes(&path["bytes_in"]));
+    let round_trip = path.srtt_ms.map_or("-".to_owned(), |ms| format!("{ms:.1} ms"));
     vec![
-        name,
-        text_of(path, "local").to_owned(),
-        text_of(path, "remote").to_owned(),
+        name(path),
+        path.local.clone(),
+        path.remote.clone(),
         state.to_owned(),
         round_trip,
-        sent,
-        received,
+        bytes(path.bytes_out),
+        bytes(path.bytes_in),
     ]
 }
 
-/// Every counter that is not zero, with what it counts as far as this program knows it.
+/// Every counter that is not zero, with what it counts.
 fn counted(text: &mut String, status: &Value) {
     for Set { key, title, meanings } in SETS {
         let counters = status[key].as_object().into_iter().flatten();
@@ -178,8 +164,8 @@ fn columns(text: &mut String, rows: &[Vec<String>]) {
     }
 }
 
-fn bytes(value: &Value) -> String {
-    let count = value.as_f64().unwrap_or(0.0);
+fn bytes(count: u64) -> String {
+    let count = count as f64;
     let (factor, unit) = match count {
         count if count >= 1e9 => (1e9, "GB"),
         count if count >= 1e6 => (1e6, "MB"),
@@ -189,14 +175,6 @@ fn bytes(value: &Value) -> String {
     format!("{:.1} {unit}", count / factor)
 }
 
-fn text_of<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_default()
-}
-
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value[key].as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,17 +182,18 @@ mod tests {
     #[test]
     fn the_table_says_what_matters_and_nothing_about_what_is_not() {
         let status = serde_json::json!({
-            "hit": "2001:22::a", "lsi": "198.18.0.1", "device": "sinnet0", "unsent": 0,
-            "counters": {"no_association": 3, "bad_icv": 0, "not_known_yet": 7},
+            "hit": "2001:22::a", "lsi": "198.18.0.1", "device": "sinnet0",
+            "counters": {"no_association": 3, "bad_icv": 0},
             "peers": [
                 {"name": "b.hip", "hit": "2001:22::b", "lsi": "198.18.0.2", "state": "ESTABLISHED", "paths": [
                     {"id": 0, "name": "dsl", "local": "192.0.2.1", "remote": "192.0.2.2", "alive": true, "srtt_ms": 60.04,
                      "bytes_out": 999, "bytes_in": 12_345_678, "measured": {"delivery_rate": 7_950_000, "cwnd": 90_000,
                      "in_flight": 1500, "lost": 1, "delivered": 999, "reordered": 0, "ce": 2}},
-                ], "congestion": "mhip", "holding": {"bytes": 3000, "delay_ms": 2.04, "dropped": 7, "paths_bind": 0.5}},
+                ], "congestion": "mhip", "send_buffer": {"bytes": 3000, "delay_ms": 2.04, "dropped": 7, "paths_bind": 0.5}},
                 {"name": "c.hip", "hit": "2001:22::c", "lsi": "198.18.0.3", "state": "UNASSOCIATED", "paths": []},
             ],
         });
+        let status: Status = serde_json::from_value(status).expect("a status");
         let expected = "\
 2001:22::a  LSI 198.18.0.1  on sinnet0
 
@@ -222,7 +201,7 @@ b.hip  established
   2001:22::b  LSI 198.18.0.2
   path  from       to         state  round trip  sent   received
   dsl   192.0.2.1  192.0.2.2  up     60.0 ms     999 B  12.3 MB
-  path  delivers     window   under way  lost    reordered  marked
+  path  delivers     window   in flight  lost    reordered  marked
   dsl   7.95 Mbit/s  90.0 kB  1.5 kB     0.10 %  0          2
   mhip: 3.0 kB waiting, 2.0 ms, 7 dropped; the paths were the limit 50 % of the time
 
@@ -231,7 +210,6 @@ c.hip  unassociated
 
 counted of packets:
 3             no_association  Dropped: the base exchange failed, or the association ended.
-7             not_known_yet
 ";
         assert_eq!(table(&status), expected);
     }
@@ -246,7 +224,8 @@ counted of packets:
                 .into()
         };
         let sets = SETS.iter().map(|one| (one.key.to_owned(), set(one.meanings)));
-        let text = table(&Value::Object(sets.collect()));
+        let status: Status = serde_json::from_value(Value::Object(sets.collect())).expect("a status");
+        let text = table(&status);
         // The names are those that are serialised, which `daemon` tests; here they come with their sentences.
         for (name, meaning) in SETS.iter().flat_map(|one| one.meanings) {
             assert!(!meaning.is_empty());

@@ -1,46 +1,30 @@
 //! The oracle is the grammar of OpenMetrics 1.0 (its ABNF and the rules on families), written down once more here.
 
 use super::*;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use wedge::{HoldingStatus, Measured};
-
-fn path(id: u16, name: &str) -> PathStatus {
-    PathStatus {
-        id,
-        name: name.to_owned(),
-        local: "192.0.2.1:10500".to_owned(),
-        remote: "[2001:db8::2]:10500".to_owned(),
-        alive: true,
-        backup: id == 1,
-        standby: id == 1,
-        srtt_ms: (id == 0).then_some(41.5),
-        bytes_out: u64::MAX,
-        bytes_in: 2,
-        packets_out: 3,
-        packets_in: 4,
-        queued: 5,
-        ..PathStatus::default()
-    }
-}
+use wedge::{Measured, SendBufferStatus};
 
 fn state() -> Status {
-    let counters = wedge::Counters { no_peer: 12, ..Default::default() };
-    let control = hip::Counters { established: 1, ..Default::default() };
-    let peer = PeerStatus {
-        name: "b.hip".to_owned(),
-        hit: "2001:22::b".to_owned(),
-        lsi: "198.18.0.2".to_owned(),
-        state: "ESTABLISHED".to_owned(),
-        feedback: true,
-        congestion: Some("mhip".to_owned()),
-        flows: 3,
-        resequenced: 9,
-        paths: vec![path(0, "eth0"), path(1, "a \"quoted\\name\"\nin two lines")],
-        ..PeerStatus::default()
+    let path = |id: u16, name: &str| {
+        json!({
+            "id": id, "name": name, "local": "192.0.2.1:10500", "remote": "[2001:db8::2]:10500", "alive": true,
+            "backup": id == 1, "standby": id == 1, "srtt_ms": (id == 0).then_some(41.5), "bytes_out": u64::MAX, "bytes_in": 2,
+            "packets_out": 3, "packets_in": 4, "queued": 5,
+        })
     };
-    Status { hit: "2001:22::a".to_owned(), lsi: "198.18.0.1".to_owned(), peers: vec![peer], counters, control }
+    let peer = json!({
+        "name": "b.hip", "hit": "2001:22::b", "lsi": "198.18.0.2", "state": "ESTABLISHED", "feedback": true,
+        "congestion": "mhip", "flows": 3, "resequenced": 9,
+        "paths": [path(0, "eth0"), path(1, "a \"quoted\\name\"\nin two lines")],
+    });
+    let state = json!({
+        "hit": "2001:22::a", "lsi": "198.18.0.1", "peers": [peer], "counters": { "no_peer": 12 },
+        "control": { "established": 1 },
+    });
+    serde_json::from_value(state).expect("a status")
 }
 
 /// Samples by name and labels. Panics where the text is not OpenMetrics.
@@ -125,17 +109,13 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
     let mut state = state();
     let before = parse(&text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state));
     assert!(!before.keys().any(|(name, _)| name.contains("cwnd")), "what is not known is not told");
-    state.peers[0].holding =
-        Some(HoldingStatus { packets: 2, bytes: 3000, delay_ms: 2.5, dropped: 7, paths_bind: 0.25 });
-    state.peers[0].paths[0].measured = Some(Measured {
-        delivery_rate: 8_000_000,
-        cwnd: 90_000,
-        in_flight: 1500,
-        delivered: 100,
-        lost: 1,
-        ce: 2,
-        ..Measured::default()
-    });
+    let mut buffer = SendBufferStatus::default();
+    (buffer.packets, buffer.bytes, buffer.delay_ms, buffer.dropped, buffer.paths_bind) = (2, 3000, 2.5, 7, 0.25);
+    let mut measured = Measured::default();
+    (measured.delivery_rate, measured.cwnd, measured.in_flight) = (8_000_000, 90_000, 1500);
+    (measured.delivered, measured.lost, measured.ce) = (100, 1, 2);
+    state.peers[0].send_buffer = Some(buffer);
+    state.peers[0].paths[0].measured = Some(measured);
     let samples = parse(&text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state));
     let sample = |name: &str, list: &[(&str, &str)]| samples.get(&(name.to_owned(), labels(list))).copied();
     let peer = &[("peer", "b.hip")];
@@ -154,8 +134,8 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
         ("sinnet_data_events_total", &[("event", "no_peer")], 12.0),
         ("sinnet_control_events_total", &[("event", "established")], 1.0),
         ("sinnet_association_established", peer, 1.0),
-        ("sinnet_holding_bytes", peer, 3000.0),
-        ("sinnet_holding_delay_seconds", peer, 0.0025),
+        ("sinnet_send_buffer_bytes", peer, 3000.0),
+        ("sinnet_send_buffer_delay_seconds", peer, 0.0025),
         ("sinnet_paths_bind_ratios", peer, 0.25),
         ("sinnet_path_srtt_seconds", eth0, 0.0415),
         ("sinnet_path_sent_bytes_total", eth0, u64::MAX as f64),
