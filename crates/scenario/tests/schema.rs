@@ -169,7 +169,7 @@ const VALUES: [&str; 14] = [
     "\"64kB\"",
     "\"2bdp\"",
     "\"x\"",
-    "[\"0s\", \"1s\"]",
+    "[\"1s\", \"2s\"]",
 ];
 
 /// What an editor takes, the reader takes, and the other way round: of every key of a flow, whatever the value.
