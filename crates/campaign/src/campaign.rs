@@ -267,7 +267,9 @@ fn group(flow: &scenario::FlowSpec) -> FlowGroup {
 fn ends(scenario: &Scenario, plan: &Plan) -> Vec<FlowEnds> {
     let specs = scenario.flows.iter().flat_map(|flow| std::iter::repeat_n(flow, flow.count as usize));
     let ends = specs.zip(&plan.flows).map(|(spec, planned)| {
+        // What travels in an association is seen as ESP in UDP.
         let (mss, window) = match &planned.traffic {
+            _ if planned.association.is_some() => (None, 0),
             FlowConfig::Tcp(tcp) => (Some(tcp.mss()), u64::from(tcp.receiver_window) * u64::from(tcp.mss())),
             FlowConfig::Mhip(mhip) => {
                 (Some(mhip.tcp.mss()), u64::from(mhip.tcp.receiver_window) * u64::from(mhip.tcp.mss()))
@@ -276,7 +278,7 @@ fn ends(scenario: &Scenario, plan: &Plan) -> Vec<FlowEnds> {
                 (Some(mptcp.tcp.mss()), u64::from(mptcp.tcp.receiver_window) * u64::from(mptcp.tcp.mss()))
             }
             FlowConfig::Sctp(sctp) => (Some(sctp.payload()), sctp.receive_buffer),
-            FlowConfig::Udp(_) => (None, 0),
+            FlowConfig::Udp(_) | FlowConfig::Echo(_) => (None, 0),
         };
         let sctp = matches!(planned.traffic, FlowConfig::Sctp(_));
         FlowEnds { from: spec.from as u32, to: spec.to as u32, mss, window, sctp }

@@ -4,7 +4,7 @@
 //! [`Sender`] takes packets, says which of them leaves now and on which path ([`Dispatch`]), learns the number of each,
 //! and hears from [`Report`]s, or from the acknowledgments of the TCP inside, what became of it. What its owner knows of a path
 //! is a [`PathState`]. The receiver's side is a [`Reporter`], which says what has come on each path, and [`Resequencing`], which
-//! puts the packets of each flow in order.
+//! puts the packets of each flow in order. [`Heartbeat`] tells whether a path is alive.
 //!
 //! ```
 //! use clock::{Duration, Instant};
@@ -31,6 +31,7 @@
 //! ```
 
 mod feedback;
+mod heartbeat;
 mod limits;
 mod liveness;
 mod order;
@@ -47,14 +48,16 @@ mod sent_packets;
 mod snooping;
 mod status;
 mod transmit;
+mod usual;
 mod windows;
 
+pub use heartbeat::{Change, Heartbeat};
 pub use liveness::PathEvent;
 pub use order::{HEADER as NUMBER, Number};
 pub use packet::{Class, FlowId, Meta, QueuedPacket, Segment};
 pub use path::{Overhead, PathState, PathStatistics};
 pub use queue::Ecn;
-pub use report::{RANGES, Report};
+pub use report::{RANGES, Report, message_len};
 pub use reporter::{ReceivedPacket, Reporter, ReportingPath};
 pub use resequencing::Resequencing;
 pub use sender::{Dispatch, Enqueued, Feedback, Memory, Reordering, Sender, SenderCounts};
@@ -62,3 +65,4 @@ pub use sent_packets::{Counts, InvalidReport};
 pub use snooping::Acknowledgment;
 pub use status::BufferStatus;
 pub use transmit::UNKNOWN_RATE;
+pub use usual::{FIRST_WINDOW, HEARTBEAT, MEMORY, SHARE, SKIPPED, clamped_window, inner_room, usual_rule};

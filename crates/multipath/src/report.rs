@@ -25,3 +25,10 @@ pub struct Report {
     /// Received numbers, first and last, from the highest down, not touching each other.
     pub ranges: Vec<(u32, u32)>,
 }
+
+/// Bytes of the message with these reports inside ESP: its head, of each report its numbers with the first range, and four for each
+/// further range. The format is the business of whoever carries it.
+pub fn message_len<'a>(reports: impl IntoIterator<Item = &'a Report>) -> usize {
+    let record = |report: &Report| 36 + 4 * report.ranges.len().saturating_sub(1);
+    4 + reports.into_iter().map(record).sum::<usize>()
+}

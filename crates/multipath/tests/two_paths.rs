@@ -10,8 +10,7 @@ use multipath::{
 use scheduler::PathId;
 
 const FLOW: FlowId = FlowId { protocol: 6, local: 80, remote: 4000 };
-/// IPv4, UDP, and ESP with AES-GCM (RFC 4303 §2, RFC 4106 §3).
-const OVERHEAD: Overhead = Overhead { fixed: 20 + 8 + 8 + 8 + 16, trailer: 2, alignment: 4 };
+const OVERHEAD: Overhead = Overhead::AES_GCM_IN_UDP;
 const PAYLOAD: usize = 1_400;
 
 #[derive(Clone, Debug)]
@@ -122,8 +121,8 @@ impl World {
         let path = |id| ReportingPath { id: PathId(id), is_verified: true, srtt: None };
         let active: Vec<ReportingPath> = (0..self.states.len() as u16).map(path).collect();
         while let Some((on, reports)) = self.reporter.poll_report(now, &active, &[]) {
-            let bytes: usize = reports.iter().map(|(_, report)| 36 + 4 * report.ranges.len()).sum();
-            let _ = self.back[usize::from(on.0)].offer(now, Frame::Reports(reports), OVERHEAD.wire(4 + bytes) as u32);
+            let bytes = OVERHEAD.wire(multipath::message_len(reports.iter().map(|(_, report)| report)));
+            let _ = self.back[usize::from(on.0)].offer(now, Frame::Reports(reports), bytes as u32);
         }
     }
 

@@ -49,7 +49,7 @@ pub use mhip::{DuplicatesSpec, GrowthSpec, MarkingSpec, MhipSpec};
 pub use mptcp::MptcpSpec;
 pub use scenario::{Directed, Scenario};
 pub use sctp::{CucSpec, RtxSpec, SctpSpec};
-pub use sinnet::{Inside, Rates, SinnetSpec};
+pub use sinnet::{Association, Inside, Rates, SinnetSpec};
 pub use spec::{Amount, FlowSpec, Limit, LinkSpec, Moment, NodeIndex, OnOff, Protocol, QueueSpec};
 
 pub use tcp::{TcpSpec, UndoSpec};

@@ -12,6 +12,18 @@ pub struct SinnetSpec {
     pub inside: Inside,
     /// `rates`: how the hosts know what paths carry.
     pub rates: Rates,
+    /// `association`: whether it has one to itself.
+    pub association: Association,
+}
+
+/// With whom a flow shares its association.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Association {
+    /// With the flows of the same ends and paths, as between two hosts.
+    #[default]
+    Shared,
+    /// With none, as between two hosts of its own.
+    Own,
 }
 
 /// What travels inside.
@@ -37,13 +49,18 @@ pub enum Rates {
 }
 
 const INSIDE: [(&str, Inside); 3] = [("tcp", Inside::Tcp), ("udp", Inside::Udp), ("ping", Inside::Ping)];
+const ASSOCIATIONS: [(&str, Association); 2] = [("shared", Association::Shared), ("own", Association::Own)];
 const RATES: [(&str, Rates); 2] = [("measured", Rates::Measured), ("configured", Rates::Configured)];
 
 /// The rows of Sinnet.
 pub(crate) const KEYS: &[Key] = &[
     flow("inside", Type::Words(|| names(&INSIDE)), "\"tcp\"", "What travels inside: a download, UDP at `rate`, or echo requests.")
         .example("\"ping\"")
+        .sim(Variants::SINNET)
         .lab(Variants::SINNET),
+    flow("association", Type::Words(|| names(&ASSOCIATIONS)), "\"shared\"", "Whether flows of the same ends and paths share an association, as between two hosts, or each has its own, as between as many pairs of hosts.")
+        .example("\"own\"")
+        .sim(Variants::SINNET),
     flow("rates", Type::Words(|| names(&RATES)), "\"measured\"", "Whether hosts measure what paths carry, as they do unless configured otherwise, or are told the rates of the links.")
         .example("\"configured\"")
         .lab(Variants::SINNET),
@@ -55,5 +72,9 @@ pub(crate) fn sinnet(table: &mut Reader<'_>) -> Result<SinnetSpec, Diagnostic> {
     Ok(SinnetSpec {
         inside: entry("inside").map(|node| reader::word(node, &INSIDE)).transpose()?.unwrap_or_default(),
         rates: entry("rates").map(|node| reader::word(node, &RATES)).transpose()?.unwrap_or_default(),
+        association: entry("association")
+            .map(|node| reader::word(node, &ASSOCIATIONS))
+            .transpose()?
+            .unwrap_or_default(),
     })
 }

@@ -47,32 +47,34 @@ const UNDO: [(&str, UndoSpec); 3] =
 const DELAY: Duration = Duration::from_millis(40);
 
 /// What has a TCP of its own.
-const OF_TCP: Variants = Variants::TCP.or(Variants::MPTCP);
-/// What takes its sizes and timers from a TCP.
+const OF_TCP: Variants = Variants::TCP.or(Variants::MPTCP).or(Variants::SINNET_TCP);
+/// What takes its timers from a TCP.
 const LIKE_TCP: Variants = OF_TCP.or(Variants::MHIP);
+/// ... and its sizes; where the daemon says what TCP inside is to hear, it is not its own in all.
+const SIZED_AS_TCP: Variants = LIKE_TCP.except(Variants::SINNET_TCP);
 
 /// The rows of TCP.
 pub(crate) const KEYS: &[Key] = &[
     flow("delayed_ack", Type::Either(&[Type::Boolean, Type::Time]), "\"40ms\"; with profile \"ns2\" false; of SCTP \"200ms\"", "Every second packet is acknowledged, others after this time, at most 500 ms (RFC 1122 §4.2.3.2); true is 40 ms.")
         .example("\"100ms\"")
         .sim(OF_TCP.or(Variants::SCTP)),
-    flow("initial_window", Type::Amount, "\"10p\" (RFC 6928); with profile \"ns2\" \"2p\"; of SCTP that of RFC 3390", "The first congestion window.")
+    flow("initial_window", Type::Amount, "\"10p\" (RFC 6928); with profile \"ns2\" \"2p\"; of \"sinnet\" \"1024p\"; of SCTP that of RFC 3390", "The first congestion window.")
         .example("\"4p\"")
         .sim(LIKE_TCP.or(Variants::SCTP)),
     flow("ecn", Type::Boolean, "false", "Explicit congestion notification (RFC 3168).").example("true").sim(OF_TCP),
     flow("timestamps", Type::Boolean, "true; with profile \"ns2\" false", "A round-trip sample from every acknowledgment (RFC 7323).")
         .example("false")
-        .sim(OF_TCP.or(Variants::MHIP_1)),
-    flow("undo", Type::Words(|| names(&UNDO)), "\"never\"", "What tells of a needless reduction: timestamps (RFC 3522, RFC 4015), or reports of duplicates (RFC 3708).")
+        .sim(OF_TCP.except(Variants::SINNET_TCP).or(Variants::MHIP_1)),
+    flow("undo", Type::Words(|| names(&UNDO)), "\"never\"; of \"sinnet\" and with profile \"linux\" \"eifel\"", "What tells of a needless reduction: timestamps (RFC 3522, RFC 4015), or reports of duplicates (RFC 3708).")
         .example("\"eifel\"")
         .sim(OF_TCP.or(Variants::MHIP_1)),
     flow("min_rto", Type::Time, "\"200ms\"; of SCTP \"1s\"", "The least retransmission timer.").example("\"500ms\"").sim(LIKE_TCP.or(Variants::SCTP)),
     flow("send_jitter", Type::Time, "\"0s\"; with profile \"ns2\" and several flows 2 ms or less", "New data wait a random time up to this before they are sent.")
         .example("\"1ms\"")
-        .sim(LIKE_TCP),
+        .sim(SIZED_AS_TCP),
     flow("header_size", Type::Whole(20, 1000), "40", "Bytes of a packet that are not data, with all options.")
         .example("60")
-        .sim(LIKE_TCP),
+        .sim(SIZED_AS_TCP),
 ];
 
 /// Reads the keys of TCP from a flow.

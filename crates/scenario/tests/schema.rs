@@ -237,7 +237,7 @@ fn every_scenario_file_fits_the_json_schema() {
         ("\"8Mbit/s\"", "8"),
         ("\"12s\"", "\"12\""),
         ("\"1.5bdp\"", "{ kind = \"rde\" }"),
-        ("protocol = \"sinnet\"", "protocol = \"sinnet\"\necn = true"),
+        ("protocol = \"sinnet\"", "protocol = \"sinnet\"\nsend_jitter = \"1ms\""),
         ("protocol = \"sinnet\"\n", ""),
     ] {
         assert!(good.contains(from), "{from}");

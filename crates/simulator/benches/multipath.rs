@@ -32,7 +32,15 @@ fn plan(flows: u32, seconds: u64, traffic: &dyn Fn() -> Option<FlowConfig>) -> P
         let paths = vec![path(0), path(1)];
         match traffic() {
             Some(traffic) => {
-                plan.flows.push(PlannedFlow { name: format!("f{flow}"), paths, start, stop: None, traffic });
+                plan.flows.push(PlannedFlow {
+                    name: format!("f{flow}"),
+                    paths,
+                    start,
+                    stop: None,
+                    traffic,
+                    association: None,
+                    processing: false,
+                });
             }
             None => {
                 for (number, path) in paths.into_iter().enumerate() {

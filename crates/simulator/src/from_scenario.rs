@@ -16,9 +16,12 @@ use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig,
 use crate::mhip;
 use crate::plan::{Plan, PlannedFlow, PlannedPath};
 use crate::rules;
+use crate::sinnet::Associations;
 
 /// The profile of `vectors/ns2`.
 const NS2: &str = "ns2";
+/// TCP as Linux has it, on hosts as they are in the lab.
+const LINUX: &str = "linux";
 
 /// ns-2's `overhead_` in the runs of several flows of `vectors/ns2`: without it, flows through a drop-tail queue lock
 /// into phases, and who wins is an accident of delays and rounding. A lone flow goes without.
@@ -40,9 +43,13 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
     let streams = Streams::new(seed);
     let mut plan = Plan::new(scenario.duration);
     plan.warm_up = scenario.warm_up;
-    let ns2 = !scenario.flows.is_empty() && scenario.flows.iter().all(|flow| flow.profile.as_deref() == Some(NS2));
+    let ns2 = |flow: &FlowSpec| flow.profile.as_deref() == Some(NS2);
+    let is_shipped = |flow: &FlowSpec| flow.protocol == Protocol::Sinnet;
+    // What ships beside what is in ns-2 meets the links that are there.
+    let ns2 = scenario.flows.iter().any(ns2) && scenario.flows.iter().all(|flow| ns2(flow) || is_shipped(flow));
     let several = scenario.flows.iter().map(|flow| u64::from(flow.count)).sum::<u64>() > 1;
     let mut links = BTreeMap::new();
+    let mut associations = Associations::default();
     let mut ns2_losses = 0;
     for Directed { name, from, to, mut config, .. } in scenario.directed() {
         if ns2 {
@@ -81,7 +88,8 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
                 }
                 FlowConfig::Mptcp(Arc::new(mptcp))
             }
-            Protocol::Udp => FlowConfig::Udp(udp(scenario, index, flow)?),
+            Protocol::Udp => FlowConfig::Udp(udp(scenario, index, flow, flow.wire_size(), 28)?),
+            Protocol::Sinnet => crate::sinnet::traffic(scenario, index, flow)?,
             other => {
                 let message = format!("protocol \"{}\" is not simulated yet", other.name());
                 return Err(scenario.error_in_flow(index, "protocol", message, Some("protocol = \"tcp\"".into())));
@@ -95,11 +103,17 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
             let timed = leader.map_or(&name, |leader| &leader.name);
             let mut rng = streams.stream(&format!("times of flow {timed}"));
             let mut draw = |moment: Moment| moment.draw(&mut rng);
+            let association = match is_shipped(flow) {
+                true => Some(associations.of((scenario, index, flow), &name, &paths, &mut plan)?),
+                false => None,
+            };
             plan.flows.push(PlannedFlow {
                 paths: paths.clone(),
                 start: draw(flow.start),
                 stop: flow.stop.map(&mut draw),
                 traffic: traffic.clone(),
+                association,
+                processing: flow.profile.as_deref() == Some(LINUX),
                 name,
             });
         }
@@ -111,15 +125,25 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
 pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, Diagnostic> {
     let refuse = |key: &str, message: String, help| Err(scenario.error_in_flow(index, key, message, help));
     let profile = profile(flow);
-    let usual = if profile == Some(NS2) { "newreno" } else { "sack" };
+    let usual = match profile {
+        Some(NS2) => "newreno",
+        Some(LINUX) => "cubic",
+        _ => "sack",
+    };
     let name = flow.congestion.as_deref().unwrap_or(usual);
     let rule = rules::rule(scenario, index, name, Host::Tcp)?;
     let recovery = recovery(name);
     let mut tcp = match profile {
         None => TcpConfig { recovery, ..TcpConfig::default() },
         Some(NS2) => TcpConfig::ns2(recovery),
+        Some(LINUX) if flow.protocol == Protocol::Tcp => TcpConfig::linux(rule.clone(), flow.wire_size(), 20),
+        Some(LINUX) => {
+            let message = format!("\"{}\" has no profile \"linux\"", flow.protocol.name());
+            return refuse("profile", message, Some("profile = \"ns2\", or leave it out".into()));
+        }
         Some(other) => {
-            return refuse("profile", format!("no profile is called \"{other}\""), Some("profile = \"ns2\"".into()));
+            let help = Some(format!("profile = \"{NS2}\" or \"{LINUX}\""));
+            return refuse("profile", format!("no profile is called \"{other}\""), help);
         }
     };
     tcp.rule = rule;
@@ -132,25 +156,34 @@ pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<
         );
         return refuse("packet_size", message, Some("packet_size = 1500".into()));
     }
-    let packets = |bytes: u64| bytes / u64::from(tcp.mss());
-    let clamp = |packets: u64| u32::try_from(packets.max(1)).unwrap_or(u32::MAX);
-    match flow.receiver_window {
-        Some(Amount::Packets(window)) => tcp.receiver_window = clamp(window),
-        Some(Amount::Bytes(window)) => tcp.receiver_window = clamp(packets(window)),
-        Some(Amount::Unlimited) => tcp.receiver_window = u32::MAX,
-        None => {}
-    }
+    set_window(&mut tcp, flow);
     if profile == Some(NS2) {
         // Its first threshold is the receiver's window.
         tcp.engine.initial_ssthresh = f64::from(tcp.receiver_window) * f64::from(tcp.mss());
     }
     set_details(&mut tcp, &flow.tcp);
-    tcp.data = match flow.amount {
-        Some(Amount::Packets(amount)) => Some(amount.saturating_mul(u64::from(tcp.mss()))),
+    tcp.data = data(flow, tcp.mss());
+    Ok(tcp)
+}
+
+/// What a receiver can hold, if the file says it.
+pub(crate) fn set_window(tcp: &mut TcpConfig, flow: &FlowSpec) {
+    let clamp = |packets: u64| u32::try_from(packets.max(1)).unwrap_or(u32::MAX);
+    tcp.receiver_window = match flow.receiver_window {
+        Some(Amount::Packets(window)) => clamp(window),
+        Some(Amount::Bytes(window)) => clamp(window / u64::from(tcp.mss())),
+        Some(Amount::Unlimited) => u32::MAX,
+        None => tcp.receiver_window,
+    };
+}
+
+/// The bytes that a flow has to send, where full packets have `payload`; unlimited if `None`.
+pub(crate) fn data(flow: &FlowSpec, payload: u32) -> Option<u64> {
+    match flow.amount {
+        Some(Amount::Packets(amount)) => Some(amount.saturating_mul(u64::from(payload))),
         Some(Amount::Bytes(amount)) => Some(amount),
         Some(Amount::Unlimited) | None => None,
-    };
-    Ok(tcp)
+    }
 }
 
 /// How losses are repaired by the TCP that a congestion control is named after; by selective acknowledgments with any other.
@@ -187,7 +220,7 @@ pub(crate) fn path_config(path: &PlannedPath, plan: &Plan, tcp: &TcpConfig) -> P
 }
 
 /// The keys that seldom differ from the profile's.
-fn set_details(tcp: &mut TcpConfig, spec: &TcpSpec) {
+pub(crate) fn set_details(tcp: &mut TcpConfig, spec: &TcpSpec) {
     tcp.delayed_ack = spec.delayed_ack.unwrap_or(tcp.delayed_ack);
     let packets = match spec.initial_window {
         Some(Amount::Packets(packets)) => Some(packets),
@@ -213,22 +246,23 @@ fn set_details(tcp: &mut TcpConfig, spec: &TcpSpec) {
     tcp.send_jitter = spec.send_jitter.unwrap_or(tcp.send_jitter);
 }
 
-/// The options of flow number `index`, a UDP source.
-fn udp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<UdpConfig, Diagnostic> {
+/// The options of flow number `index`, a UDP source of packets of so many bytes, of which some are headers.
+pub(crate) fn udp(
+    scenario: &Scenario,
+    index: usize,
+    flow: &FlowSpec,
+    packet_size: u32,
+    header_size: u32,
+) -> Result<UdpConfig, Diagnostic> {
     let Some(rate) = flow.rate else {
         let help = Some("rate = \"1Mbit/s\"".to_owned());
         return Err(scenario.error_in_flow(index, "protocol", "a UDP source needs a rate", help));
     };
-    let (packet_size, header_size) = (flow.wire_size(), 28);
     if packet_size <= header_size {
         let message = format!("a packet of {packet_size} bytes has no room beside its {header_size} bytes of headers");
         return Err(scenario.error_in_flow(index, "packet_size", message, Some("packet_size = 1500".into())));
     }
-    let data = match flow.amount {
-        Some(Amount::Packets(amount)) => Some(amount.saturating_mul(u64::from(packet_size - header_size))),
-        Some(Amount::Bytes(amount)) => Some(amount),
-        Some(Amount::Unlimited) | None => None,
-    };
+    let data = data(flow, packet_size - header_size);
     let pauses = flow.on_off.map(|times| Pauses { on: times.on, off: times.off, exponential: times.exponential });
     Ok(UdpConfig { rate, packet_size, header_size, pauses, data })
 }

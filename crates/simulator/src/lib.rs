@@ -28,6 +28,7 @@
 //! # Ok::<(), text::Diagnostic>(())
 //! ```
 
+mod association;
 mod from_scenario;
 mod mhip;
 mod mptcp;
@@ -39,10 +40,13 @@ mod result;
 mod rules;
 mod sctp;
 mod simulation;
+mod sinnet;
+mod stations;
 
+pub use association::AssociationConfig;
 pub use from_scenario::plan;
 pub use observer::Observer;
-pub use plan::{Plan, PlannedFlow, PlannedLink, PlannedPath};
+pub use plan::{Plan, PlannedAssociation, PlannedFlow, PlannedLink, PlannedPath};
 pub use result::{
     Distribution, FlowResult, FlowSample, LinkResult, LinkSample, PathResult, PathSample, RunResult, Sample,
 };

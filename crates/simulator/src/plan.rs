@@ -6,6 +6,8 @@ use clock::{Duration, Instant};
 use link::LinkConfig;
 use transport::{FlowConfig, TcpConfig};
 
+use crate::association::AssociationConfig;
+
 /// A topology with its flows. [`crate::Simulation::new`] runs it.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -13,6 +15,8 @@ pub struct Plan {
     pub links: Vec<PlannedLink>,
     /// Flows.
     pub flows: Vec<PlannedFlow>,
+    /// Associations of Sinnet hosts, in which flows may travel.
+    pub associations: Vec<PlannedAssociation>,
     /// How long the run is.
     pub duration: Duration,
     /// What happens before this is not measured.
@@ -41,6 +45,23 @@ pub struct PlannedFlow {
     pub stop: Option<Instant>,
     /// What it sends.
     pub traffic: FlowConfig,
+    /// The association in which it travels, by index, over that one's paths instead of its own.
+    pub association: Option<u32>,
+    /// Whether its hosts take a random time for each packet that they send: at most that of a full packet on the slowest link of
+    /// the route, and 1 ms (S. Floyd and V. Jacobson, *On traffic phase effects in packet-switched gateways*, 1992).
+    pub processing: bool,
+}
+
+/// An association of two hosts of Sinnet. Their packets take a random time at the hosts, as those of
+/// [`PlannedFlow::processing`].
+#[derive(Clone, Debug)]
+pub struct PlannedAssociation {
+    /// Its name; its random streams follow from it.
+    pub name: String,
+    /// Its paths, from the host at which the data of its flows begin.
+    pub paths: Vec<PlannedPath>,
+    /// What its hosts are configured with.
+    pub config: AssociationConfig,
 }
 
 /// One path of a flow. Acknowledgments return on the path of the packet that they answer.
@@ -79,6 +100,8 @@ impl Plan {
             start,
             stop: None,
             traffic: FlowConfig::Tcp(Arc::clone(config)),
+            association: None,
+            processing: false,
         });
         self.flows.len() - 1
     }

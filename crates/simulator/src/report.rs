@@ -8,7 +8,7 @@ use transport::mhip::{PathArrivals, PathStatus};
 use crate::result::{
     Distribution, FlowResult, FlowSample, LinkResult, LinkSample, PathResult, PathSample, RunResult, Sample,
 };
-use crate::simulation::{FlowSlot, LinkInfo, LinkSlot, PathSlot, ReceiverSlot, SenderSlot, Simulation};
+use crate::simulation::{FlowSlot, LinkInfo, LinkSlot, PathSlot, ReceiverSlot, SenderSlot, Simulation, path_states};
 
 /// The result of a run that has ended.
 pub(crate) fn report(simulation: &mut Simulation) -> RunResult {
@@ -23,6 +23,10 @@ pub(crate) fn report(simulation: &mut Simulation) -> RunResult {
         .map(|(slot, info)| link(slot, info, end - simulation.warm_up))
         .collect();
     let flows = simulation.flows.iter().zip(&simulation.senders).zip(&simulation.receivers);
+    let flows = flows.map(|((slot, sender), receiver)| {
+        let known = simulation.stations.path_states(end, slot.inside);
+        flow(slot, sender, receiver, &known.unwrap_or_else(|| path_states(sender, receiver)), end)
+    });
     RunResult {
         seed: simulation.seed,
         virtual_s: end.as_secs_f64(),
@@ -30,7 +34,7 @@ pub(crate) fn report(simulation: &mut Simulation) -> RunResult {
         packets: links.iter().map(|link| link.delivered).sum(),
         events: simulation.events,
         digest: simulation.digest,
-        flows: flows.map(|((slot, sender), receiver)| flow(slot, sender, receiver, end)).collect(),
+        flows: flows.collect(),
         links,
         series: std::mem::take(&mut simulation.series),
     }
@@ -52,7 +56,12 @@ pub(crate) fn sample(simulation: &Simulation) -> Sample {
                     delivered_bytes: payload(flow, receiver.receiver.delivered()),
                     retransmissions: sender.sender.counters().retransmissions,
                     arrived_bytes: receiver.receiver.statistics().bytes,
-                    paths: path_samples(sender, receiver),
+                    paths: path_samples(
+                        &simulation
+                            .stations
+                            .path_states(simulation.now, flow.inside)
+                            .unwrap_or_else(|| path_states(sender, receiver)),
+                    ),
                 }
             })
             .collect(),
@@ -68,9 +77,8 @@ pub(crate) fn sample(simulation: &Simulation) -> Sample {
     }
 }
 
-fn path_samples(sender: &SenderSlot, receiver: &ReceiverSlot) -> Vec<PathSample> {
-    let paths = sender.sender.paths().into_iter().zip(receiver.receiver.paths());
-    let sample = |(path, arrivals): (PathStatus, &PathArrivals)| PathSample {
+fn path_samples(paths: &[(PathStatus, PathArrivals)]) -> Vec<PathSample> {
+    let sample = |(path, arrivals): &(PathStatus, PathArrivals)| PathSample {
         cwnd: path.cwnd,
         ssthresh: path.ssthresh,
         flight: path.flight,
@@ -79,15 +87,14 @@ fn path_samples(sender: &SenderSlot, receiver: &ReceiverSlot) -> Vec<PathSample>
         arrived_bytes: arrivals.bytes,
         sent: path.counters.sent,
     };
-    paths.map(sample).collect()
+    paths.iter().map(sample).collect()
 }
 
-fn paths(slot: &FlowSlot, sender: &SenderSlot, receiver: &ReceiverSlot, seconds: f64) -> Vec<PathResult> {
-    let paths = sender.sender.paths().into_iter().zip(receiver.receiver.paths()).zip(&slot.paths);
+fn paths(slot: &FlowSlot, known: &[(PathStatus, PathArrivals)], seconds: f64) -> Vec<PathResult> {
     let per_second = |value: f64| if seconds > 0.0 { value / seconds } else { 0.0 };
     let mbps = |bytes: u64| per_second(bytes as f64 * 8.0 / 1e6);
     let payload = slot.payload;
-    let result = |((path, arrivals), slot): ((PathStatus, &PathArrivals), &PathSlot)| {
+    let result = |((path, arrivals), slot): (&(PathStatus, PathArrivals), &PathSlot)| {
         let (sent, sent_before) = (&path.counters, &slot.before.sender);
         let before = &slot.before.receiver;
         let delivered = arrivals.new - before.new;
@@ -108,7 +115,7 @@ fn paths(slot: &FlowSlot, sender: &SenderSlot, receiver: &ReceiverSlot, seconds:
             srtt_ms: path.srtt.as_secs_f64() * 1e3,
         }
     };
-    paths.map(result).collect()
+    known.iter().zip(&slot.paths).map(result).collect()
 }
 
 /// The payload of so many packets in order: of the last one only what there was to send.
@@ -117,7 +124,13 @@ fn payload(flow: &FlowSlot, packets: u64) -> u64 {
     flow.data.map_or(bytes, |data| bytes.min(data))
 }
 
-fn flow(slot: &FlowSlot, sender: &SenderSlot, receiver: &ReceiverSlot, end: Instant) -> FlowResult {
+fn flow(
+    slot: &FlowSlot,
+    sender: &SenderSlot,
+    receiver: &ReceiverSlot,
+    known: &[(PathStatus, PathArrivals)],
+    end: Instant,
+) -> FlowResult {
     let ended = slot.finished.unwrap_or(end);
     let seconds = (ended - slot.from).as_secs_f64();
     let mbps = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 };
@@ -146,7 +159,7 @@ fn flow(slot: &FlowSlot, sender: &SenderSlot, receiver: &ReceiverSlot, end: Inst
         mean_cwnd: if ended > slot.from { sender.sender.mean_cwnd(ended) } else { 0.0 },
         undone: sent.undone - before.sender.undone,
         most_held: receiver.receiver.most_held(),
-        paths: paths(slot, sender, receiver, seconds),
+        paths: paths(slot, known, seconds),
     }
 }
 

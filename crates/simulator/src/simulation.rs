@@ -3,12 +3,14 @@
 //! Components are links and timers, each with at most one pending event that counts. A timer that moves later, as the
 //! retransmission timer does with every acknowledgment, keeps its event and is looked at when that comes; only one
 //! that moves earlier gets another. Nothing is allocated and nothing looked up by name while the run goes on.
+//!
+//! What is on the way of packets beside links is a station, see [`crate::stations`].
 
 use std::collections::BTreeMap;
 
 use clock::{Duration, Instant, Streams};
 use link::{DropReason, Dropped, Ecn, Link, LinkStatistics};
-use transport::mhip::{PathArrivals, PathCounters};
+use transport::mhip::{PathArrivals, PathCounters, PathStatus};
 use transport::{BlockPool, Flags, Histogram, Packet, Receiver, ReceiverStatistics, Sender, SenderCounters};
 
 use crate::RunOptions;
@@ -17,6 +19,7 @@ use crate::plan::Plan;
 use crate::queue::{Event, EventQueue};
 use crate::report;
 use crate::result::{RunResult, Sample};
+use crate::stations::{DeskOf, Stations};
 
 /// The end of a route in the table of hops.
 const END: u32 = u32::MAX;
@@ -35,9 +38,12 @@ pub struct Simulation {
     pub(crate) receivers: Vec<ReceiverSlot>,
     pub(crate) flows: Vec<FlowSlot>,
     /// The links of all routes one after the other, each with an [`END`].
-    hops: Vec<u32>,
-    pool: BlockPool,
-    queue: EventQueue,
+    pub(crate) hops: Vec<u32>,
+    pub(crate) pool: BlockPool,
+    pub(crate) queue: EventQueue,
+    pub(crate) stations: Stations,
+    /// The components are the timers of flows, stations, and links from this number on.
+    first_link: u32,
     agenda: Vec<(Instant, Task)>,
     done: usize,
     pub(crate) digest: u64,
@@ -85,9 +91,12 @@ pub(crate) struct FlowSlot {
     pub(crate) before: Before,
     /// Of a flow with several paths.
     pub(crate) paths: Vec<PathSlot>,
+    /// The association in which it travels, and its place among the flows there.
+    pub(crate) inside: Option<(u32, u32)>,
 }
 
 /// One of several paths of a flow.
+#[derive(Clone, Default)]
 pub(crate) struct PathSlot {
     first_hop: u32,
     first_hop_back: u32,
@@ -157,36 +166,51 @@ impl Simulation {
             hops: Vec::new(),
             pool: BlockPool::default(),
             queue: EventQueue::default(),
+            stations: Stations::new(plan, &streams),
+            first_link: 0,
             agenda: Vec::new(),
             done: 0,
             digest: 0xcbf2_9ce4_8422_2325,
             events: 0,
             series: Vec::new(),
         };
-        let mut routes = BTreeMap::new();
-        let mut hops = Vec::new();
-        // Routes alike share their place in the table, so that it stays small.
-        let mut route = |links: &Vec<u32>| {
-            *routes.entry(links.clone()).or_insert_with(|| {
-                let start = hops.len() as u32;
-                hops.extend_from_slice(links);
-                hops.push(END);
-                start
-            })
-        };
+        simulation.first_link = plan.flows.len() as u32 * TIMERS + simulation.stations.count();
+        let mut routes = Routes::default();
+        for (index, association) in plan.associations.iter().enumerate() {
+            let stations = &simulation.stations;
+            let ways = association.paths.iter().enumerate().map(|(path, planned)| {
+                [(0, &planned.forward), (1, &planned.reverse)].map(|(end, links)| {
+                    let desk = stations.desk(DeskOf::Path(index, path, end)).into_iter();
+                    routes.add(desk.chain(links.iter().copied()).chain([stations.end(index, 1 - end)]).collect())
+                })
+            });
+            let first_hops = ways.collect();
+            simulation.stations.associations[index].first_hops = first_hops;
+        }
         for (index, flow) in plan.flows.iter().enumerate() {
-            let index = index as u32;
             let random = streams.stream(&format!("flow {}", flow.name));
-            let path = |(forward, back)| PathSlot {
-                first_hop: forward,
-                first_hop_back: back,
-                losses: 0,
-                before: PathBefore::default(),
+            let path = |(forward, back)| PathSlot { first_hop: forward, first_hop_back: back, ..PathSlot::default() };
+            let mut paths: Vec<PathSlot> = match flow.association {
+                // All its packets leave at the ends of the association.
+                Some(association) => {
+                    let into = |end| simulation.stations.end(association as usize, end);
+                    vec![path((routes.add(vec![into(0)]), routes.add(vec![into(1)])))]
+                }
+                None => flow
+                    .paths
+                    .iter()
+                    .enumerate()
+                    .map(|(number, planned)| {
+                        let mut way = |end, links: &Vec<u32>| {
+                            let desk = simulation.stations.desk(DeskOf::Flow(index, number, end));
+                            routes.add(desk.into_iter().chain(links.iter().copied()).collect())
+                        };
+                        path((way(0, &planned.forward), way(1, &planned.reverse)))
+                    })
+                    .collect(),
             };
-            let mut paths: Vec<PathSlot> =
-                flow.paths.iter().map(|planned| path((route(&planned.forward), route(&planned.reverse)))).collect();
             if paths.is_empty() {
-                paths.push(path((route(&Vec::new()), route(&Vec::new()))));
+                paths.push(path((routes.add(Vec::new()), routes.add(Vec::new()))));
             }
             let PathSlot { first_hop, first_hop_back, .. } = paths[0];
             let sender = Sender::new(&flow.traffic, random);
@@ -194,6 +218,8 @@ impl Simulation {
             let receiver = Receiver::new(&flow.traffic);
             let receiver_knows_paths = !receiver.paths().is_empty();
             simulation.receivers.push(ReceiverSlot { receiver, first_hop: first_hop_back, armed: Instant::FAR_FUTURE });
+            let inside = flow.association.map(|association| simulation.stations.enter(association, index as u32, flow));
+            let index = index as u32;
             simulation.flows.push(FlowSlot {
                 name: flow.name.clone(),
                 start: flow.start,
@@ -204,14 +230,19 @@ impl Simulation {
                 payload: flow.traffic.payload(),
                 data: flow.traffic.data(),
                 before: Before::default(),
-                paths: if receiver_knows_paths { paths } else { Vec::new() },
+                paths: match flow.association {
+                    Some(association) => vec![PathSlot::default(); plan.associations[association as usize].paths.len()],
+                    None if receiver_knows_paths => paths,
+                    None => Vec::new(),
+                },
+                inside,
             });
             simulation.agenda.push((flow.start, Task::Start(index)));
             if let Some(stop) = flow.stop {
                 simulation.agenda.push((stop, Task::Stop(index)));
             }
         }
-        simulation.hops = hops;
+        simulation.hops = routes.hops;
         if !plan.warm_up.is_zero() {
             simulation.agenda.push((simulation.warm_up, Task::WarmUp));
         }
@@ -258,28 +289,22 @@ impl Simulation {
 
     /// Handles all events before `limit`.
     fn run_until<O: Observer>(&mut self, limit: Instant, observer: &mut O) {
-        let timers = self.timers();
+        let first_link = self.first_link;
         while let Some(Event { at, component, .. }) = self.queue.pop_before(limit) {
             self.now = at;
             self.events += 1;
-            if component >= timers {
-                self.link_event(component - timers, observer);
+            if component >= first_link {
+                self.link_event(component - first_link, observer);
             } else {
                 self.timer_event(component, observer);
             }
         }
     }
 
-    /// How many timers there are. They are the first components.
-    #[inline]
-    fn timers(&self) -> u32 {
-        self.flows.len() as u32 * TIMERS
-    }
-
     #[inline]
     fn link_event<O: Observer>(&mut self, index: u32, observer: &mut O) {
         let now = self.now;
-        let component = self.timers() + index;
+        let component = self.first_link + index;
         let slot = &mut self.links[index as usize];
         let packet = slot.link.poll_ecn(now);
         match slot.link.next_event() {
@@ -308,6 +333,9 @@ impl Simulation {
     #[cold]
     fn lose<O: Observer>(&mut self, link: u32, packet: &Packet, reason: DropReason, observer: &mut O) {
         observer.dropped(self.now, link, packet, reason);
+        if self.flows[packet.flow as usize].inside.is_some() {
+            return self.lose_outer(packet);
+        }
         self.pool.take(packet.pooled());
         let flow = &mut self.flows[packet.flow as usize];
         flow.losses += 1;
@@ -327,6 +355,12 @@ impl Simulation {
             self.offer(packet, observer);
             return;
         }
+        self.arrive(packet, observer);
+    }
+
+    /// `packet` is where its route ends.
+    #[inline]
+    pub(crate) fn arrive<O: Observer>(&mut self, packet: Packet, observer: &mut O) {
         let what = u64::from(packet.position) << 32 ^ u64::from(packet.flow) << 8 ^ u64::from(packet.flags.0);
         self.digest = (self.digest ^ self.now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ what;
         if packet.flags.has(Flags::ACK) {
@@ -402,11 +436,11 @@ impl Simulation {
 
     /// Gives `packet` to the link of its present hop.
     #[inline]
-    fn offer<O: Observer>(&mut self, packet: Packet, observer: &mut O) {
+    pub(crate) fn offer<O: Observer>(&mut self, packet: Packet, observer: &mut O) {
         let index = self.hops[packet.hop as usize];
-        let timers = self.timers();
+        let first_link = self.first_link;
         let Some(slot) = self.links.get_mut(index as usize) else {
-            return; // A route without links: nowhere to go.
+            return self.call_at(index, packet, observer);
         };
         observer.offered(self.now, index, &packet);
         match slot.link.offer_of(self.now, packet, packet.bytes, flow_of(&packet), ecn_of(&packet)) {
@@ -415,7 +449,7 @@ impl Simulation {
                     && let Some(at) = slot.link.next_event()
                 {
                     slot.armed = at;
-                    self.queue.push_in_turn(at, timers + index);
+                    self.queue.push_in_turn(at, first_link + index);
                 }
             }
             Err(Dropped { packet, reason }) => self.lose(index, &packet, reason, observer),
@@ -425,6 +459,9 @@ impl Simulation {
     #[inline(never)]
     fn timer_event<O: Observer>(&mut self, timer: u32, observer: &mut O) {
         let (now, flow) = (self.now, timer / TIMERS);
+        if flow as usize >= self.flows.len() {
+            return self.station_event(timer - self.flows.len() as u32 * TIMERS, observer);
+        }
         let kind = timer % TIMERS;
         if kind == TIMER_OF_RECEIVER {
             let slot = &mut self.receivers[flow as usize];
@@ -450,6 +487,7 @@ impl Simulation {
         let now = self.now;
         match task {
             Task::Start(flow) => {
+                self.open_association(flow);
                 self.senders[flow as usize].sender.start(now);
                 self.send(flow, observer);
             }
@@ -464,11 +502,11 @@ impl Simulation {
                         sender: sender.sender.counters(),
                         receiver: *receiver.receiver.statistics(),
                     };
-                    let counters = sender.sender.paths();
-                    let arrivals = receiver.receiver.paths();
-                    for ((path, status), arrivals) in flow.paths.iter_mut().zip(counters).zip(arrivals) {
+                    let known = self.stations.path_states(now, flow.inside);
+                    let known = known.unwrap_or_else(|| path_states(sender, receiver));
+                    for (path, (status, arrivals)) in flow.paths.iter_mut().zip(known) {
                         let (losses, sender) = (path.losses, status.counters);
-                        path.before = PathBefore { losses, sender, receiver: *arrivals };
+                        path.before = PathBefore { losses, sender, receiver: arrivals };
                     }
                     if flow.start < now {
                         sender.sender.restart_averages(now);
@@ -493,6 +531,31 @@ impl Simulation {
     }
 }
 
+/// The places of routes in the table of hops. Routes alike share one, so that it stays small.
+#[derive(Default)]
+struct Routes {
+    places: BTreeMap<Vec<u32>, u32>,
+    hops: Vec<u32>,
+}
+
+impl Routes {
+    /// The place of a route over these links and stations.
+    fn add(&mut self, way: Vec<u32>) -> u32 {
+        let Self { places, hops } = self;
+        *places.entry(way).or_insert_with_key(|way| {
+            let start = hops.len() as u32;
+            hops.extend_from_slice(way);
+            hops.push(END);
+            start
+        })
+    }
+}
+
+/// The paths of a flow of a protocol that knows of several.
+pub(crate) fn path_states(sender: &SenderSlot, receiver: &ReceiverSlot) -> Vec<(PathStatus, PathArrivals)> {
+    sender.sender.paths().into_iter().zip(receiver.receiver.paths().iter().copied()).collect()
+}
+
 /// What queues tell apart: the flows, their paths, and there and back.
 #[inline]
 fn flow_of(packet: &Packet) -> u64 {
@@ -509,5 +572,5 @@ fn ecn_of(packet: &Packet) -> Ecn {
 }
 
 /// Timers of a flow: two of the sender, one of the receiver; one number is left over.
-const TIMERS: u32 = 4;
+pub(crate) const TIMERS: u32 = 4;
 const TIMER_OF_RECEIVER: u32 = 2;

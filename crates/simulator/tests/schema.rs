@@ -24,7 +24,7 @@ fn plan(flow: &str, setting: Option<&str>) -> String {
     }
     let scenario = document.scenario().unwrap_or_else(|error| panic!("{error}"));
     let plan = simulator::plan(&scenario, 1).unwrap_or_else(|error| panic!("{error}"));
-    format!("{:?} {:?}", plan.links, plan.flows)
+    format!("{:?} {:?} {:?}", plan.links, plan.flows, plan.associations)
 }
 
 #[test]
@@ -37,9 +37,14 @@ fn what_is_honoured_changes_what_is_simulated() {
             }
             let value = match (key.name, variant) {
                 // They are there already, or lead elsewhere; SCTP and mHIP have one scheduler, and mHIP is in ns-2.
-                ("from" | "to" | "paths" | "generation", _) => continue,
+                ("from" | "to" | "paths" | "generation" | "inside", _) => continue,
                 ("scheduler", of) if of != Variant::Mptcp => continue,
                 ("profile", Variant::Mhip1 | Variant::Mhip23) => continue,
+                // The leader has the usual size, and the two share an association.
+                ("packet_size", Variant::SinnetTcp) => continue,
+                // CUBIC and timestamps are what it has.
+                ("congestion", Variant::SinnetTcp) => "\"reno\"",
+                ("undo", Variant::SinnetTcp) => "\"never\"",
                 // mHIP is in ns-2, which has none.
                 ("timestamps", Variant::Mhip1) => "true",
                 // CMT-SCTP is as paper [4] has it.
@@ -75,6 +80,7 @@ fn the_defaults_are_those_of_the_schema() {
                 Variant::Sctp => &["SCTP", "\"sctp\""],
                 Variant::CmtSctp => &["SCTP", "\"cmt-sctp\""],
                 Variant::Mptcp => &["\"mptcp\""],
+                Variant::SinnetTcp | Variant::SinnetUdp | Variant::SinnetPing => &["\"sinnet\""],
                 _ => &[],
             };
             let special = parts.iter().skip(1).any(|part| groups.iter().any(|group| part.contains(group)));

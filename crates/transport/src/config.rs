@@ -1,7 +1,7 @@
 //! The options of a TCP connection, and the profiles that set many at once.
 
 use clock::Duration;
-use congestion::{EngineConfig, InitialWindow, Rule, WindowRounding};
+use congestion::{EngineConfig, InitialWindow, Rule, SlowStart, WindowRounding};
 use recovery::{DupThresh, RttConfig};
 
 use crate::timer::TimerConfig;
@@ -99,6 +99,27 @@ impl Default for TcpConfig {
 }
 
 impl TcpConfig {
+    /// A TCP of Linux with `rule`: it repairs by SACK, undoes by timestamps (RFC 4015), and has HyStart with CUBIC alone. Packets
+    /// of so many bytes with an IP header of `ip_header`, and the TCP header with timestamps (RFC 7323 appendix A).
+    pub fn linux(rule: Rule, packet_size: u32, ip_header: u32) -> Self {
+        /// The usual most for what a connection may have outstanding, of `tcp_wmem`, in bytes.
+        const SEND_BUFFER: u32 = 4 << 20;
+        let mut engine = EngineConfig::default();
+        if matches!(rule, Rule::Cubic(_)) {
+            engine.slow_start = SlowStart::HyStart;
+        }
+        Self {
+            engine,
+            rule,
+            recovery: Recovery::Sack,
+            undo: UndoBy::Eifel,
+            packet_size,
+            header_size: ip_header + 20 + 12,
+            receiver_window: SEND_BUFFER / packet_size.max(1),
+            ..Self::default()
+        }
+    }
+
     /// The settings of ns-2.35's `Agent/TCP/Newreno` (or `Sack1`, with [`Recovery::Sack`]) and its sink, as
     /// `vectors/ns2` has them: every packet acknowledged, first window 2, a clock of 10 ms, a timer of 200 ms at least
     /// and 3 s at first, no timestamps, unlimited growth.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clock::{Duration, Instant, Rng};
 
 use crate::config::TcpConfig;
+use crate::echo::{EchoConfig, EchoSink, EchoSource};
 use crate::histogram::Histogram;
 use crate::mhip::{MhipConfig, MhipReceiver, MhipSender, PathArrivals, PathStatus};
 use crate::mptcp::{MptcpConfig, MptcpReceiver, MptcpSender};
@@ -21,6 +22,8 @@ pub enum FlowConfig {
     Tcp(Arc<TcpConfig>),
     /// A UDP source.
     Udp(UdpConfig),
+    /// Echo requests.
+    Echo(EchoConfig),
     /// A connection of multipath HIP.
     Mhip(Arc<MhipConfig>),
     /// An association of SCTP, over one or several paths.
@@ -35,6 +38,7 @@ impl FlowConfig {
         match self {
             Self::Tcp(config) => config.packet_size,
             Self::Udp(config) => config.packet_size,
+            Self::Echo(config) => config.packet_size,
             Self::Mhip(config) => config.tcp.packet_size,
             Self::Sctp(config) => config.packet_size,
             Self::Mptcp(config) => config.tcp.packet_size,
@@ -46,6 +50,7 @@ impl FlowConfig {
         match self {
             Self::Tcp(config) => config.mss(),
             Self::Udp(config) => config.packet_size.saturating_sub(config.header_size).max(1),
+            Self::Echo(config) => config.packet_size.saturating_sub(config.header_size).max(1),
             Self::Mhip(config) => config.tcp.mss(),
             Self::Sctp(config) => config.payload(),
             Self::Mptcp(config) => config.tcp.mss(),
@@ -57,6 +62,7 @@ impl FlowConfig {
         match self {
             Self::Tcp(config) => config.data,
             Self::Udp(config) => config.data,
+            Self::Echo(_) => None,
             Self::Mhip(config) => config.tcp.data,
             Self::Sctp(config) => config.data,
             Self::Mptcp(config) => config.tcp.data,
@@ -75,6 +81,8 @@ pub enum Sender {
     Tcp(TcpSender),
     /// UDP.
     Udp(UdpSource),
+    /// Echo requests.
+    Echo(Box<EchoSource>),
     /// Multipath HIP.
     Mhip(Box<MhipSender>),
     /// SCTP.
@@ -89,6 +97,7 @@ impl Sender {
         match config {
             FlowConfig::Tcp(config) => Self::Tcp(TcpSender::new(Arc::clone(config), random)),
             FlowConfig::Udp(config) => Self::Udp(UdpSource::new(*config, random)),
+            FlowConfig::Echo(config) => Self::Echo(Box::new(EchoSource::new(*config))),
             FlowConfig::Mhip(config) => Self::Mhip(Box::new(MhipSender::new(config, random))),
             FlowConfig::Sctp(config) => Self::Sctp(Box::new(SctpSender::new(config))),
             FlowConfig::Mptcp(config) => Self::Mptcp(Box::new(MptcpSender::new(config, random))),
@@ -100,6 +109,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.start(now),
             Self::Udp(source) => source.start(now),
+            Self::Echo(source) => source.start(now),
             Self::Mhip(sender) => sender.start(now),
             Self::Sctp(sender) => sender.start(now),
             Self::Mptcp(sender) => sender.start(now),
@@ -111,6 +121,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.stop(),
             Self::Udp(source) => source.stop(),
+            Self::Echo(source) => source.stop(),
             Self::Mhip(sender) => sender.stop(),
             Self::Sctp(sender) => sender.stop(),
             Self::Mptcp(sender) => sender.stop(),
@@ -144,6 +155,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.handle_input(now, packet, blocks.as_slice()),
             Self::Udp(_) => {}
+            Self::Echo(source) => source.handle_input(now, packet),
             Self::Mhip(sender) => sender.handle_input(now, packet, blocks),
             Self::Sctp(_) => {} // Its acknowledgments are reports.
             Self::Mptcp(sender) => sender.handle_input(now, packet, blocks),
@@ -155,6 +167,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.handle_timeout(now),
             Self::Udp(source) => source.handle_timeout(now),
+            Self::Echo(source) => source.handle_timeout(now),
             Self::Mhip(sender) => sender.handle_timeout(now),
             Self::Sctp(sender) => sender.handle_timeout(now),
             Self::Mptcp(sender) => sender.handle_timeout(now),
@@ -175,6 +188,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.poll_transmit(now),
             Self::Udp(source) => source.poll_transmit(now),
+            Self::Echo(source) => source.poll_transmit(now),
             Self::Mhip(sender) => sender.poll_transmit(now),
             Self::Sctp(sender) => sender.poll_transmit(now),
             Self::Mptcp(sender) => sender.poll_transmit(now),
@@ -195,6 +209,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => [sender.retransmission_deadline(), sender.send_deadline()],
             Self::Udp(source) => [Instant::FAR_FUTURE, source.send_deadline()],
+            Self::Echo(source) => [Instant::FAR_FUTURE, source.send_deadline()],
             Self::Mhip(sender) => sender.deadlines(),
             Self::Sctp(sender) => sender.deadlines(),
             Self::Mptcp(sender) => sender.deadlines(),
@@ -215,6 +230,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.is_complete(),
             Self::Udp(source) => source.is_complete(),
+            Self::Echo(_) => false,
             Self::Mhip(sender) => sender.is_complete(),
             Self::Sctp(sender) => sender.is_complete(),
             Self::Mptcp(sender) => sender.is_complete(),
@@ -226,6 +242,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => *sender.counters(),
             Self::Udp(source) => SenderCounters { sent: source.sent(), ..SenderCounters::default() },
+            Self::Echo(source) => SenderCounters { sent: source.sent(), ..SenderCounters::default() },
             Self::Mhip(sender) => *sender.counters(),
             Self::Sctp(sender) => *sender.counters(),
             Self::Mptcp(sender) => sender.counters(),
@@ -237,6 +254,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => Some(sender.rtt()),
             Self::Udp(_) => None,
+            Self::Echo(source) => Some(source.rtt()),
             Self::Mhip(sender) => Some(sender.rtt()),
             Self::Sctp(sender) => Some(sender.rtt()),
             Self::Mptcp(sender) => Some(sender.rtt()),
@@ -247,7 +265,7 @@ impl Sender {
     pub fn mean_cwnd(&self, now: Instant) -> f64 {
         match self {
             Self::Tcp(sender) => sender.mean_cwnd(now),
-            Self::Udp(_) => 0.0,
+            Self::Udp(_) | Self::Echo(_) => 0.0,
             Self::Mhip(sender) => sender.mean_cwnd(now),
             Self::Sctp(sender) => sender.mean_cwnd(now),
             Self::Mptcp(sender) => sender.mean_cwnd(now),
@@ -259,6 +277,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => sender.restart_averages(now),
             Self::Udp(_) => {}
+            Self::Echo(source) => source.restart_averages(),
             Self::Mhip(sender) => sender.restart_averages(now),
             Self::Sctp(sender) => sender.restart_averages(now),
             Self::Mptcp(sender) => sender.restart_averages(now),
@@ -270,6 +289,7 @@ impl Sender {
         match self {
             Self::Tcp(sender) => (sender.cwnd(), sender.ssthresh(), sender.flight(), sender.srtt()),
             Self::Udp(_) => (0.0, 0.0, 0, Duration::ZERO),
+            Self::Echo(source) => (0.0, 0.0, 0, source.latest()),
             Self::Mhip(sender) => sender.state(),
             Self::Sctp(sender) => sender.state(),
             Self::Mptcp(sender) => sender.state(),
@@ -279,7 +299,7 @@ impl Sender {
     /// The paths of a protocol that knows of several; none of one that does not.
     pub fn paths(&self) -> Vec<PathStatus> {
         match self {
-            Self::Tcp(_) | Self::Udp(_) => Vec::new(),
+            Self::Tcp(_) | Self::Udp(_) | Self::Echo(_) => Vec::new(),
             Self::Mhip(sender) => sender.paths(),
             Self::Sctp(sender) => sender.paths(),
             Self::Mptcp(sender) => sender.paths(),
@@ -294,6 +314,8 @@ pub enum Receiver {
     Tcp(TcpReceiver),
     /// UDP.
     Udp(UdpSink),
+    /// Echo answers.
+    Echo(EchoSink),
     /// Multipath HIP.
     Mhip(Box<MhipReceiver>),
     /// SCTP.
@@ -308,6 +330,7 @@ impl Receiver {
         match config {
             FlowConfig::Tcp(config) => Self::Tcp(TcpReceiver::new(config)),
             FlowConfig::Udp(_) => Self::Udp(UdpSink::default()),
+            FlowConfig::Echo(_) => Self::Echo(EchoSink::default()),
             FlowConfig::Mhip(config) => Self::Mhip(Box::new(MhipReceiver::new(config))),
             FlowConfig::Sctp(config) => Self::Sctp(Box::new(SctpReceiver::new(config))),
             FlowConfig::Mptcp(config) => Self::Mptcp(Box::new(MptcpReceiver::new(config))),
@@ -328,6 +351,7 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) => receiver.handle_input(now, &packet),
             Self::Udp(sink) => sink.handle_input(&packet),
+            Self::Echo(sink) => sink.handle_input(&packet),
             Self::Mhip(receiver) => receiver.handle_input(now, &packet),
             Self::Sctp(receiver) => receiver.handle_input(now, &packet),
             Self::Mptcp(receiver) => receiver.handle_input(now, &packet),
@@ -340,7 +364,7 @@ impl Receiver {
             Self::Tcp(receiver) => receiver.handle_timeout(now),
             Self::Sctp(receiver) => receiver.handle_timeout(now),
             Self::Mptcp(receiver) => receiver.handle_timeout(now),
-            Self::Udp(_) | Self::Mhip(_) => {}
+            Self::Udp(_) | Self::Echo(_) | Self::Mhip(_) => {}
         }
     }
 
@@ -358,6 +382,7 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) => receiver.poll_transmit(pool),
             Self::Udp(_) => None,
+            Self::Echo(sink) => sink.poll_transmit(),
             Self::Mhip(receiver) => receiver.poll_transmit(pool),
             Self::Sctp(receiver) => receiver.poll_transmit(pool),
             Self::Mptcp(receiver) => receiver.poll_transmit(pool),
@@ -379,7 +404,7 @@ impl Receiver {
             Self::Tcp(receiver) => receiver.poll_timeout(),
             Self::Sctp(receiver) => receiver.poll_timeout(),
             Self::Mptcp(receiver) => receiver.poll_timeout(),
-            Self::Udp(_) | Self::Mhip(_) => None,
+            Self::Udp(_) | Self::Echo(_) | Self::Mhip(_) => None,
         }
     }
 
@@ -388,6 +413,7 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) => receiver.delivered(),
             Self::Udp(sink) => sink.delivered(),
+            Self::Echo(sink) => sink.delivered(),
             Self::Mhip(receiver) => receiver.delivered(),
             Self::Sctp(receiver) => receiver.delivered(),
             Self::Mptcp(receiver) => receiver.delivered(),
@@ -399,6 +425,7 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) => receiver.statistics(),
             Self::Udp(sink) => sink.statistics(),
+            Self::Echo(sink) => sink.statistics(),
             Self::Mhip(receiver) => receiver.statistics(),
             Self::Sctp(receiver) => receiver.statistics(),
             Self::Mptcp(receiver) => receiver.statistics(),
@@ -408,7 +435,7 @@ impl Receiver {
     /// What arrived on each path, of a protocol that knows of several.
     pub fn paths(&self) -> &[PathArrivals] {
         match self {
-            Self::Tcp(_) | Self::Udp(_) => &[],
+            Self::Tcp(_) | Self::Udp(_) | Self::Echo(_) => &[],
             Self::Mhip(receiver) => receiver.paths(),
             Self::Sctp(receiver) => receiver.paths(),
             Self::Mptcp(receiver) => receiver.paths(),
@@ -418,7 +445,7 @@ impl Receiver {
     /// The most packets that were held out of order at once, where that is counted.
     pub fn most_held(&self) -> u64 {
         match self {
-            Self::Tcp(_) | Self::Udp(_) => 0,
+            Self::Tcp(_) | Self::Udp(_) | Self::Echo(_) => 0,
             Self::Mhip(receiver) => receiver.most_held(),
             Self::Sctp(receiver) => receiver.most_held(),
             Self::Mptcp(receiver) => receiver.most_held(),

@@ -30,6 +30,7 @@
 //! ```
 
 mod config;
+mod echo;
 mod endpoint;
 mod histogram;
 pub mod mhip;
@@ -44,6 +45,7 @@ mod timer;
 mod udp;
 
 pub use config::{Details, Recovery, TcpConfig, UndoBy};
+pub use echo::{EchoConfig, EchoSink, EchoSource};
 pub use endpoint::{FlowConfig, Receiver, Sender};
 pub use histogram::Histogram;
 pub use packet::{BlockPool, Blocks, Flags, NO_BLOCKS, Packet, expand};

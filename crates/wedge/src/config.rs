@@ -108,7 +108,7 @@ pub(crate) struct Way {
 
 impl WedgeConfig {
     /// The usual bound of memory for all peers together, in bytes: 256 MiB.
-    pub const MEMORY: usize = 256 << 20;
+    pub const MEMORY: usize = multipath::MEMORY;
     /// When keys are usually renewed, in packets: at a fourth of the sequence numbers. 10 Gbit/s of the smallest packets, ten
     /// million a second, leave more than five minutes for it.
     pub const RENEW_AT: u32 = 1 << 30;
@@ -128,7 +128,7 @@ impl WedgeConfig {
 
     /// The rule for windows where none is chosen.
     pub fn default_congestion() -> congestion::Rule {
-        congestion::Rule::Mhip(congestion::Mhip::default())
+        multipath::usual_rule()
     }
 
     pub(crate) fn locators(&self) -> Vec<SocketAddr> {

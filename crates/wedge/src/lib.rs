@@ -87,10 +87,9 @@ mod window_clamp;
 
 pub use config::{LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
 pub use event::WedgeEvent;
-pub use multipath::Ecn;
+pub use multipath::{Ecn, FIRST_WINDOW};
 pub use status::{Counters, Measured, PathStatus, PeerStatus, SendBufferStatus, Status};
 pub use wedge::{TimerKind, Wedge, WedgeError};
-pub use window_clamp::FIRST_WINDOW;
 
 use hip::Route;
 

@@ -5,11 +5,10 @@ use crate::payload::Payload;
 use crate::peer::PeerState;
 use crate::wedge::Wedge;
 use crate::window_clamp::Connections;
+use multipath::{Memory, SHARE};
 
 /// A peer always may hold so much, in bytes, however much others hold: some round trips of a slow path.
 const LEAST_SHARE: usize = 256 << 10;
-/// Of all memory the part that one peer may have.
-const SHARE: usize = 4;
 
 /// What a peer may hold.
 #[derive(Clone, Copy, Debug)]
@@ -27,14 +26,9 @@ impl Share {
         self.0 / 2
     }
 
-    /// What waits for its paths, in bytes.
-    pub(crate) fn send_buffer(self) -> usize {
-        self.0 / 4
-    }
-
-    /// What was sent and may have to be sent again, in bytes.
-    pub(crate) fn under_way(self) -> usize {
-        self.0 / 4
+    /// What its sender may hold.
+    pub(crate) fn of_sender(self) -> Memory {
+        Memory::of_share(self.0)
     }
 }
 

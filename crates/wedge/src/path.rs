@@ -1,7 +1,7 @@
 //! One path of an association: its security associations, its queue, its heartbeats.
 
 use crate::config::Way;
-use crate::heartbeat::{Beat, Heartbeat};
+use crate::heartbeat::Beat;
 use crate::rebinding::Rebinding;
 use crate::renewal::Retirement;
 use crate::status::PathStatus;
@@ -9,7 +9,7 @@ use crate::{Protocol, Transmit};
 use clock::Instant;
 use hip::Route;
 use hip::esp::{EspSuite, Exhausted, InboundSa, OutboundSa};
-use multipath::{Ecn, Overhead, PathState};
+use multipath::{Ecn, Heartbeat, Overhead, PathState, SKIPPED};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use std::net::Ipv6Addr;
@@ -19,9 +19,6 @@ use wire::udp;
 
 /// RFC 9000 §8: three times what came from an address that is not validated.
 const CREDIT: u64 = 3;
-/// One in so many sequence numbers is not used, at random, where the peer tells which have arrived: who acknowledges one of
-/// these invents acknowledgments (RFC 9000 §21.4).
-const SKIPPED: u32 = 256;
 /// Pad length and next header (RFC 4303 §2).
 const ESP_TRAILER: usize = 2;
 
@@ -229,5 +226,25 @@ mod tests {
                 assert_eq!(overhead.wire(payload), 28 + suite.sealed_len(payload), "{suite:?} {payload}");
             }
         }
+    }
+
+    /// What the simulator takes for these is what packets have.
+    #[test]
+    fn packets_are_as_long_as_simulated_ones() {
+        assert_eq!(overhead(28, EspSuite::Aes128Gcm16), Overhead::AES_GCM_IN_UDP);
+        for suite in [EspSuite::Aes128CbcHmacSha256, EspSuite::Aes256CbcHmacSha256] {
+            assert_eq!(overhead(28, suite), Overhead::AES_CBC_IN_UDP);
+        }
+        let path = crate::LocalPath::new("link", "10.0.0.1:10500".parse().unwrap());
+        for mtu in [576, 1280, 1500, 9000] {
+            let path = crate::LocalPath { mtu, ..path.clone() };
+            let room = crate::wedge::room(&hip::HostConfig::default(), &path).unwrap();
+            assert_eq!(room, multipath::inner_room(mtu));
+        }
+        let beat = Beat { path: 1, nonce: 2 }.emit();
+        let mut message = Vec::new();
+        let any = Ipv6Addr::LOCALHOST;
+        Echo { request: true, identifier: 1, sequence: 2, data: &beat }.emit(any, any, &mut message).unwrap();
+        assert_eq!(message.len(), multipath::HEARTBEAT);
     }
 }

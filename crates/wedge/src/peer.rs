@@ -2,7 +2,6 @@
 
 use crate::config::{PeerConfig, WedgeConfig};
 use crate::flows::{Family, Flows, Order};
-use crate::heartbeat::Change;
 use crate::memory::Share;
 use crate::path::Path;
 use crate::payload::Payload;
@@ -11,7 +10,7 @@ use crate::wedge::TimerKind;
 use crate::window_clamp::Connections;
 use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
-use multipath::{Feedback, FlowId, Number, QueuedPacket, Reordering, Reporter, Sender};
+use multipath::{Change, Feedback, FlowId, Number, QueuedPacket, Reordering, Reporter, Sender};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use std::collections::VecDeque;

@@ -143,6 +143,7 @@ mod tests {
         fn parse_after_emit_is_the_identity(records in prop::collection::vec(record(), 0..RECORDS)) {
             let mut message = Vec::new();
             emit(&records, &mut message);
+            prop_assert_eq!(message.len(), multipath::message_len(records.iter().map(|(_, report)| report)));
             prop_assert_eq!(parse(&message), Some(records));
         }
 

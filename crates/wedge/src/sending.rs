@@ -10,7 +10,7 @@ use clock::{Duration, Instant, Rng};
 use congestion::{Rule, WindowRule as _};
 use hip::esp::Exhausted;
 use multipath::{
-    Acknowledgment, Dispatch, Ecn, Enqueued, Feedback, FlowId, InvalidReport, Memory, PathEvent, Report, ReportingPath,
+    Acknowledgment, Dispatch, Ecn, Enqueued, Feedback, FlowId, InvalidReport, PathEvent, Report, ReportingPath,
     UNKNOWN_RATE,
 };
 use rand_core::CryptoRng;
@@ -35,8 +35,7 @@ impl PeerState {
 
     /// The sender holds no more than the peer's share.
     pub(crate) fn share_memory(&mut self) {
-        let (send_buffer, in_flight) = (self.share.send_buffer(), self.share.under_way());
-        self.sender.set_memory(Memory { send_buffer, in_flight });
+        self.sender.set_memory(self.share.of_sender());
     }
 
     /// Tells the sender what its paths are like now.

@@ -2,7 +2,6 @@
 
 use crate::config::{LocalPath, PeerConfig, WedgeConfig};
 use crate::event::WedgeEvent;
-use crate::heartbeat::Heartbeat;
 use crate::numbers;
 use crate::path::{Credit, Path, Traffic, outer_header};
 use crate::peer::PeerState;
@@ -11,6 +10,7 @@ use crate::{Datagram, Ecn, Protocol, Transmit};
 use clock::Instant;
 use hip::identity::HostIdentity;
 use hip::{Host, HostError, Peer, Route};
+use multipath::Heartbeat;
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

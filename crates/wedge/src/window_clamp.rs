@@ -8,19 +8,13 @@
 use crate::flows::flow_of;
 use crate::peer::PeerState;
 use clock::Instant;
-use multipath::FlowId;
+use multipath::{FlowId, clamped_window};
 use std::collections::BTreeMap;
 use wire::ip::{V6, protocol};
 use wire::tcp::{self, Flags, Segment, TcpOption};
 
-/// Packets that programs' TCPs may send at first, of which the routes to peers tell: no less than most paths have use for.
-/// What may wait and what may be under way is said here; a TCP that has to find it out itself grows slowly where packets of a
-/// longer path make its round trip longer, for it takes that for a queue (HyStart, RFC 9406 §4.2).
-pub const FIRST_WINDOW: u32 = 1024;
 /// Connections that are remembered. When there are more, those that have sent nothing while half as many began are forgotten.
 const MOST: usize = 16_384;
-/// The least window, in bytes: some packets, so that acknowledgments go on, and tell of a larger one.
-const LEAST: u32 = 6_000;
 /// The option of Multipath TCP (RFC 8684 §3), whose windows are not those of one connection.
 const MULTIPATH: u8 = 30;
 
@@ -95,8 +89,8 @@ impl Connections {
             let ours = ours?;
             (theirs.filter(|_| ours).unwrap_or(0), u32::try_from(end?.wrapping_sub(segment.ack()) as i32).ok()?)
         };
-        let allowed = (i64::from(outstanding) + room).max(LEAST.into());
-        let narrow = u16::try_from((allowed as u64).div_ceil(1 << shift)).ok()?;
+        let allowed = clamped_window(outstanding, room);
+        let narrow = u16::try_from(allowed.div_ceil(1 << shift)).ok()?;
         (narrow < segment.window()).then_some(narrow)
     }
 
@@ -221,7 +215,7 @@ mod tests {
                 prop_assert_eq!(narrow, None);
                 return Ok(());
             };
-            let edge = (outstanding + room).max(LEAST.into());
+            let edge = (outstanding + room).max(6_000);
             match narrow {
                 Some(narrow) => {
                     prop_assert!(narrow < window);

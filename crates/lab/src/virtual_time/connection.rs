@@ -21,8 +21,6 @@ use super::pattern::Pattern;
 pub(crate) const SERVER_PORT: u16 = 8080;
 /// The port of the client of the first flow; the others follow.
 pub(crate) const CLIENT_PORT: u16 = 40_000;
-/// Bytes of the timestamps option with its padding, as everybody sends it (RFC 7323 appendix A).
-pub(crate) const TIMESTAMPS: u32 = 12;
 /// The shift of windows (RFC 7323 §2). The receiver always offers all that the sender's configuration allows; what is between
 /// them may offer less.
 const WINDOW_SHIFT: u8 = 10;

@@ -18,10 +18,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use clock::{Duration, Instant, Streams};
-use congestion::{Host as Runs, InitialWindow, Rule, SlowStart};
+use congestion::{Host as Runs, InitialWindow, Rule};
 use emulator::{Capture, LinkId};
 use scenario::Scenario;
-use transport::{Recovery, TcpConfig, UndoBy};
+use transport::TcpConfig;
 use wire::ip::{V4_HEADER, V6_HEADER};
 
 use crate::error::Step;
@@ -33,14 +33,12 @@ use crate::site::{MTU, capture_file};
 use crate::watch::Watch;
 use crate::wiring::Wiring;
 use crate::{LabError, wireshark};
-use connection::{Connection, TIMESTAMPS};
+use connection::Connection;
 use probe::{Probe, since_zero};
 use world::{Host, Trace, World};
 
 /// Names of congestion control as Linux has them, of which the laboratory has the rules; the first is the usual.
 const CONGESTION: [&str; 3] = ["cubic", "reno", "vegas"];
-/// Linux' usual most for what a connection may have outstanding, `tcp_wmem`, in bytes.
-const SEND_BUFFER: u32 = 4 << 20;
 /// How long the hosts may take to agree on their paths.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How often they are asked.
@@ -151,25 +149,12 @@ impl Virtual<'_> {
         let sinnet = self.plan.flows.get(flow).is_some_and(|flow| flow.protocol == Protocol::Sinnet);
         let tunnel = world.wedge(self.plan.flow().from).map_or(MTU, wedge::Wedge::tun_mtu);
         let (mtu, ip) = if sinnet { (tunnel, V6_HEADER) } else { (MTU, V4_HEADER) };
-        let header_size = (ip + wire::tcp::HEADER) as u32 + TIMESTAMPS;
-        let mut engine = TcpConfig::default().engine;
+        let rule = self.rules.get(flow).cloned().unwrap_or(TcpConfig::default().rule);
+        let mut config = TcpConfig { data: Some(size), ..TcpConfig::linux(rule, mtu.into(), ip as u32) };
         if sinnet {
-            engine.initial_window = InitialWindow::Packets(wedge::FIRST_WINDOW);
+            config.engine.initial_window = InitialWindow::Packets(wedge::FIRST_WINDOW);
         }
-        if self.plan.flows.get(flow).is_some_and(|flow| flow.congestion == "cubic") {
-            engine.slow_start = SlowStart::HyStart; // As Linux has it, with CUBIC alone.
-        }
-        TcpConfig {
-            engine,
-            rule: self.rules.get(flow).cloned().unwrap_or(TcpConfig::default().rule),
-            recovery: Recovery::Sack,
-            undo: UndoBy::Eifel,
-            packet_size: mtu.into(),
-            header_size,
-            receiver_window: SEND_BUFFER / u32::from(mtu),
-            data: Some(size),
-            ..TcpConfig::default()
-        }
+        config
     }
 
     /// Puts what the flows do into the world, from `zero` on.

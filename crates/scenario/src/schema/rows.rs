@@ -53,28 +53,28 @@ pub(super) const FLOW: &[Key] = &[
         .sim(Variants::OF_SIM)
         .lab(Variants::OF_VIRTUAL_LAB)
         .real_lab(Variants::OF_LAB),
-    flow("congestion", Type::Text, "\"sack\"; with profile \"ns2\" \"newreno\"; with several paths \"lia\"; of \"cmt-sctp\" \"rp-mp-v2\", of \"sctp\" \"reno-sp\"; in the lab \"cubic\"", "Congestion control by name; of \"sinnet\", that of the TCP inside.")
+    flow("congestion", Type::Text, "\"sack\"; with profile \"ns2\" \"newreno\"; with several paths \"lia\"; of \"cmt-sctp\" \"rp-mp-v2\", of \"sctp\" \"reno-sp\"; of \"sinnet\", with profile \"linux\" and in the lab \"cubic\"", "Congestion control by name; of \"sinnet\", that of the TCP inside.")
         .example("\"reno\"")
-        .sim(Variants::TCP.or(Variants::MHIP_1).or(Variants::MPTCP).or(Variants::SCTP))
+        .sim(Variants::TCP.or(Variants::SINNET_TCP).or(Variants::MHIP_1).or(Variants::MPTCP).or(Variants::SCTP))
         .lab(Variants::TCP.or(Variants::SINNET_TCP))
         .real_lab(Variants::TCP.or(Variants::SINNET_TCP).or(Variants::MPTCP)),
-    flow("profile", Type::Words(|| vec!["ns2"]), "none; of \"mhip\" \"ns2\"", "A set of TCP settings, which the other keys override: those of the ns-2 runs. Where all flows have it, links are as in ns-2, too.")
+    flow("profile", Type::Words(|| vec!["ns2", "linux"]), "none; of \"mhip\" \"ns2\"", "A set of TCP settings, which the other keys override: those of the ns-2 runs, or, of \"tcp\", those of Linux on hosts as in the lab, which take a random time for each packet. Where all flows but those of \"sinnet\" have \"ns2\", links are as in ns-2, too.")
         .example("\"ns2\"")
         .sim(Variants::TCP.or(Variants::UDP).or(Variants::MHIP).or(Variants::MPTCP)),
     flow("scheduler", Type::Text, "the protocol's own", "Which path a packet takes, by name; of \"mhip\" and \"sinnet\" \"fastest-path-first\", of SCTP \"round-robin\".")
         .example("\"redundant\"")
         .sim(Variants::MHIP.or(Variants::MPTCP).or(Variants::SCTP))
         .lab(Variants::SINNET),
-    flow("packet_size", Type::PacketSize, "1500; with profile \"ns2\" 1250; of \"sinnet\" with UDP inside 1280", "Bytes of a full packet on the wire.")
+    flow("packet_size", Type::PacketSize, "1500; with profile \"ns2\" 1250; of \"sinnet\" with UDP inside 1280", "Bytes of a full packet on the wire; of \"sinnet\" with UDP inside, of the packet inside.")
         .example("1000")
-        .sim(Variants::OF_SIM)
+        .sim(Variants::OF_SIM.except(Variants::SINNET_PING))
         .lab(Variants::SINNET_UDP),
     flow("receiver_window", AMOUNT, "the protocol's own", "What the receiver can hold.")
         .example("\"30p\"")
-        .sim(Variants::TCP.or(Variants::MHIP).or(Variants::MPTCP).or(Variants::SCTP)),
+        .sim(Variants::TCP.or(Variants::SINNET_TCP).or(Variants::MHIP).or(Variants::MPTCP).or(Variants::SCTP)),
     flow("amount", AMOUNT, "\"unlimited\"; of a single download in the lab what links carry in the duration", "How much data there is to send.")
         .example("\"10MB\"")
-        .sim(Variants::OF_SIM)
+        .sim(Variants::OF_SIM.except(Variants::SINNET_PING))
         .lab(Variants::TCP.or(Variants::SINNET_TCP))
         .real_lab(Variants::TCP.or(Variants::SINNET_TCP).or(Variants::MPTCP)),
     flow("start", MOMENT, "\"0s\"", "When it starts.")
@@ -90,11 +90,11 @@ pub(super) const FLOW: &[Key] = &[
     flow("stop", MOMENT, "the end of the scenario", "When its application stops.").example("\"9s\"").sim(Variants::OF_SIM),
     flow("rate", Type::Rate, "", "The rate of a UDP source, with headers.")
         .example("\"2Mbit/s\"")
-        .sim(Variants::UDP)
+        .sim(Variants::UDP.or(Variants::SINNET_UDP))
         .lab(Variants::SINNET_UDP),
     flow("on_off", Type::Table(Table::OnOff), "no pauses", "A UDP source sends and pauses in turn.")
         .example("{ on = \"1s\", off = \"500ms\" }")
-        .sim(Variants::UDP),
+        .sim(Variants::UDP.or(Variants::SINNET_UDP)),
 ];
 
 /// Links, what is in them, and the rest.

@@ -58,10 +58,12 @@ impl Variants {
     pub(crate) const SCTP: Self = Self::of(Variant::Sctp).or(Self::CMT);
     pub(crate) const SINNET_TCP: Self = Self::of(Variant::SinnetTcp);
     pub(crate) const SINNET_UDP: Self = Self::of(Variant::SinnetUdp);
+    pub(crate) const SINNET_PING: Self = Self::of(Variant::SinnetPing);
     /// The shipped hosts, whatever is inside.
-    pub(crate) const SINNET: Self = Self::SINNET_TCP.or(Self::SINNET_UDP).or(Self::of(Variant::SinnetPing));
+    pub(crate) const SINNET: Self = Self::SINNET_TCP.or(Self::SINNET_UDP).or(Self::SINNET_PING);
     /// All flows of the simulator.
-    pub(crate) const OF_SIM: Self = Self::TCP.or(Self::UDP).or(Self::MHIP).or(Self::MPTCP).or(Self::SCTP);
+    pub(crate) const OF_SIM: Self =
+        Self::TCP.or(Self::UDP).or(Self::SINNET).or(Self::MHIP).or(Self::MPTCP).or(Self::SCTP);
     /// All flows of the lab in virtual time.
     pub(crate) const OF_VIRTUAL_LAB: Self = Self::TCP.or(Self::SINNET);
     /// All flows of the lab in real time: Multipath TCP is the kernel's.
@@ -89,6 +91,12 @@ impl Variants {
     #[must_use]
     pub const fn or(self, others: Self) -> Self {
         Self(self.0 | others.0)
+    }
+
+    /// These without those.
+    #[must_use]
+    pub(crate) const fn except(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
     }
 
     /// Whether `variant` is one of them.
@@ -152,7 +160,7 @@ const NAMES: [(Variants, &str); 13] = [
     (Variants::SINNET, "\"sinnet\""),
     (Variants::SINNET_TCP, "\"sinnet\" with TCP inside"),
     (Variants::SINNET_UDP, "\"sinnet\" with UDP inside"),
-    (Variants::of(Variant::SinnetPing), "\"sinnet\" with echo requests inside"),
+    (Variants::SINNET_PING, "\"sinnet\" with echo requests inside"),
     (Variants::MHIP, "\"mhip\""),
     (Variants::MHIP_1, "\"mhip\" of generation 1"),
     (Variants::MHIP_23, "\"mhip\" of generations 2 and 3"),

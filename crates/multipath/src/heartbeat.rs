@@ -1,0 +1,294 @@
+//! Whether a path is alive, and its round-trip time: a question to the peer on the path every so often, which it answers on
+//! the same path.
+
+use clock::{Duration, Instant};
+use recovery::RttEstimator;
+use std::collections::VecDeque;
+
+/// Between heartbeats while there is traffic.
+const BUSY_INTERVAL: Duration = Duration::from_millis(150);
+/// Between heartbeats without traffic, as long as they are answered.
+const IDLE_INTERVAL: Duration = Duration::from_secs(2);
+/// Between heartbeats on a dead path.
+const DEAD_INTERVAL: Duration = Duration::from_millis(500);
+/// Without a packet for so long, there is no traffic.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+/// A path is dead when so many heartbeats in a row are not answered...
+const MISSED: usize = 4;
+/// ... and the first of them is so old, or four round-trip times.
+const PATIENCE: Duration = Duration::from_millis(600);
+
+/// What became known about a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It does not answer any more.
+    Died,
+    /// It answers again.
+    Revived,
+}
+
+/// The heartbeats of one path. Its owner sends them, each with a nonce, and tells of answers.
+#[derive(Clone, Debug)]
+pub struct Heartbeat {
+    alive: bool,
+    rtt: RttEstimator,
+    next_at: Instant,
+    last_traffic: Instant,
+    /// The peer may have forgotten the association; an answer shows that it has not.
+    doubted: bool,
+    dead_since: Option<Instant>,
+    answered_at: Instant,
+    /// When the heartbeat was sent that was answered last.
+    asked_at: Option<Instant>,
+    /// Sent since the last one that was answered, oldest first.
+    unanswered: VecDeque<(u64, Instant)>,
+}
+
+impl Heartbeat {
+    /// A path that has just been verified; the first heartbeat is due.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            alive: true,
+            rtt: RttEstimator::default(),
+            next_at: now,
+            last_traffic: now,
+            doubted: false,
+            dead_since: None,
+            answered_at: Instant::ZERO,
+            asked_at: None,
+            unanswered: VecDeque::new(),
+        }
+    }
+
+    /// Whether the path answers.
+    pub fn is_alive(&self) -> bool {
+        self.alive
+    }
+
+    /// The path has been found dead by other signs: the next heartbeat is due at once.
+    pub fn kill(&mut self, now: Instant) {
+        self.alive = false;
+        self.dead_since = Some(now);
+        self.next_at = self.next_at.min(now);
+    }
+
+    /// A heartbeat is due at once: something may have got lost.
+    pub fn hurry(&mut self, now: Instant) {
+        self.next_at = self.next_at.min(now);
+    }
+
+    /// Whether there is a peer is to be known soon: heartbeats are as frequent as on a busy path until one is answered.
+    pub fn doubt(&mut self, now: Instant) {
+        self.doubted = true;
+        self.hurry(now);
+    }
+
+    /// The clock has jumped: answers to what was sent before tell nothing, nor does their absence.
+    pub fn slept(&mut self, now: Instant) {
+        self.unanswered.clear();
+        self.next_at = self.next_at.min(now);
+    }
+
+    /// Whether a heartbeat that was sent at this time or later was answered.
+    pub fn has_answered_since(&self, at: Instant) -> bool {
+        self.asked_at.is_some_and(|asked| asked >= at)
+    }
+
+    /// Since when the path has not answered, if it does not.
+    pub fn dead_since(&self) -> Option<Instant> {
+        self.dead_since.filter(|_| !self.alive)
+    }
+
+    /// The path leads to the same host in another way: what was sent before tells nothing, and it is alive.
+    pub fn moved(&mut self, now: Instant) -> Option<Change> {
+        self.slept(now);
+        let revived = !self.alive;
+        self.alive = true;
+        revived.then_some(Change::Revived)
+    }
+
+    /// When the last answer came.
+    pub fn answered_at(&self) -> Instant {
+        self.answered_at
+    }
+
+    /// The path's round-trip times.
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// A packet was sent or received on the association.
+    pub fn traffic(&mut self, now: Instant) {
+        if self.is_idle(now) {
+            self.next_at = self.next_at.min(now);
+        }
+        self.last_traffic = now;
+    }
+
+    /// When the next heartbeat is due.
+    pub fn poll_timeout(&self) -> Instant {
+        self.next_at
+    }
+
+    /// If a heartbeat is due: whether the path has died by now. It has to carry `nonce`, which nobody can guess: who has
+    /// not received a heartbeat cannot answer it.
+    pub fn handle_timeout(&mut self, now: Instant, nonce: u64) -> Option<Option<Change>> {
+        if self.next_at > now {
+            return None;
+        }
+        let died = self.alive && self.is_silent(now);
+        if died {
+            self.alive = false;
+            self.dead_since = Some(now);
+        }
+        if self.unanswered.len() > MISSED {
+            // The first one stays: since then there has been silence.
+            self.unanswered.remove(1);
+        }
+        self.unanswered.push_back((nonce, now));
+        let interval = match (self.alive, self.is_idle(now)) {
+            _ if self.doubted => BUSY_INTERVAL,
+            (false, _) => DEAD_INTERVAL,
+            // A peer that was killed is found out by heartbeats alone: only an answer makes them rare.
+            (true, true) => BUSY_INTERVAL.max(self.rtt.srtt().unwrap_or_default() * 2),
+            (true, false) => BUSY_INTERVAL,
+        };
+        self.next_at = now + interval;
+        Some(died.then_some(Change::Died))
+    }
+
+    /// Whether this is the nonce of a heartbeat that may still be answered.
+    pub fn is_asked(&self, nonce: u64) -> bool {
+        self.unanswered.iter().any(|(sent, _)| *sent == nonce)
+    }
+
+    /// An answer came.
+    pub fn answered(&mut self, now: Instant, nonce: u64) -> Option<Change> {
+        let index = self.unanswered.iter().position(|(sent, _)| *sent == nonce)?;
+        // Paths are FIFOs: what was sent before it and is not answered is lost.
+        let (_, sent_at) = self.unanswered.drain(..=index).next_back()?;
+        self.rtt.sample(now - sent_at);
+        self.answered_at = now;
+        self.asked_at = Some(sent_at);
+        self.doubted = false;
+        let revived = !self.alive;
+        self.alive = true;
+        if self.is_idle(now) && self.unanswered.is_empty() {
+            self.next_at = self.next_at.max(sent_at + IDLE_INTERVAL);
+        }
+        revived.then_some(Change::Revived)
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        now - self.last_traffic >= IDLE_AFTER
+    }
+
+    fn is_silent(&self, now: Instant) -> bool {
+        let patience = PATIENCE.max(self.rtt.srtt().unwrap_or_default() * 4);
+        self.unanswered.len() >= MISSED && self.unanswered.front().is_some_and(|(_, at)| now - *at >= patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// Runs heartbeats with traffic until `end`, answering after `rtt` those for which `answers` says so; when the
+    /// path died and revived.
+    fn run(rtt: u64, end: u64, answers: impl Fn(u64) -> bool) -> Vec<(u64, Change)> {
+        let mut heartbeat = Heartbeat::new(ms(0));
+        let mut replies = VecDeque::new();
+        let mut changes = Vec::new();
+        for at in 0..end {
+            heartbeat.traffic(ms(at));
+            while let Some((nonce, _)) = replies.front().copied().filter(|(_, due)| *due <= at) {
+                replies.pop_front();
+                changes.extend(heartbeat.answered(ms(at), nonce).map(|change| (at, change)));
+            }
+            if let Some(change) = heartbeat.handle_timeout(ms(at), at) {
+                changes.extend(change.map(|change| (at, change)));
+                if answers(at) {
+                    replies.push_back((at, at + rtt));
+                }
+            }
+            assert!(heartbeat.poll_timeout() > ms(at));
+        }
+        changes
+    }
+
+    #[test]
+    fn a_path_that_answers_lives() {
+        assert_eq!(run(60, 5_000, |_| true), []);
+        // An answer that takes longer than heartbeats are apart, and one in four lost.
+        assert_eq!(run(700, 5_000, |_| true), [(600, Change::Died), (700, Change::Revived)]);
+        assert_eq!(run(100, 5_000, |at| at / 150 % 4 != 0), []);
+    }
+
+    #[test]
+    fn a_silent_path_dies_within_a_second_and_an_answer_revives_it() {
+        let changes = run(60, 5_000, |at| !(1_000..3_000).contains(&at));
+        assert!(
+            matches!(changes[..], [(died, Change::Died), (revived, Change::Revived)]
+            if (1_600..2_000).contains(&died) && (3_000..3_600).contains(&revived)),
+            "{changes:?}"
+        );
+    }
+
+    /// Traffic ends with the peer; nothing but heartbeats can find out.
+    #[test]
+    fn a_peer_that_falls_silent_is_asked_until_it_is_dead_however_idle_the_path() {
+        for ended in (0..2_000).step_by(50) {
+            let (mut heartbeat, mut died, mut asked) = (Heartbeat::new(ms(0)), None, Vec::new());
+            for at in 0..8_000 {
+                if at < 1_000 {
+                    heartbeat.traffic(ms(at));
+                }
+                if let Some(change) = heartbeat.handle_timeout(ms(at), at) {
+                    asked.push(at);
+                    died = died.or(change.map(|_| at));
+                    if at < ended {
+                        heartbeat.answered(ms(at), at);
+                    }
+                }
+            }
+            let first = asked.iter().find(|at| **at >= ended).unwrap();
+            assert!(died.is_some_and(|died| died < first + 1_000), "ended at {ended}, dead at {died:?}: {asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_path_without_traffic_stays_quiet() {
+        let mut heartbeat = Heartbeat::new(ms(0));
+        let (mut replies, mut asked) = (VecDeque::new(), 0);
+        for at in 0..60_000 {
+            if at < 5_000 {
+                heartbeat.traffic(ms(at));
+            }
+            while let Some((nonce, _)) = replies.front().copied().filter(|(_, due)| *due <= at) {
+                replies.pop_front();
+                heartbeat.answered(ms(at), nonce);
+            }
+            if heartbeat.handle_timeout(ms(at), at).is_some() {
+                replies.push_back((at, at + 700));
+                asked += u32::from(at >= 10_000);
+            }
+        }
+        assert_eq!(asked, 25);
+    }
+
+    #[test]
+    fn round_trip_times_are_those_of_the_answers() {
+        let (mut heartbeat, nonce) = (Heartbeat::new(ms(0)), 0x7aa5_1234_5678_9abc);
+        assert_eq!(heartbeat.handle_timeout(ms(0), nonce), Some(None));
+        assert_eq!(heartbeat.answered(ms(1), nonce + 1), None);
+        assert_eq!(heartbeat.rtt().srtt(), None);
+        heartbeat.answered(ms(60), nonce);
+        assert_eq!(heartbeat.rtt().srtt(), Some(Duration::from_millis(60)));
+        heartbeat.answered(ms(90), nonce);
+        assert_eq!(heartbeat.rtt().srtt(), Some(Duration::from_millis(60)));
+    }
+}

@@ -1,0 +1,199 @@
+//! Sinnet as it ships in the simulator, against what cannot be otherwise (links, delays, amounts), TCP, and the papers' generation.
+
+use scenario::Document;
+use scenario::schema::Engine;
+use simulator::{FlowResult, RunOptions, RunResult};
+
+fn run(text: &str, seed: u64) -> RunResult {
+    let scenario = scenario::parse(text, "sinnet.toml").unwrap_or_else(|error| panic!("{error}"));
+    simulator::run(&scenario, seed, &RunOptions::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Two paths between two hosts of these rates in Mbit/s and one-way delays in ms, with a queue of one and a half round trips.
+fn two_paths(paths: [(u32, u32); 2], duration: u32, change: &str, flows: &str) -> String {
+    let links = paths.iter().enumerate().map(|(index, (rate, delay))| {
+        let change = if index == 0 { change } else { "" };
+        format!(
+            "[[link]]\nbetween = [\"b\", \"r{index}\"]\nrate = \"{rate}Mbit/s\"\ndelay = \"{delay}ms\"\nqueue = \"1.5bdp\"\n\
+             {change}\n[[link]]\nbetween = [\"r{index}\", \"a\"]\ndelay = \"1ms\"\n"
+        )
+    });
+    let head = format!("name = \"two paths\"\nduration = \"{duration}s\"\nwarm_up = \"{}s\"\n", duration / 4);
+    head + &links.collect::<String>() + flows
+}
+
+fn flow(name: &str, keys: &str) -> String {
+    format!(
+        "[[flow]]\nname = \"{name}\"\nfrom = \"b\"\nto = \"a\"\nprotocol = \"sinnet\"\n\
+         paths = [[\"b\", \"r0\", \"a\"], [\"b\", \"r1\", \"a\"]]\n{keys}\n"
+    )
+}
+
+/// Payload of a full packet over its 1500 bytes: IPv4, UDP, ESP with AES-GCM, the number of the flow, and TCP with timestamps; where
+/// AES-CBC would fill its last block.
+const PART: f64 = (1500.0 - 20.0 - 8.0 - 8.0 - 8.0 - 2.0 - 16.0 - 4.0 - 32.0) / 1500.0;
+
+/// No more than the links carry can arrive, and with queues of more than a round trip hardly less does (G. Appenzeller and
+/// others, 2004), whatever TCP is inside.
+#[test]
+fn two_paths_are_one_of_their_sum() {
+    for (paths, congestion) in [
+        ([(8, 29), (4, 29)], "cubic"),
+        ([(50, 9), (50, 9)], "reno"),
+        ([(20, 4), (20, 49)], "cubic"),
+        ([(8, 14), (4, 60)], "vegas"),
+    ] {
+        let text = two_paths(paths, 16, "", &flow("f", &format!("congestion = \"{congestion}\"")));
+        let result = run(&text, 1);
+        let sum = PART * f64::from(paths[0].0 + paths[1].0);
+        let part = result.flows[0].goodput_mbps / sum;
+        assert!(part <= 1.0, "{paths:?} {congestion}: more than the links carry, {part}");
+        assert!(part > 0.93, "{paths:?} {congestion}: {part}");
+        let both = &result.flows[0].paths;
+        for (path, (rate, delay)) in both.iter().zip(paths) {
+            assert!(path.goodput_mbps > 0.8 * PART * f64::from(rate), "{paths:?}: {path:?}");
+            let least = 2.0 * f64::from(delay + 1);
+            assert!(path.srtt_ms > least && path.srtt_ms < 3.0 * least + 5.0, "{path:?}");
+            // At most what the path and its queue hold, in packets, and about as much as the path does.
+            let bdp = f64::from(rate) * 1e6 * least * 1e-3 / 8.0 / 1500.0;
+            assert!(path.mean_cwnd > 0.7 * bdp && path.mean_cwnd < 3.0 * bdp, "{bdp} {path:?}");
+        }
+        assert_eq!(result.flows[0].timeouts, 0);
+    }
+}
+
+/// There is nothing in a run but the scenario and the seed.
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_another() {
+    let flows =
+        flow("f", "count = 3") + &flow("u", "inside = \"udp\"\nrate = \"1Mbit/s\"") + &flow("p", "inside = \"ping\"");
+    let text = two_paths([(8, 20), (4, 30)], 6, "loss = 0.003", &flows);
+    let (one, two, other) = (run(&text, 1), run(&text, 1), run(&text, 2));
+    assert_eq!(one, two);
+    assert_ne!(one.digest, other.digest);
+}
+
+/// At one bottleneck, two paths of what ships are about one TCP, as the goals of RFC 6356 §2 have it: two TCPs would get two
+/// thirds.
+#[test]
+fn two_paths_through_one_bottleneck_are_one_tcp() {
+    let text = |sinnet: &str| {
+        let links = [
+            ("b", "b1"),
+            ("b1", "s"),
+            ("b", "b2"),
+            ("b2", "s"),
+            ("r", "a1"),
+            ("a1", "a"),
+            ("r", "a2"),
+            ("a2", "a"),
+            ("c", "s"),
+            ("r", "d"),
+        ];
+        let links = links.map(|(from, to)| {
+            format!("[[link]]\nbetween = [\"{from}\", \"{to}\"]\nrate = \"1Gbit/s\"\ndelay = \"1ms\"\n")
+        });
+        format!(
+            "name = \"shared\"\nduration = \"60s\"\nwarm_up = \"15s\"\n\
+             [[link]]\nbetween = [\"s\", \"r\"]\nrate = \"10Mbit/s\"\ndelay = \"17ms\"\nqueue = \"1.5bdp\"\n{}\
+             [[flow]]\nname = \"f\"\nfrom = \"b\"\nto = \"a\"\nprotocol = {sinnet}\n\
+             paths = [[\"b\", \"b1\", \"s\", \"r\", \"a1\", \"a\"], [\"b\", \"b2\", \"s\", \"r\", \"a2\", \"a\"]]\n\
+             [[flow]]\nname = \"tcp\"\nfrom = \"c\"\nto = \"d\"\nprotocol = \"tcp\"\nprofile = \"linux\"\ncongestion = \"reno\"\nstart = [\"1s\", \"2s\"]\n",
+            links.concat()
+        )
+    };
+    let factor = |protocol: &str| {
+        let both = (1..=4).map(|seed| run(&text(protocol), seed));
+        both.map(|result| result.flows[0].goodput_wire_mbps / result.flows[1].goodput_wire_mbps).sum::<f64>() / 4.0
+    };
+    let shipped = factor("\"sinnet\"");
+    assert!((0.6..1.6).contains(&shipped), "{shipped}");
+}
+
+/// Of a file whose first path breaks in its midst all arrives, at the rate of the other path from then on.
+#[test]
+fn a_path_that_dies_takes_nothing_along() {
+    let change = "[[link.change]]\nat = \"4s\"\ndown = true\n";
+    let text = two_paths([(8, 20), (4, 30)], 40, change, &flow("f", "amount = \"10MB\""));
+    let text = text.replace("warm_up = \"10s\"", "");
+    let result = run(&text, 1);
+    let flow = &result.flows[0];
+    assert!(flow.completed, "{flow:?}");
+    let sent = 4.0 * 12.0 + (flow.end_s - 4.0) * 4.0;
+    let part = 80.0 / (sent * PART);
+    assert!(part > 0.88 && part <= 1.0, "{part} {flow:?}");
+    assert_eq!((flow.paths[0].closings, flow.paths[1].closings), (1, 0));
+    // What was in flight on it went on the other, and TCP inside did not hear of it.
+    assert!(flow.paths[1].retransmissions > 10, "{flow:?}");
+    assert_eq!(flow.timeouts, 0, "{flow:?}");
+    // It comes back.
+    let text = text.replace("down = true\n", "down = true\n[[link.change]]\nat = \"7s\"\nup = true\n");
+    let again = run(&text, 1);
+    assert!(again.flows[0].end_s < flow.end_s - 3.0, "{} {}", again.flows[0].end_s, flow.end_s);
+}
+
+/// UDP below the sum of the paths loses nothing, and an echo takes the delays of a path and hardly more.
+#[test]
+fn datagrams_and_echoes_travel_inside() {
+    let flows =
+        flow("u", "inside = \"udp\"\nrate = \"10Mbit/s\"\npacket_size = 1280") + &flow("p", "inside = \"ping\"");
+    let result = run(&two_paths([(8, 20), (4, 20)], 12, "", &flows), 1);
+    let [udp, ping] = result.flows.as_slice() else { panic!() };
+    assert_eq!(udp.losses, 0);
+    assert!((udp.goodput_wire_mbps - 10.0).abs() < 0.05, "{udp:?}");
+    assert!(udp.paths.iter().all(|path| path.goodput_mbps > 1.0), "{udp:?}");
+    // 20 a second after 3 s.
+    assert!(ping.rtt.samples > 170 && ping.delivered > 170, "{ping:?}");
+    assert!(ping.rtt.min >= 42.0 && ping.rtt.p50 < 60.0, "{ping:?}");
+}
+
+/// What flows share: one association between two hosts, or each its own. A thousand of these get the same.
+#[test]
+fn a_thousand_associations_get_the_same() {
+    let keys = "count = 1000\nassociation = \"own\"\nstart = [\"0s\", \"1s\"]";
+    let text = two_paths([(150, 10), (150, 10)], 4, "", &flow("f", keys));
+    let plan = simulator::plan(&scenario::parse(&text, "many.toml").unwrap(), 1).unwrap();
+    assert_eq!((plan.flows.len(), plan.associations.len()), (1000, 1000));
+    let result = run(&text, 1);
+    let rates: Vec<f64> = result.flows.iter().map(|flow: &FlowResult| flow.goodput_mbps).collect();
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
+    assert!(sum > 0.8 * PART * 300.0, "{sum}");
+    // R. Jain and others, 1984.
+    assert!(sum * sum / (1000.0 * squares) > 0.7, "{}", sum * sum / (1000.0 * squares));
+    let shared = text.replace("association = \"own\"", "");
+    let plan = simulator::plan(&scenario::parse(&shared, "one.toml").unwrap(), 1).unwrap();
+    assert_eq!((plan.flows.len(), plan.associations.len()), (1000, 1));
+}
+
+/// What is marked on the way is marked for the TCP inside (RFC 6040).
+#[test]
+fn marks_reach_the_tcp_inside() {
+    let text = two_paths([(8, 20), (4, 20)], 8, "", &flow("f", "ecn = true"))
+        .replace("\"1.5bdp\"", "{ kind = \"codel\", ecn = true }");
+    let result = run(&text, 1);
+    assert!(result.links.iter().any(|link| link.marked > 0));
+    assert!(result.flows[0].marked > 0, "{:?}", result.flows[0]);
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_its_place() {
+    let told = |flows: &str, settings: &[&str]| {
+        let mut document = Document::parse(&two_paths([(8, 20), (4, 20)], 8, "", flows), "x.toml").unwrap();
+        settings.iter().for_each(|setting| document.set(setting).unwrap());
+        let scenario = document.scenario().unwrap_or_else(|error| panic!("{error}"));
+        simulator::plan(&scenario, 1).map(drop).unwrap_err().to_string()
+    };
+    let two = flow("f", "") + &flow("g", "packet_size = 1400");
+    for (error, sentence) in [
+        (told(&two, &[]), "packets of its association have 1500 bytes at most"),
+        (told(&flow("f", "packet_size = 150"), &[]), "leave no room"),
+        (told(&flow("f", "inside = \"udp\"\nrate = \"1Mbit/s\"\npacket_size = 1480"), &[]), "does not fit"),
+        (told(&flow("f", ""), &["flow.f.congestion=lia"]), "couples paths"),
+        (told(&flow("f", ""), &["flow.f.rates=configured"]), "`sinnet sim` does not honour `rates`"),
+    ] {
+        assert!(error.contains(sentence), "{error}");
+    }
+    let scenario = scenario::parse(&two_paths([(8, 20), (4, 20)], 8, "", &flow("f", "")), "x.toml").unwrap();
+    assert_eq!(scenario.check_for(Engine::Lab), Ok(()));
+    assert_eq!(scenario.check_for(Engine::Sim), Ok(()));
+}
