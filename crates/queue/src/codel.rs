@@ -2,9 +2,9 @@
 
 use clock::{Duration, Instant};
 
-use crate::discipline::{ECN, LIMIT};
+use crate::discipline::{ECN, INTERVAL, LIMIT, TARGET, parameters};
 use crate::fifo::Fifo;
-use crate::{Cause, Config, Dropped, Key, QueueDiscipline, Queued, Setting, Transmitter};
+use crate::{Cause, Dropped, QueueDiscipline, Queued, Transmitter};
 
 /// What CoDel aims at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,24 +106,12 @@ impl Default for CoDelConfig {
     }
 }
 
-/// Parameters that CoDel has in common with others.
-pub(crate) const TARGET: Key = Key::new("target", "Waiting time that is aimed at, or fine.");
-pub(crate) const INTERVAL: Key = Key::new("interval", "For so long the waiting time may stay above the target.");
-
-impl Config for CoDelConfig {
-    const NAME: &'static str = "codel";
-    const KEYS: &'static [Key] = &[TARGET, INTERVAL, LIMIT, ECN];
-
-    fn setting(&mut self, name: &str) -> Option<Setting<'_>> {
-        Some(match name {
-            "target" => Setting::Time(&mut self.target),
-            "interval" => Setting::Time(&mut self.interval),
-            "limit" => Setting::Limit(&mut self.limit),
-            "ecn" => Setting::Switch(&mut self.ecn),
-            _ => return None,
-        })
-    }
-}
+parameters! { CoDelConfig = "codel" {
+    target: Time, TARGET;
+    interval: Time, INTERVAL;
+    limit: Limit, LIMIT;
+    ecn: Switch, ECN;
+} }
 
 /// A queue that CoDel keeps short.
 #[derive(Clone, Debug)]

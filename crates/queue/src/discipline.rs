@@ -149,6 +149,16 @@ impl Key {
     pub(crate) const fn new(name: &'static str, doc: &'static str) -> Self {
         Self { name, doc, is_required: false, below: None }
     }
+
+    /// It has to be there.
+    pub(crate) const fn required(self) -> Self {
+        Self { is_required: true, ..self }
+    }
+
+    /// It has to be less than the parameter called `upper`.
+    pub(crate) const fn below(self, upper: &'static str) -> Self {
+        Self { below: Some(upper), ..self }
+    }
 }
 
 /// The place of a parameter in a configuration, and what fits there.
@@ -184,7 +194,31 @@ pub trait Config: Default {
     fn set_packet_bytes(&mut self, _bytes: u32) {}
 }
 
-/// The parameter that those disciplines have in common that can mark.
-pub(crate) const ECN: Key = Key::new("ecn", "Marks packets that understand marks instead of dropping them early.");
-/// The parameter that all disciplines but drop-tail have in common.
-pub(crate) const LIMIT: Key = Key::new("limit", "The most that may wait, whatever the discipline decides.");
+/// What parameters say that several disciplines have.
+pub(crate) const TARGET: &str = "Waiting time that is aimed at, or fine.";
+pub(crate) const INTERVAL: &str = "For so long the waiting time may stay above the target.";
+pub(crate) const LIMIT: &str = "The most that may wait, whatever the discipline decides.";
+pub(crate) const ECN: &str = "Marks packets that understand marks instead of dropping them early.";
+
+/// Implements [`Config`]: each parameter is the field of its name, with what fits there and what it says.
+macro_rules! parameters {
+    ($config:ident = $discipline:literal {
+        $($field:ident: $kind:ident, $doc:expr $(, $property:ident($($upper:literal)?))*;)+
+    } $($method:tt)*) => {
+        impl $crate::Config for $config {
+            const NAME: &'static str = $discipline;
+            const KEYS: &'static [$crate::Key] =
+                &[$($crate::Key::new(stringify!($field), $doc)$(.$property($($upper)?))*),+];
+
+            fn setting(&mut self, name: &str) -> Option<$crate::Setting<'_>> {
+                match name {
+                    $(stringify!($field) => Some($crate::Setting::$kind(&mut self.$field)),)+
+                    _ => None,
+                }
+            }
+
+            $($method)*
+        }
+    };
+}
+pub(crate) use parameters;

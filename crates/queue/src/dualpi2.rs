@@ -3,11 +3,10 @@
 
 use clock::{Duration, Instant};
 
-use crate::codel::TARGET;
-use crate::discipline::LIMIT;
+use crate::discipline::{LIMIT, TARGET, parameters};
 use crate::fifo::Fifo;
 use crate::pi::Pi;
-use crate::{Cause, Config, Dropped, Ecn, Key, QueueDiscipline, Queued, Setting, Transmitter};
+use crate::{Cause, Dropped, Ecn, QueueDiscipline, Queued, Transmitter};
 
 /// DualPI2 (RFC 9332).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,35 +49,17 @@ impl Default for DualPi2Config {
     }
 }
 
-impl Config for DualPi2Config {
-    const NAME: &'static str = "dualpi2";
-    const KEYS: &'static [Key] = &[
-        TARGET,
-        Key::new("period", "How often the probability is adjusted."),
-        Key::new("alpha", "Gain of the distance from the target, in Hz."),
-        Key::new("beta", "Gain of the growth of the waiting time, in Hz."),
-        Key::new("coupling", "Share of L4S packets marked, in square roots of that of classic ones dropped."),
-        Key::new("ramp_start", "Waiting time in the L4S queue from which packets are marked there."),
-        Key::new("ramp_end", "Waiting time from which all of them are; a step where it is not above `ramp_start`."),
-        Key::new("classic_share", "Share of the bytes that the classic queue gets at least."),
-        LIMIT,
-    ];
-
-    fn setting(&mut self, name: &str) -> Option<Setting<'_>> {
-        Some(match name {
-            "target" => Setting::Time(&mut self.target),
-            "period" => Setting::Time(&mut self.period),
-            "alpha" => Setting::Number(&mut self.alpha),
-            "beta" => Setting::Number(&mut self.beta),
-            "coupling" => Setting::Number(&mut self.coupling),
-            "ramp_start" => Setting::Time(&mut self.ramp_start),
-            "ramp_end" => Setting::Time(&mut self.ramp_end),
-            "classic_share" => Setting::Probability(&mut self.classic_share),
-            "limit" => Setting::Limit(&mut self.limit),
-            _ => return None,
-        })
-    }
-}
+parameters! { DualPi2Config = "dualpi2" {
+    target: Time, TARGET;
+    period: Time, "How often the probability is adjusted.";
+    alpha: Number, "Gain of the distance from the target, in Hz.";
+    beta: Number, "Gain of the growth of the waiting time, in Hz.";
+    coupling: Number, "Share of L4S packets marked, in square roots of that of classic ones dropped.";
+    ramp_start: Time, "Waiting time in the L4S queue from which packets are marked there.";
+    ramp_end: Time, "Waiting time from which all of them are; a step where it is not above `ramp_start`.";
+    classic_share: Probability, "Share of the bytes that the classic queue gets at least.";
+    limit: Limit, LIMIT;
+} }
 
 /// The two queues.
 #[derive(Clone, Debug)]

@@ -2,10 +2,10 @@
 
 use clock::{Duration, Instant, Rng};
 
-use crate::codel::{INTERVAL, Managed, Parameters, TARGET};
-use crate::discipline::{ECN, LIMIT};
+use crate::codel::{Managed, Parameters};
+use crate::discipline::{ECN, INTERVAL, LIMIT, TARGET, parameters};
 use crate::rounds::Rounds;
-use crate::{Cause, Config, Dropped, Key, QueueDiscipline, Queued, Setting, Transmitter};
+use crate::{Cause, Dropped, QueueDiscipline, Queued, Transmitter};
 
 /// FlowQueue-CoDel (RFC 8290).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,29 +38,14 @@ impl Default for FqCoDelConfig {
     }
 }
 
-impl Config for FqCoDelConfig {
-    const NAME: &'static str = "fq_codel";
-    const KEYS: &'static [Key] = &[
-        TARGET,
-        INTERVAL,
-        LIMIT,
-        Key::new("flows", "Number of queues; flows whose numbers fall together share one."),
-        Key::new("quantum", "Bytes that a flow may send in its turn."),
-        ECN,
-    ];
-
-    fn setting(&mut self, name: &str) -> Option<Setting<'_>> {
-        Some(match name {
-            "target" => Setting::Time(&mut self.target),
-            "interval" => Setting::Time(&mut self.interval),
-            "limit" => Setting::Limit(&mut self.limit),
-            "flows" => Setting::Count(&mut self.flows),
-            "quantum" => Setting::Count(&mut self.quantum),
-            "ecn" => Setting::Switch(&mut self.ecn),
-            _ => return None,
-        })
-    }
-}
+parameters! { FqCoDelConfig = "fq_codel" {
+    target: Time, TARGET;
+    interval: Time, INTERVAL;
+    limit: Limit, LIMIT;
+    flows: Count, "Number of queues; flows whose numbers fall together share one.";
+    quantum: Count, "Bytes that a flow may send in its turn.";
+    ecn: Switch, ECN;
+} }
 
 /// The queues.
 #[derive(Clone, Debug)]

@@ -2,11 +2,10 @@
 
 use clock::{Duration, Instant, Rng};
 
-use crate::codel::TARGET;
-use crate::discipline::{ECN, LIMIT};
+use crate::discipline::{ECN, LIMIT, TARGET, parameters};
 use crate::fifo::Fifo;
 use crate::pi::Pi;
-use crate::{Cause, Config, Dropped, Key, QueueDiscipline, Queued, Setting, Transmitter};
+use crate::{Cause, Dropped, QueueDiscipline, Queued, Transmitter};
 
 /// How often the probability is adjusted (RFC 8033 §5.1, T_UPDATE).
 const PERIOD: Duration = Duration::from_millis(15);
@@ -43,20 +42,12 @@ impl Default for PieConfig {
     }
 }
 
-impl Config for PieConfig {
-    const NAME: &'static str = "pie";
-    const KEYS: &'static [Key] =
-        &[TARGET, Key::new("max_burst", "For so long after the queue was short nothing is dropped."), LIMIT, ECN];
-
-    fn setting(&mut self, name: &str) -> Option<Setting<'_>> {
-        Some(match name {
-            "target" => Setting::Time(&mut self.target),
-            "max_burst" => Setting::Time(&mut self.max_burst),
-            "limit" => Setting::Limit(&mut self.limit),
-            "ecn" => Setting::Switch(&mut self.ecn),
-            _ => return None,
-        })
-    }
+parameters! { PieConfig = "pie" {
+    target: Time, TARGET;
+    max_burst: Time, "For so long after the queue was short nothing is dropped.";
+    limit: Limit, LIMIT;
+    ecn: Switch, ECN;
+}
 
     fn set_packet_bytes(&mut self, bytes: u32) {
         self.packet_bytes = bytes;

@@ -5,9 +5,9 @@
 
 use clock::{Duration, Instant, Rng};
 
-use crate::discipline::{ECN, LIMIT};
+use crate::discipline::{ECN, LIMIT, parameters};
 use crate::fifo::Fifo;
-use crate::{Cause, Config, Dropped, Key, QueueDiscipline, Queued, Setting, Transmitter};
+use crate::{Cause, Dropped, QueueDiscipline, Queued, Transmitter};
 
 /// Random Early Detection (Floyd and Jacobson 1993): drops or marks at arrival, by an average of the waiting packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,30 +47,15 @@ impl Default for RedConfig {
     }
 }
 
-impl Config for RedConfig {
-    const NAME: &'static str = "red";
-    const KEYS: &'static [Key] = &[
-        Key { is_required: true, below: Some("max"), ..Key::new("min", "Average below which everything passes.") },
-        Key { is_required: true, ..Key::new("max", "Average from which nothing passes, or less and less if gentle.") },
-        LIMIT,
-        Key::new("probability", "Share of drops when the average is just below `max`."),
-        Key::new("weight", "Weight of the newest sample in the average."),
-        Key::new("gentle", "From `max` to twice `max` the share of drops rises to 1 instead of jumping there."),
-        ECN,
-    ];
-
-    fn setting(&mut self, name: &str) -> Option<Setting<'_>> {
-        Some(match name {
-            "min" => Setting::Average(&mut self.min),
-            "max" => Setting::Average(&mut self.max),
-            "limit" => Setting::Limit(&mut self.limit),
-            "probability" => Setting::Probability(&mut self.probability),
-            "weight" => Setting::Probability(&mut self.weight),
-            "gentle" => Setting::Switch(&mut self.gentle),
-            "ecn" => Setting::Switch(&mut self.ecn),
-            _ => return None,
-        })
-    }
+parameters! { RedConfig = "red" {
+    min: Average, "Average below which everything passes.", required(), below("max");
+    max: Average, "Average from which nothing passes, or less and less if gentle.", required();
+    limit: Limit, LIMIT;
+    probability: Probability, "Share of drops when the average is just below `max`.";
+    weight: Probability, "Weight of the newest sample in the average.";
+    gentle: Switch, "From `max` to twice `max` the share of drops rises to 1 instead of jumping there.";
+    ecn: Switch, ECN;
+}
 
     fn set_packet_bytes(&mut self, bytes: u32) {
         self.packet_bytes = bytes;
