@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: demo test build lint docs deny unit fuzz papers bench bench-lab bench-simulator hostile need-demo need-test
+.PHONY: demo test build lint docs deny unit fuzz papers package semver bench bench-lab bench-simulator hostile need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -46,6 +46,16 @@ papers:
 	$(CARGO) build --locked -p sinnet-cli
 	target/debug/sinnet papers run --seeds 3 --check --out target/papers $(PAPERS)
 
+## Every package is whole: nothing is read from outside of its folder. The leaves are also built from what was packed.
+package:
+	$(CARGO) package --workspace --no-verify --locked
+	$(CARGO) package -p sinnet-clock -p sinnet-text -p sinnet-wire --locked
+
+## What is public changes as Cargo's rules for semantic versions say, since BASE: the last tag, or main where there is none.
+BASE ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo main)
+semver: $(TOOLS)/bin/cargo-semver-checks
+	PATH="$(TOOLS)/bin:$$PATH" $(CARGO) semver-checks --workspace --baseline-rev $(BASE)
+
 bench:
 	$(CARGO) bench --workspace
 
@@ -70,6 +80,10 @@ $(TOOLS)/bin/cargo-deny:
 $(TOOLS)/bin/cargo-fuzz:
 	@if command -v cargo-fuzz >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-fuzz)" $@; \
 	else $(CARGO) install --locked --debug --root $(TOOLS) --version 0.13.2 cargo-fuzz; fi
+
+$(TOOLS)/bin/cargo-semver-checks:
+	@if command -v cargo-semver-checks >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-semver-checks)" $@; \
+	else $(CARGO) install --locked --debug --root $(TOOLS) --version 0.44.0 cargo-semver-checks; fi
 
 # The programs of the demonstration in real time; without namespaces it needs none.
 LAB_PROGRAMS := ip:iproute2 curl:curl python3:python3 setpriv:util-linux
