@@ -29,14 +29,10 @@ fn side(index: usize) -> Side {
     let hits = HITS.get_or_init(|| PEMS.map(|pem| HostIdentity::from_pem(pem).unwrap().hit()));
     let locators = |index: usize| [1, 2].map(|net| format!("10.{net}.0.{}:10500", index + 1).parse().unwrap()).to_vec();
     let mut rng = ChaCha20Rng::seed_from_u64(index as u64);
-    let config = HostConfig {
-        locators: locators(index),
-        groups: vec![hip::dh::Group::P256],
-        puzzle_difficulty: 0,
-        ..HostConfig::default()
-    };
+    let mut config = HostConfig::new(locators(index));
+    (config.groups, config.puzzle_difficulty) = (vec![hip::dh::Group::P256], 0);
     let mut host = Host::new(HostIdentity::from_pem(PEMS[index]).unwrap(), config, &mut rng).unwrap();
-    host.add_peer(Instant::ZERO, Peer { hit: hits[1 - index], locators: locators(1 - index), routes: Vec::new() });
+    host.add_peer(Instant::ZERO, Peer::new(hits[1 - index], locators(1 - index)));
     Side { host, rng, paths: BTreeMap::new() }
 }
 

@@ -5,11 +5,11 @@ use crate::hostile::Hostile;
 use crate::memory::Watch;
 use clock::{Duration, Instant};
 use hip::dh::Group;
-use hip::{HostConfig, Route};
+use hip::Route;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::net::SocketAddr;
-use wedge::{Datagram, Ecn, LocalPath, PeerConfig, PeerLocator, Protocol, Wedge, WedgeConfig};
+use wedge::{Datagram, Ecn, LocalPath, PeerConfig, Protocol, Wedge, WedgeConfig};
 use wire::esp::{Encapsulated, classify, emit_hip_in_udp};
 use wire::hip::PacketKind;
 use wire::icmp::Echo;
@@ -58,32 +58,17 @@ impl Victim {
     pub fn new() -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(5);
         let identity = Hostile::identity(1);
-        let path = |net| LocalPath {
-            backup: false,
-            name: format!("link{net}"),
-            locator: locator(net, 1),
-            rate: None,
-            delay: Duration::from_millis(5),
-            mtu: 1500,
+        let path = |net| {
+            let mut path = LocalPath::new(format!("link{net}"), locator(net, 1));
+            path.delay = Duration::from_millis(5);
+            path
         };
-        let config = WedgeConfig {
-            hip: HostConfig { puzzle_difficulty: 0, groups: vec![Group::P256], ..HostConfig::default() },
-            lsi: LSIS[0],
-            paths: vec![path(0), path(1)],
-            congestion: WedgeConfig::default_congestion(),
-            keylog: false,
-            memory: MEMORY,
-            renew_at: WedgeConfig::RENEW_AT,
-        };
+        let mut config = WedgeConfig::new(LSIS[0], vec![path(0), path(1)]);
+        (config.hip.puzzle_difficulty, config.hip.groups) = (0, vec![Group::P256]);
+        config.memory = MEMORY;
         let mut wedge = Wedge::new(identity, config, &mut rng).expect("a host");
         let peer = Hostile::new(wedge.hit());
-        wedge.add_peer(PeerConfig {
-            name: "hostile".into(),
-            hit: peer.hit(),
-            lsi: LSIS[1],
-            locators: [0, 1].map(|net| PeerLocator { address: locator(net, 2), rate: None, delay: None }).to_vec(),
-            routes: Vec::new(),
-        });
+        wedge.add_peer(PeerConfig::new("hostile", peer.hit(), LSIS[1], [0, 1].map(|net| locator(net, 2))));
         Self {
             wedge,
             peer,

@@ -21,6 +21,7 @@ use crate::trace::{FlowEnds, TracedLink};
 
 /// Why a campaign cannot be run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CampaignError {
     /// The scenario file cannot be read.
     #[error("{}: {what}", .path.display())]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Why results could not be stored, or stored results not be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// A file or directory could not be written.
     #[error("{}", sentence(.path, .source))]

@@ -4,7 +4,6 @@ use crate::network::Interface;
 use crate::plan::{HostPlan, Plan};
 use crate::traffic::Names;
 use clock::{Duration, Instant, Rng};
-use hip::HostConfig;
 use hip::esp::EspSuite;
 use hip::identity::{Algorithm, HostIdentity};
 use rand_chacha::ChaCha20Rng;
@@ -155,35 +154,29 @@ impl Node {
         let suites = EspSuite::ALL;
         let best = suites.get(usize::from(self.plan.suite) % suites.len()).copied();
         let wall = EPOCH + now.as_nanos() / 1_000_000_000;
-        let hip = HostConfig {
-            puzzle_difficulty: self.plan.puzzle,
-            groups: vec![hip::dh::Group::P256],
-            esp_suites: best.into_iter().chain(suites.iter().copied().filter(|suite| Some(*suite) != best)).collect(),
-            // Two starts in one second would be one generation.
-            first_generation: wall.saturating_sub(self.back_s) + self.boots,
-            r1_lifetime: Duration::from_millis(self.plan.r1_lifetime_ms.max(1_000)),
-            feedback: self.plan.feedback,
-            ..HostConfig::default()
-        };
         let paths = (0..self.interfaces.len()).filter_map(|at| self.path(at));
-        Ok(WedgeConfig {
-            hip,
-            congestion: self.plan.congestion.parse().map_err(|_| format!("no rule {}", self.plan.congestion))?,
-            keylog: true,
-            renew_at: if self.plan.renew_at == 0 { WedgeConfig::RENEW_AT } else { self.plan.renew_at },
-            ..WedgeConfig::new(Names::lsi(number), paths.collect())
-        })
+        let mut config = WedgeConfig::new(Names::lsi(number), paths.collect());
+        config.hip.puzzle_difficulty = self.plan.puzzle;
+        config.hip.groups = vec![hip::dh::Group::P256];
+        config.hip.esp_suites =
+            best.into_iter().chain(suites.iter().copied().filter(|suite| Some(*suite) != best)).collect();
+        // Two starts in one second would be one generation.
+        config.hip.first_generation = wall.saturating_sub(self.back_s) + self.boots;
+        config.hip.r1_lifetime = Duration::from_millis(self.plan.r1_lifetime_ms.max(1_000));
+        config.hip.feedback = self.plan.feedback;
+        config.congestion = self.plan.congestion.parse().map_err(|_| format!("no rule {}", self.plan.congestion))?;
+        config.keylog = true;
+        config.renew_at = if self.plan.renew_at == 0 { WedgeConfig::RENEW_AT } else { self.plan.renew_at };
+        Ok(config)
     }
 
     /// An access link as the host is told of it.
     pub(crate) fn path(&self, number: usize) -> Option<LocalPath> {
         let interface = self.interfaces.get(number).filter(|interface| interface.plugged)?;
         let access = self.plan.interfaces.get(number)?;
-        Some(LocalPath {
-            delay: Duration::from_micros(access.delay_us * 2),
-            backup: access.backup,
-            ..LocalPath::new(format!("link{number}"), interface.address)
-        })
+        let mut path = LocalPath::new(format!("link{number}"), interface.address);
+        (path.delay, path.backup) = (Duration::from_micros(access.delay_us * 2), access.backup);
+        Some(path)
     }
 
     /// Where it can be reached from outside without having spoken first.

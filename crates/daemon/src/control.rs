@@ -46,6 +46,7 @@ pub enum Request {
 
 /// Why a daemon could not be asked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ControlError {
     /// Nobody listens.
     #[error(

@@ -6,8 +6,8 @@ use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use hip::Route;
 use hip::identity::HostIdentity;
-use hip::{HostConfig, Route};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use text::Diagnostic;
 use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Protocol, Wedge, WedgeConfig};
@@ -135,26 +135,8 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     // Before there is any address of ours that a stranger could speak to.
     let firewall = network::protect(&config, &interfaces, hit, (lsi, &peer_lsis)).map_err(UpError::Setup)?;
 
-    let wedge_config = WedgeConfig {
-        hip: HostConfig {
-            esp_suites: config.esp_suites.clone(),
-            groups: config.groups.clone(),
-            puzzle_difficulty: config.puzzle_difficulty,
-            first_generation: time::seconds_since_1970(),
-            feedback: matches!(config.congestion, Congestion::Measured(_)),
-            rekey_interval: config.rekey_interval,
-            ..HostConfig::default()
-        },
-        lsi,
-        congestion: match &config.congestion {
-            Congestion::Measured(rule) => rule.clone(),
-            Congestion::ConfiguredRates => WedgeConfig::default_congestion(),
-        },
-        paths: links.iter().map(|link| local_path(&config, link)).collect(),
-        keylog: keylog.is_some(),
-        memory: WedgeConfig::MEMORY,
-        renew_at: config.rekey_packets,
-    };
+    let mut wedge_config = wedge_config(&config, lsi, &links);
+    wedge_config.keylog = keylog.is_some();
     let mut wedge = Wedge::new(identity, wedge_config, &mut random)
         .map_err(|error| UpError::Setup(format!("this configuration cannot work: {error}")))?;
     for (peer, lsi) in config.peers.iter().zip(&peer_lsis) {
@@ -245,31 +227,44 @@ pub(crate) fn locator(config: &Config, address: IpAddr) -> SocketAddr {
     SocketAddr::new(address, port)
 }
 
-pub(crate) fn local_path(config: &Config, link: &Link) -> LocalPath {
-    LocalPath {
-        name: link.name.clone(),
-        locator: locator(config, link.address),
-        rate: link.rate,
-        delay: link.delay,
-        mtu: link.mtu,
-        backup: link.backup,
+/// What the configuration says of this host.
+fn wedge_config(config: &Config, lsi: Lsi, links: &[Link]) -> WedgeConfig {
+    let mut wedge = WedgeConfig::new(lsi, links.iter().map(|link| local_path(config, link)).collect());
+    wedge.hip.esp_suites.clone_from(&config.esp_suites);
+    wedge.hip.groups.clone_from(&config.groups);
+    wedge.hip.puzzle_difficulty = config.puzzle_difficulty;
+    wedge.hip.first_generation = time::seconds_since_1970();
+    wedge.hip.rekey_interval = config.rekey_interval;
+    wedge.renew_at = config.rekey_packets;
+    match &config.congestion {
+        Congestion::Measured(rule) => wedge.congestion = rule.clone(),
+        Congestion::ConfiguredRates => wedge.hip.feedback = false,
     }
+    wedge
+}
+
+pub(crate) fn local_path(config: &Config, link: &Link) -> LocalPath {
+    let mut path = LocalPath::new(link.name.clone(), locator(config, link.address));
+    (path.rate, path.delay, path.mtu, path.backup) = (link.rate, link.delay, link.mtu, link.backup);
+    path
 }
 
 pub(crate) fn peer_config(config: &Config, peer: &config::PeerConfig, lsi: Lsi, links: &[Link]) -> PeerConfig {
     let routes = peer.routes.iter().filter_map(|route| {
         let name = &config.paths.get(route.from)?.name;
         let local = locator(config, links.iter().find(|link| link.name == *name)?.address);
-        let route_config = *route;
-        let route = Route { local, remote: locator(config, route.to) };
-        Some(PeerRoute { route, rate: route_config.rate, delay: route_config.delay })
+        let mut known = PeerRoute::new(Route { local, remote: locator(config, route.to) });
+        (known.rate, known.delay) = (route.rate, route.delay);
+        Some(known)
     });
-    let locators = peer.locators.iter().map(|known| PeerLocator {
-        address: locator(config, known.address),
-        rate: known.rate,
-        delay: known.delay,
+    let locators = peer.locators.iter().map(|configured| {
+        let mut known = PeerLocator::new(locator(config, configured.address));
+        (known.rate, known.delay) = (configured.rate, configured.delay);
+        known
     });
-    PeerConfig { name: peer.name.clone(), hit: peer.hit, lsi, locators: locators.collect(), routes: routes.collect() }
+    let mut known = PeerConfig::new(peer.name.clone(), peer.hit, lsi, []);
+    (known.locators, known.routes) = (locators.collect(), routes.collect());
+    known
 }
 
 /// The sockets of a link.

@@ -14,6 +14,7 @@ pub struct Network {
 
 /// Why a network, or a question about it, makes no sense.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NetworkError {
     /// A capacity is negative, infinite or not a number.
     #[error("the capacity of link {link} is {capacity}; it must be a finite number of at least zero")]

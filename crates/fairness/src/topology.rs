@@ -28,6 +28,7 @@ pub struct Path {
 
 /// Why something is no network, or no path in it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TopologyError {
     /// Two nodes have a locator in common.
     #[error("the locator {locator:?} belongs to {first:?} and to {second:?}; a locator is of one node only")]

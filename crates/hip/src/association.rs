@@ -229,8 +229,8 @@ pub(crate) struct Association {
     pub(crate) announce: bool,
     /// The UPDATE that tells them is out.
     pub(crate) announcement: Option<Announcement>,
-    /// The locators that the peer has told last as all that it has, and under which Update ID.
-    pub(crate) told: Option<(u32, Vec<Locator>)>,
+    /// The locators that the peer has announced last as all that it has, and under which Update ID.
+    pub(crate) announced: Option<(u32, Vec<Locator>)>,
     /// Where the peer was on paths that are gone, the last first.
     pub(crate) former: Vec<SocketAddr>,
     /// Paths that the peer has opened and that wait for its echo.
@@ -389,7 +389,7 @@ impl Association {
             opening: None,
             announce: false,
             announcement: None,
-            told: None,
+            announced: None,
             former: Vec::new(),
             renewals: VecDeque::new(),
             asked: None,

@@ -11,8 +11,9 @@ use crate::dh::Group;
 use crate::esp::EspSuite;
 use crate::route::Route;
 
-/// The configuration of a [`crate::Host`].
+/// The configuration of a [`crate::Host`]: begin with [`HostConfig::new`] and set what is to be different.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HostConfig {
     /// This host's locators, the best first. A path to a peer uses only locators of one address family.
     pub locators: Vec<SocketAddr>,
@@ -66,6 +67,11 @@ pub struct HostConfig {
 impl HostConfig {
     /// The greatest difficulty that can be configured, bits.
     pub const MAX_DIFFICULTY: u8 = 22;
+
+    /// A host with these locators, the best first, and all else as usual.
+    pub fn new(locators: Vec<SocketAddr>) -> Self {
+        Self { locators, ..Self::default() }
+    }
 }
 
 impl Default for HostConfig {
@@ -98,6 +104,7 @@ impl Default for HostConfig {
 
 /// A host that we talk to.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Peer {
     /// Its identity.
     pub hit: Hit,
@@ -108,6 +115,11 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// A peer that can be reached at these locators, the best first.
+    pub fn new(hit: Hit, locators: Vec<SocketAddr>) -> Self {
+        Self { hit, locators, routes: Vec::new() }
+    }
+
     /// Whether this address is one of the peer's configured locators.
     pub(crate) fn is_expected_at(&self, address: IpAddr) -> bool {
         let routes = self.routes.iter().map(|route| route.remote);

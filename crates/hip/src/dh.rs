@@ -26,6 +26,7 @@ pub enum Group {
 
 /// Why a peer's public value was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DhError {
     /// Not of the group's length.
     #[error("a Diffie-Hellman public value of {len} bytes: this group has {expected}")]

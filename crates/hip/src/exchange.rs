@@ -280,11 +280,11 @@ impl Host {
             // Where it says that it is comes before where it is configured.
             up.review_remotes(&record.peer.locators, &sent.locators, now, self.config.path_retry);
         }
-        let news = News { now, peer, feedback: sent.feedback, route: sent.route };
+        let beginning = Beginning { now, peer, feedback: sent.feedback, route: sent.route };
         if !self.config.backups.is_empty() {
             up.announce();
         }
-        self.begin(news, up, keys, esp.new_spi, sent.spi_in);
+        self.begin(beginning, up, keys, esp.new_spi, sent.spi_in);
         self.open_paths(now, rng, peer);
         Ok(())
     }
@@ -349,9 +349,16 @@ impl Host {
         }
     }
 
-    /// The association is there: its first path, and the news.
-    pub(crate) fn begin(&mut self, news: News, mut up: Association, keys: EspKeyPair, spi_out: Spi, spi_in: Spi) {
-        let News { now, peer, feedback, route } = news;
+    /// The association is established: its first path, and the event.
+    pub(crate) fn begin(
+        &mut self,
+        beginning: Beginning,
+        mut up: Association,
+        keys: EspKeyPair,
+        spi_out: Spi,
+        spi_in: Spi,
+    ) {
+        let Beginning { now, peer, feedback, route } = beginning;
         up.keyed(now, &self.config, feedback);
         let renew_at = up.renewal_time(now, &self.config);
         let path = Path {
@@ -380,7 +387,7 @@ impl Host {
 }
 
 /// A new association.
-pub(crate) struct News {
+pub(crate) struct Beginning {
     pub(crate) now: Instant,
     pub(crate) peer: Hit,
     pub(crate) feedback: bool,

@@ -20,7 +20,7 @@ use crate::identity::HostIdentity;
 use crate::locators::give_way;
 use crate::notice::Allowance;
 use crate::r1::R1Pool;
-use crate::refused::Told;
+use crate::refused::RefusalLog;
 use crate::route::Route;
 use crate::session::Forged;
 
@@ -42,7 +42,7 @@ pub(crate) struct Output {
     pub(crate) counters: Counters,
     pub(crate) notices: Allowance,
     pub(crate) budget: Budget,
-    pub(crate) told: Told,
+    pub(crate) refusals: RefusalLog,
     pub(crate) meter: Arc<Meter>,
     /// What packets have cost that were refused, or that prove nothing.
     pub(crate) strangers: Costs,
@@ -53,6 +53,7 @@ pub(crate) struct Output {
 
 /// Why a [`Host`] cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HostError {
     /// The Host Identity and its signature do not fit a HIP packet.
     #[error("the host identity is too long for a HIP packet; RSA keys may have up to 4096 bits")]
@@ -67,6 +68,7 @@ pub enum HostError {
 
 /// Why a base exchange cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// Nobody of that identity is configured.
     #[error("{0} is not among the peers")]
@@ -122,7 +124,7 @@ impl Host {
                     Phase::Up(up) if up.initiator => {
                         if has_moved {
                             give_way(&mut self.out, up, now, &self.config, 0, |_| true);
-                            // What is being told may go to where the peer was.
+                            // An UPDATE with our locators may be going to where the peer was.
                             if up.announcement.is_some() {
                                 up.announce();
                             }
@@ -373,10 +375,10 @@ impl Output {
         self.send(route, bytes.to_vec());
     }
 
-    /// Counts a packet that is refused, and tells of it if that was not told for a while.
+    /// Counts a packet that is refused; an event, unless there was one for the same reason lately.
     pub(crate) fn refuse(&mut self, now: Instant, refusal: Refusal, route: Route, peer: Option<Hit>) {
         self.count(refusal);
-        self.events.extend(self.told.tell(now, refusal, route, peer));
+        self.events.extend(self.refusals.event(now, refusal, route, peer));
     }
 
     fn count(&mut self, refusal: Refusal) {

@@ -46,6 +46,7 @@ pub enum Algorithm {
 
 /// Why a Host Identity could not be read or made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum IdentityError {
     /// No PEM block of a private key.
     #[error("no private key in this PEM text: expected PRIVATE KEY, EC PRIVATE KEY or RSA PRIVATE KEY")]

@@ -16,13 +16,13 @@
 //! let mut hosts = Vec::new();
 //! for place in places {
 //!     let identity = HostIdentity::generate(Algorithm::EcdsaP256, &mut rng)?;
-//!     let config = HostConfig { locators: vec![place], puzzle_difficulty: 1, ..HostConfig::default() };
+//!     let mut config = HostConfig::new(vec![place]);
+//!     config.puzzle_difficulty = 1;
 //!     hosts.push(Host::new(identity, config, &mut rng)?);
 //! }
 //! let hits = [hosts[0].hit(), hosts[1].hit()];
 //! for side in 0..2 {
-//!     let (hit, locators) = (hits[1 - side], vec![places[1 - side]]);
-//!     hosts[side].add_peer(Instant::ZERO, Peer { hit, locators, routes: Vec::new() });
+//!     hosts[side].add_peer(Instant::ZERO, Peer::new(hits[1 - side], vec![places[1 - side]]));
 //! }
 //!
 //! hosts[0].connect(Instant::ZERO, &mut rng, hits[1])?;

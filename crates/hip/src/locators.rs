@@ -23,9 +23,9 @@ use crate::host::{Host, Output, mapped, routes};
 use crate::route::Route;
 use crate::update::remove;
 
-/// Where a peer does not acknowledge our locators for long, they are told that much more seldom.
+/// Where a peer does not acknowledge our locators for long, they are sent that much more seldom.
 const SELDOM: u64 = 8;
-/// Of the Update IDs under which locators were told, so many may still be acknowledged.
+/// Of the Update IDs under which locators were sent, so many may still be acknowledged.
 const ANSWERABLE: usize = 8;
 /// Addresses of the peer that are remembered after their paths are gone.
 const FORMER: usize = 8;
@@ -108,7 +108,7 @@ impl Host {
         }
     }
 
-    /// Tells a peer this host's locators, if there is news and nothing else is under way.
+    /// Tells a peer this host's locators, if they have changed and nothing else is under way.
     pub(crate) fn announce_locators(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
         let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
         if up.announce && up.announcement.is_none() && up.opening.is_none() {

@@ -123,7 +123,7 @@ impl Host {
         }
     }
 
-    /// RFC 7401 §6.15: news is told to the log by its number; it changes nothing, since anybody may have replayed it.
+    /// RFC 7401 §6.15: a notice is an event for the log, by its number, and changes nothing, since anybody may have replayed it.
     /// It has no HIP_MAC (RFC 7401 §5.3.6), so its signature has to be checked for anybody who sends one: a few a second.
     pub(crate) fn on_notify(&mut self, now: Instant, route: Route, packet: &Packet<'_>) -> Result<(), Refusal> {
         let sender = packet.sender();

@@ -203,7 +203,7 @@ impl Turn<'_> {
             }
             return Ok(false);
         };
-        let overtaken = up.told.as_ref().filter(|(seq, _)| packet.seq().is_some_and(|own| own < seq));
+        let overtaken = up.announced.as_ref().filter(|(seq, _)| packet.seq().is_some_and(|own| own < seq));
         let told = overtaken.map(|(_, set)| set.clone()).unwrap_or_default();
         let by_spi = told.iter().any(|locator| locator.spi.is_some());
         if by_spi && !told.iter().any(|locator| locator.spi == Some(esp.new_spi)) {
@@ -252,7 +252,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A new path, and the news of it.
+    /// A new path, and its event.
     fn up_path(
         &mut self,
         up: &mut Association,

@@ -1,4 +1,4 @@
-//! Why packets are refused, as it is told to the log: once a minute for each reason, whatever comes in.
+//! Why packets are refused, as an event for the log: once a minute for each reason, whatever comes in.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::host::Refusal;
 use crate::route::Route;
 
-/// A reason is told again no sooner than that.
+/// Least time between two events of one reason.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Why packets were refused. `Display` is the end of a sentence.
@@ -80,13 +80,13 @@ impl Refused {
     }
 }
 
-/// When each reason was told last.
+/// When each reason was last an event.
 #[derive(Default)]
-pub(crate) struct Told(BTreeMap<Refused, Instant>);
+pub(crate) struct RefusalLog(BTreeMap<Refused, Instant>);
 
-impl Told {
-    /// The event, if it is time to tell it.
-    pub(crate) fn tell(&mut self, now: Instant, refusal: Refusal, route: Route, peer: Option<Hit>) -> Option<Event> {
+impl RefusalLog {
+    /// The event, if there was none for this reason lately.
+    pub(crate) fn event(&mut self, now: Instant, refusal: Refusal, route: Route, peer: Option<Hit>) -> Option<Event> {
         let what = Refused::of(refusal)?;
         if self.0.get(&what).is_some_and(|last| now.saturating_since(*last) < SILENCE) {
             return None;

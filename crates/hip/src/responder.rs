@@ -9,7 +9,7 @@ use crate::association::{Answered, Association, Phase};
 use crate::budget::Class;
 use crate::cipher::HipCipher;
 use crate::esp::EspSuite;
-use crate::exchange::{News, identity_of};
+use crate::exchange::{Beginning, identity_of};
 use crate::feedback;
 use crate::host::{Host, Refusal};
 use crate::keymat::Keymat;
@@ -169,7 +169,7 @@ impl Host {
         up.r2 = packet.hip_mac().map(|mac| Answered { route, mac: mac.clone(), r2 });
         // The I2 solves a puzzle that was sent to this very route: the peer receives there.
         let feedback = self.config.feedback && feedback::is_offered(packet);
-        self.begin(News { now, peer, feedback, route }, up, keys, spi_out, spi_in);
+        self.begin(Beginning { now, peer, feedback, route }, up, keys, spi_out, spi_in);
     }
 }
 

@@ -91,9 +91,9 @@ impl Host {
         let record = peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
         let PeerRecord { peer: known, phase: Phase::Up(up), .. } = record else { return Err(Refusal::Unexpected) };
         up.session.check_mac(packet)?;
-        let news = News::of(up, route, packet);
+        let contents = Contents::of(up, route, packet);
         let mut turn = Turn { out, identity, config, rng: &mut *rng, now, peer, route };
-        if !news.is_any() {
+        if !contents.is_any() {
             turn.repeat(up, packet);
             return Err(Refusal::Replayed);
         }
@@ -102,7 +102,7 @@ impl Host {
         }
         up.session.check_signature(packet)?;
         up.confirmed = true;
-        let taken = turn.take(up, &known.locators, packet, &news);
+        let taken = turn.take(up, &known.locators, packet, &contents);
         if taken.is_ok()
             && up.initiator
             && let Some(set) = packet.locator_set()
@@ -119,7 +119,7 @@ impl Host {
     }
 
     /// As Initiator: begins to open the next path, if one is wanted and its turn has come. Then, and as Responder, tells
-    /// the peer our locators where there is news.
+    /// the peer our locators where there is contents.
     pub(crate) fn open_paths(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
         self.open_path(now, rng, peer);
         self.announce_locators(now, rng, peer);
@@ -132,7 +132,7 @@ impl Host {
 }
 
 /// What an UPDATE has to say that has not been heard yet.
-struct News {
+struct Contents {
     /// Its Update ID is a new one.
     seq: Option<u32>,
     /// It is the echo of this offer of ours, from where the offer went.
@@ -143,7 +143,7 @@ struct News {
     heard: bool,
 }
 
-impl News {
+impl Contents {
     fn of(up: &Association, route: Route, packet: &Packet<'_>) -> Self {
         let acks = packet.ack().map_or(&[][..], Vec::as_slice);
         let echoed = |nonce: &Vec<u8>| {
@@ -173,21 +173,21 @@ impl Turn<'_> {
         up: &mut Association,
         configured: &[std::net::SocketAddr],
         packet: &Packet<'_>,
-        news: &News,
+        contents: &Contents,
     ) -> Result<(), Refusal> {
-        if let Some(seq) = news.seq {
+        if let Some(seq) = contents.seq {
             // Whatever becomes of it, the same packet is not looked at again.
             up.peer_update_id = Some(seq);
         }
-        if let Some(index) = news.proves {
+        if let Some(index) = contents.proves {
             self.proved(up, index);
         }
-        let opened = news.opens && self.complete(up, packet)?;
-        if news.heard {
+        let opened = contents.opens && self.complete(up, packet)?;
+        if contents.heard {
             up.announcement = None;
         }
         let Some(&seq) = packet.seq() else { return Ok(()) };
-        if news.seq.is_none() {
+        if contents.seq.is_none() {
             if opened {
                 // Overtaken on the way by a later UPDATE: the peer still waits for its echo.
                 let answer = self.acknowledge(up, packet, seq)?;
@@ -260,7 +260,7 @@ impl Turn<'_> {
         if opened {
             return;
         }
-        up.told = Some((seq, set.to_vec()));
+        up.announced = Some((seq, set.to_vec()));
         // The peer takes for a path what is none here any more: it has to hear that.
         let ours = |spi: Spi| up.paths.iter().any(|path| path.spi_out == spi);
         if set.iter().filter_map(|locator| locator.spi).any(|spi| spi.0 != 0 && !ours(spi)) {

@@ -71,7 +71,7 @@ fn an_i1_that_goes_nowhere_does_not_cross_the_peers() {
     for seeker in [0, 1] {
         let mut pair = Pair::usual(9);
         let (peer, nowhere) = (pair.hit(1 - seeker), addresses(&["10.9.0.9"], 10500));
-        pair.sides[seeker].host.add_peer(pair.now, Peer { hit: peer, locators: nowhere.clone(), routes: Vec::new() });
+        pair.sides[seeker].host.add_peer(pair.now, Peer::new(peer, nowhere.clone()));
         let mut network = |flying: Flying, fly: &mut Vec<Flying>| {
             if flying.route.local != nowhere[0] {
                 fly.push(flying);
@@ -102,7 +102,7 @@ fn a_responder_killed_before_the_i2_is_asked_for_another_puzzle() {
     again.first_generation = 100;
     pair.sides[1] = Side::new(identity, again, 77);
     let locators = addresses(&["10.1.0.1", "10.2.0.1"], 10500);
-    pair.sides[1].host.add_peer(pair.now, Peer { hit, locators, routes: Vec::new() });
+    pair.sides[1].host.add_peer(pair.now, Peer::new(hit, locators));
     pair.run(SECOND * 4);
     pair.check_paths(2);
 }

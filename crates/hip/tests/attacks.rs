@@ -83,16 +83,13 @@ fn no_changed_byte_of_any_packet_leads_to_a_wrong_key() {
 #[test]
 fn a_group_struck_from_the_i1_is_noticed() {
     let exchange = |strike: bool| {
-        let mut pair = Pair::usual(1);
         let groups = vec![Group::P384, Group::P256];
-        let identities = common::identities();
-        let configs = pair.sides.each_ref().map(|side| side.host.hit()).map(|_| hip::HostConfig {
-            groups: groups.clone(),
-            ..common::config(&common::addresses(&["10.1.0.1"], 10500))
+        let configs = ["10.1.0.1", "10.1.0.2"].map(|address| {
+            let mut config = common::config(&common::addresses(&[address], 10500));
+            config.groups = groups.clone();
+            config
         });
-        let mut configs = configs;
-        configs[1].locators = common::addresses(&["10.1.0.2"], 10500);
-        pair = Pair::new(identities, configs, 1);
+        let mut pair = Pair::new(common::identities(), configs, 1);
         let mut network = |mut flying: Flying, fly: &mut Vec<Flying>| {
             if strike && Packet::parse(&flying.bytes).unwrap().kind() == PacketKind::I1 {
                 // DH_GROUP_LIST is the only parameter: P-384 becomes a group that nobody has.

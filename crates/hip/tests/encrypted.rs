@@ -7,7 +7,7 @@ use hip::budget::{Limit, Limits, Rate};
 use hip::cipher::HipCipher;
 use hip::dh::{EphemeralSecret, Group};
 use hip::keymat::Keymat;
-use hip::{HostConfig, Route, State, puzzle};
+use hip::{Route, State, puzzle};
 use wire::Spi;
 use wire::hip::{Builder, DiffieHellman, EspInfo, HostId, Packet, PacketKind, Parameter, Signature, Solution, kind};
 
@@ -67,8 +67,9 @@ fn i2(pair: &mut Pair, route: Route) -> (Vec<u8>, std::ops::Range<usize>) {
 fn a_changed_ciphertext_is_never_more_than_a_wrong_mac() {
     let all = Limit { total: Rate::new(10_000, 10_000), prefix: Rate::new(10_000, 10_000) };
     let limits = Limits { i2: all, i2_again: all, ..Limits::default() };
-    let [a, b] = ["10.1.0.1", "10.1.0.2"].map(|address| config(&addresses(&[address], 10500)));
-    let mut pair = Pair::new(identities(), [a, HostConfig { limits, ..b }], 1);
+    let [a, mut b] = ["10.1.0.1", "10.1.0.2"].map(|address| config(&addresses(&[address], 10500)));
+    b.limits = limits;
+    let mut pair = Pair::new(identities(), [a, b], 1);
     let route = Route { local: "10.1.0.2:10500".parse().unwrap(), remote: "10.1.0.1:10500".parse().unwrap() };
     let (right, encrypted) = i2(&mut pair, route);
     let mut changed = 0;

@@ -45,7 +45,7 @@ impl World {
 
     /// A name server tells the first host where the second is.
     fn name(&mut self, place: SocketAddr) {
-        let peer = hip::Peer { hit: self.pair.hit(1), locators: vec![place], routes: Vec::new() };
+        let peer = hip::Peer::new(self.pair.hit(1), vec![place]);
         self.pair.sides[0].host.add_peer(self.pair.now, peer);
     }
 
@@ -181,7 +181,7 @@ fn a_base_exchange_goes_on_where_the_peer_is_now() {
     let pair = Pair::new(identities(), lists.each_ref().map(|list| config(list)), 31);
     let mut world = World { pair, places: lists.map(|list| list.into_iter().collect()) };
     let hit = world.pair.hit(1);
-    let peer = |text: &str| hip::Peer { hit, locators: vec![locator(text)], routes: Vec::new() };
+    let peer = |text: &str| hip::Peer::new(hit, vec![locator(text)]);
     world.pair.sides[0].host.add_peer(world.pair.now, peer("10.1.0.9"));
     world.pair.connect(0);
     world.run(SECOND * 5, calm);
@@ -253,7 +253,7 @@ fn new_keys_where_the_peer_was_do_not_come_before_where_it_is() {
 fn an_association_that_cannot_be_begun_anew_is_not_ended_for_that() {
     let mut world = World::new(5, &["10.1.0.1"], &["10.1.0.2"]);
     let hit = world.pair.hit(0);
-    world.pair.sides[1].host.add_peer(world.pair.now, hip::Peer { hit, locators: Vec::new(), routes: Vec::new() });
+    world.pair.sides[1].host.add_peer(world.pair.now, hip::Peer::new(hit, Vec::new()));
     let there = std::mem::take(&mut world.places[0]);
     world.change(1, &["10.1.0.2"], &["10.1.0.3"]);
     world.run(SECOND * 4, calm);
@@ -374,7 +374,7 @@ fn told(seed: u64, ours: &[&str], theirs: &[&str], configured: &[&str]) -> World
     let lists = [addresses(ours, 10500), addresses(theirs, 10500)];
     let pair = Pair::new(identities(), lists.each_ref().map(|list| config(list)), seed);
     let mut world = World { pair, places: lists.map(|list| list.into_iter().collect()) };
-    let peer = hip::Peer { hit: world.pair.hit(1), locators: addresses(configured, 10500), routes: Vec::new() };
+    let peer = hip::Peer::new(world.pair.hit(1), addresses(configured, 10500));
     world.pair.sides[0].host.add_peer(world.pair.now, peer);
     world
 }

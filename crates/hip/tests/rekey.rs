@@ -30,8 +30,12 @@ fn pair(seed: u64, locators: usize, sinnet: bool, change: impl Fn(&mut HostConfi
 /// The same before they have met.
 fn strangers(seed: u64, locators: usize, sinnet: bool, change: impl Fn(&mut HostConfig)) -> Pair {
     let lists = [["10.1.0.1", "10.2.0.1"], ["10.1.0.2", "10.2.0.2"]].map(|list| addresses(&list[..locators], 10500));
-    let mut configs = lists.map(|list| HostConfig { feedback: sinnet, ..config(&list) });
-    configs.iter_mut().for_each(change);
+    let configs = lists.map(|list| {
+        let mut config = config(&list);
+        config.feedback = sinnet;
+        change(&mut config);
+        config
+    });
     Pair::new(identities(), configs, seed)
 }
 

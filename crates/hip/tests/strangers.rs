@@ -17,8 +17,9 @@ fn route(remote: &str) -> Route {
 
 /// Two hosts whose second one is limited as said.
 fn pair(limits: Limits) -> Pair {
-    let [a, b] = ["10.1.0.1", "10.1.0.2"].map(|address| common::config(&common::addresses(&[address], 10500)));
-    Pair::new(common::identities(), [a, hip::HostConfig { limits, ..b }], 1)
+    let [a, mut b] = ["10.1.0.1", "10.1.0.2"].map(|address| common::config(&common::addresses(&[address], 10500)));
+    b.limits = limits;
+    Pair::new(common::identities(), [a, b], 1)
 }
 
 /// As if there were no budget: what the attacks do then.
@@ -95,7 +96,7 @@ fn attacker(pair: &Pair, address: &str, seed: u64) -> Side {
     let [identity, _] = common::identities();
     let mut side = Side::new(identity, common::config(&common::addresses(&[address], 10500)), seed);
     let locators = common::addresses(&["10.1.0.2"], 10500);
-    side.host.add_peer(pair.now, hip::Peer { hit: pair.hit(1), locators, routes: Vec::new() });
+    side.host.add_peer(pair.now, hip::Peer::new(pair.hit(1), locators));
     side
 }
 
@@ -324,9 +325,11 @@ fn a_stolen_r1_a_second_costs_seconds_and_no_i2_goes_elsewhere() {
 fn an_unproven_address_gets_at_most_three_times_what_it_sent() {
     let eight = ["10.1.0.2", "10.2.0.2", "10.3.0.2", "10.4.0.2", "10.5.0.2", "10.6.0.2", "10.7.0.2", "10.8.0.2"];
     for algorithm in [Algorithm::EcdsaP384, Algorithm::Rsa] {
-        let [a, b] = [&["10.1.0.1"][..], &eight].map(|all| common::config(&common::addresses(all, 10500)));
-        let b = hip::HostConfig { groups: vec![hip::dh::Group::P384], ..b };
-        let a = hip::HostConfig { groups: vec![hip::dh::Group::P384], ..a };
+        let [a, b] = [&["10.1.0.1"][..], &eight].map(|all| {
+            let mut config = common::config(&common::addresses(all, 10500));
+            config.groups = vec![hip::dh::Group::P384];
+            config
+        });
         let mut pair = Pair::new([1, 2].map(|seed| common::generated(algorithm, seed)), [a, b], 1);
         pair.connect(0);
         let i1 = pair.flying.remove(0).bytes;
@@ -387,9 +390,11 @@ fn a_responder_whose_clock_was_set_back_is_let_in_after_seconds() {
     let mut pair = pair(Limits::default());
     let [_, identity] = common::identities();
     let config = common::config(&common::addresses(&["10.1.0.2"], 10500));
-    let peer = hip::Peer { hit: pair.hit(0), locators: common::addresses(&["10.1.0.1"], 10500), routes: Vec::new() };
+    let peer = hip::Peer::new(pair.hit(0), common::addresses(&["10.1.0.1"], 10500));
     let restarted = |identity, first_generation| {
-        let mut side = Side::new(identity, hip::HostConfig { first_generation, ..config.clone() }, first_generation);
+        let mut config = config.clone();
+        config.first_generation = first_generation;
+        let mut side = Side::new(identity, config, first_generation);
         side.host.add_peer(clock::Instant::ZERO, peer.clone());
         side
     };

@@ -213,7 +213,7 @@ fn restart(pair: &mut Pair, locators: Vec<SocketAddr>) {
     again.first_generation = 100;
     let hit = pair.hit(0);
     pair.sides[1] = Side::new(identity, again, 77);
-    pair.sides[1].host.add_peer(pair.now, Peer { hit, locators, routes: Vec::new() });
+    pair.sides[1].host.add_peer(pair.now, Peer::new(hit, locators));
 }
 
 fn unknown(pair: &mut Pair, route: Route, spi: Spi, len: usize) -> Vec<Vec<u8>> {

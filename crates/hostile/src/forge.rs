@@ -130,12 +130,8 @@ impl Solver {
         let mut rng = ChaCha20Rng::seed_from_u64(4);
         let from = identity.hit();
         let local = socket.local_addr()?;
-        let config = HostConfig { locators: vec![local], ..HostConfig::default() };
-        let mut host = Host::new(identity, config, &mut rng)?;
-        host.add_peer(
-            clock::Instant::ZERO,
-            Peer { hit: victim, locators: vec![SocketAddr::V4(to)], routes: Vec::new() },
-        );
+        let mut host = Host::new(identity, HostConfig::new(vec![local]), &mut rng)?;
+        host.add_peer(clock::Instant::ZERO, Peer::new(victim, vec![SocketAddr::V4(to)]));
         socket.set_read_timeout(Some(Duration::from_millis(300)))?;
         let route = Route { local, remote: SocketAddr::V4(to) };
         let begin = now();

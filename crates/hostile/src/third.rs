@@ -144,8 +144,9 @@ impl Hostile {
 }
 
 fn local(name: &str, at: SocketAddrV4, backup: bool) -> LocalPath {
-    let delay = clock::Duration::from_millis(1);
-    LocalPath { backup, delay, ..LocalPath::new(name, at.into()) }
+    let mut path = LocalPath::new(name, at.into());
+    (path.backup, path.delay) = (backup, clock::Duration::from_millis(1));
+    path
 }
 
 /// An UPDATE that opens or answers a path.

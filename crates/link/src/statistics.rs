@@ -22,6 +22,7 @@ impl Count {
 
 /// Counters of one direction of a link. At any time `offered` = `delivered` + all `dropped` + what is inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkStatistics {
     /// Everything that was offered.
     pub offered: Count,

@@ -63,7 +63,7 @@ impl<P> Sender<P> {
         let wanted = windows * ENOUGH;
         let enough = wanted.max(LEAST_BUFFER);
         let (room, since) = self.room;
-        // Without reports what a path has lost comes again from inside, and has to be told soon.
+        // Without reports the TCP inside retransmits what a path has lost, and has to learn of it soon.
         let kept = if self.is_snooping() { 0.0 } else { (-(now - since).as_secs_f64() / LEAVING.as_secs_f64()).exp() };
         let room = enough.max(room * kept);
         self.room = (room, now);

@@ -167,7 +167,7 @@ impl<P> Sender<P> {
             return Finding::Nothing;
         }
         let answered = others.iter().any(|at| *at > since);
-        let loaded = control.sent.has_under_way(UNDER_LOAD) && control.sent.rtt().srtt().is_some();
+        let loaded = control.sent.has_in_flight(UNDER_LOAD) && control.sent.rtt().srtt().is_some();
         if control.probed_at.is_none() && !(answered && loaded) {
             control.probed_at = Some(now);
             return Finding::Probe;

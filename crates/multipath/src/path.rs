@@ -81,6 +81,7 @@ impl PathState {
 
 /// What is known of a path from reports.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct PathStatistics {
     /// Delivery rate in bit/s, outer headers included; the greatest of the last round trips.
     pub delivery_rate: u64,

@@ -91,7 +91,7 @@ impl Received {
     }
 
     /// The report on this path itself.
-    pub(crate) fn tell(&mut self, now: Instant, rtt: Option<Duration>) -> Report {
+    pub(crate) fn take_report(&mut self, now: Instant, rtt: Option<Duration>) -> Report {
         self.due = None;
         self.unreported = 0;
         self.reported_at = Some(now);
@@ -101,7 +101,7 @@ impl Received {
     }
 
     /// The last report, for another path, if it is time for that.
-    pub(crate) fn tell_elsewhere(&mut self, now: Instant) -> Option<Report> {
+    pub(crate) fn take_repeated(&mut self, now: Instant) -> Option<Report> {
         if now - self.elsewhere_at < ELSEWHERE {
             return None;
         }
@@ -193,8 +193,8 @@ mod tests {
             let mut received = Received::default();
             at_end.iter().for_each(|number| { received.packet(Instant::ZERO, *number, 100, false); });
             let set: BTreeSet<u32> = at_end.iter().copied().collect();
-            let told = received.tell(Instant::ZERO, None);
-            prop_assert_eq!(told.ranges.iter().flat_map(|(first, last)| *first..=*last).collect::<BTreeSet<_>>(), set);
+            let report = received.take_report(Instant::ZERO, None);
+            prop_assert_eq!(report.ranges.iter().flat_map(|(first, last)| *first..=*last).collect::<BTreeSet<_>>(), set);
         }
     }
 
@@ -209,14 +209,14 @@ mod tests {
         let gap = received.packet(at(12), 3, 1000, false);
         received.ask(at(12), 1000, gap, srtt);
         assert_eq!(received.poll_timeout(), Some(at(12)));
-        let report = received.tell(at(12), None);
+        let report = received.take_report(at(12), None);
         assert_eq!((report.highest, report.ranges, report.packets, report.bytes), (3, vec![(3, 3), (1, 1)], 2, 2000));
         assert_eq!(received.poll_timeout(), None);
-        // Elsewhere is told what was told here, once.
+        // It is repeated on another path, once.
         received.packet(at(13), 5, 1000, false);
-        let copy = received.tell_elsewhere(at(20)).unwrap();
+        let copy = received.take_repeated(at(20)).unwrap();
         assert_eq!((copy.highest, copy.packets, copy.delay), (3, 2, Duration::from_millis(8)));
-        assert_eq!(received.tell_elsewhere(at(100)), None);
+        assert_eq!(received.take_repeated(at(100)), None);
         for (sequence, due) in [(6, 18), (7, 14)] {
             let gap = received.packet(at(13), sequence, 1000, false);
             received.ask(at(13), 1000, gap, srtt);

@@ -6,7 +6,7 @@ use clock::{Duration, Instant};
 use scheduler::PathId;
 use std::collections::BTreeMap;
 
-/// A path on which reports may leave, or of which they tell.
+/// A path on which reports may leave, or that they are about.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportingPath {
     /// The path.
@@ -50,7 +50,7 @@ impl Reporter {
         self.received.get(&id)?.poll_timeout()
     }
 
-    /// The next report that is due: the path that it leaves on, and what it tells, of that path first. `retired` are paths that
+    /// The next report that is due: the path that it leaves on, and the records in it, that path's first. `retired` are paths that
     /// others have taken over from; what came on them is reported on another. Asked until there is none.
     pub fn poll_report(
         &mut self,
@@ -66,14 +66,14 @@ impl Reporter {
         }
         let on = able.find(|path| self.received.get(&path.id).is_some_and(is_due))?;
         let mut reports = Vec::with_capacity(active.len());
-        reports.push((on.id, self.received.get_mut(&on.id)?.tell(now, on.srtt)));
+        reports.push((on.id, self.received.get_mut(&on.id)?.take_report(now, on.srtt)));
         for id in retired {
             if let Some(old) = self.received.get_mut(id).filter(|old| old.poll_timeout().is_some()) {
-                reports.push((*id, old.tell(now, None)));
+                reports.push((*id, old.take_report(now, None)));
             }
         }
         for other in active.iter().filter(|other| other.id != on.id) {
-            let report = self.received.get_mut(&other.id).and_then(|received| received.tell_elsewhere(now));
+            let report = self.received.get_mut(&other.id).and_then(|received| received.take_repeated(now));
             reports.extend(report.map(|report| (other.id, report)));
         }
         Some((on.id, reports))
@@ -121,8 +121,8 @@ mod tests {
         assert!(reporter.poll_report(at(0), &active, &[]).is_none());
         reporter.on_packet(at(30), PathId(2), packet(1), None);
         let (on, reports) = reporter.poll_report(at(60), &active, &[]).unwrap();
-        let told: Vec<PathId> = reports.iter().map(|(id, _)| *id).collect();
-        assert_eq!((on, told), (PathId(2), vec![PathId(2), PathId(1)]));
+        let of: Vec<PathId> = reports.iter().map(|(id, _)| *id).collect();
+        assert_eq!((on, of), (PathId(2), vec![PathId(2), PathId(1)]));
         [1, 2].into_iter().for_each(|number| reporter.on_packet(at(70), PathId(7), packet(number), None));
         let (on, reports) = reporter.poll_report(at(70), &active, &[PathId(7)]).unwrap();
         assert!(reports.iter().any(|(id, report)| *id == PathId(7) && report.highest == 2));

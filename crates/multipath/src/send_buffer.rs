@@ -17,7 +17,7 @@ const QUANTUM: u32 = 1514;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Bytes of all flows together that are enough. Beyond, one packet is dropped in an interval: its sender needs a
-    /// round trip to hear of it, and further losses in that time tell it nothing, but take it long to repair.
+    /// round trip to hear of it, and further losses in that time add no signal, but take long to retransmit.
     pub bytes: usize,
     /// Bytes of all flows together that are too many.
     pub most: usize,

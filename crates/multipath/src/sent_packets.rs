@@ -1,12 +1,17 @@
-//! What a path has sent and what became of it: acknowledged, lost, or under way. From reports follow round-trip times,
-//! delivery rates and losses, for any traffic.
+//! What a path has sent and what became of it: acknowledged, lost, or in flight, for any traffic. Reports are taken in
+//! [`reports`], losses are found here.
 //!
 //! A path is a FIFO, so a gap is a loss once a few packets from behind it have arrived (RFC 5681 §3.2), or once it is an
 //! eighth of a round-trip time older than something that has (RFC 8985 §6.2, RFC 9002 §6.1). Should it arrive after all, the
 //! reduction was wrong, and the path is given more time from then on.
 
+mod outcome;
+mod reports;
+
+pub(crate) use outcome::AckOutcome;
+pub use outcome::InvalidReport;
+
 use crate::packet::QueuedPacket;
-use crate::report::Report;
 use clock::{Duration, Instant};
 use recovery::RttEstimator;
 use std::collections::{BTreeSet, VecDeque};
@@ -15,16 +20,12 @@ use std::collections::{BTreeSet, VecDeque};
 const THRESHOLD: (u64, u64) = (3, 300);
 /// The least time before a gap is a loss by age alone: timers, and the granularity of reports.
 const AGE: Duration = Duration::from_millis(10);
-/// Delivery rates are the greatest of so many round-trip times.
-const RATE_ROUNDS: u64 = 5;
 /// Records of packets whose state is known are kept for so many more, to notice when a loss was none.
 const KEPT: usize = 1024;
 /// Most records; a peer that does not report cannot make it more.
 const MOST: usize = 1 << 16;
 /// Room for fewer records than this is not given back.
 const LEAST_ROOM: usize = 4096;
-/// The longest round-trip time that a peer's own measurement is believed: it decides how long packets wait here.
-const BELIEVED: Duration = Duration::from_millis(800);
 
 /// What a packet is to the window.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ pub(crate) struct SentPackets<P> {
     /// The sequence number of the first of them. Numbers have 64 bits here: the one after the last of a security
     /// association does not fit into 32.
     base: u64,
-    /// The sequence number of the first that is under way.
+    /// The sequence number of the first that is in flight.
     open: u64,
     /// Those of the records whose packets were taken for lost.
     lost: BTreeSet<u64>,
@@ -99,7 +100,7 @@ pub(crate) struct SentPackets<P> {
     /// The receiver's own round-trip time.
     remote_rtt: Duration,
     loss_at: Option<Instant>,
-    /// What was sent before tells no round-trip time: the clock has jumped since.
+    /// What was sent before gives no round-trip time: the clock has jumped since.
     slept_at: Instant,
 }
 
@@ -117,63 +118,6 @@ pub struct Counts {
     /// Packets with Congestion Experienced.
     pub ce: u64,
 }
-
-/// What a report brought.
-#[derive(Debug)]
-pub(crate) struct AckOutcome<P> {
-    /// Bytes newly acknowledged.
-    pub acked: u64,
-    /// In flight before.
-    pub flight: u64,
-    /// The most that was in flight lately, where the caller knows.
-    pub peak: u64,
-    /// All before this number is acknowledged or lost.
-    pub upto: u64,
-    /// A round-trip time.
-    pub rtt: Option<Duration>,
-    /// Packets lost.
-    pub lost: u32,
-    /// Of them, what may be sent again.
-    pub retransmit: Vec<QueuedPacket<P>>,
-    /// Packets that had been taken for lost.
-    pub spurious: u32,
-    /// New packets with CE.
-    pub ce: u32,
-}
-
-impl<P> Default for AckOutcome<P> {
-    fn default() -> Self {
-        let (acked, flight, peak, upto, rtt) = (0, 0, 0, 0, None);
-        Self { acked, flight, peak, upto, rtt, lost: 0, retransmit: Vec::new(), spurious: 0, ce: 0 }
-    }
-}
-
-/// Of what a report acknowledges for the first time, the packet that was sent last.
-struct Newest {
-    at: Instant,
-    delivered: (u64, Instant),
-    first_at: Instant,
-}
-
-/// Why a report is not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidReport {
-    /// It says what cannot be.
-    Impossible,
-    /// It acknowledges a number under which nothing was sent: who says that invents (RFC 9000 §21.4).
-    Invented,
-}
-
-impl std::fmt::Display for InvalidReport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Impossible => "the report says what cannot be",
-            Self::Invented => "the report acknowledges a packet that was never sent",
-        })
-    }
-}
-
-impl std::error::Error for InvalidReport {}
 
 impl<P> SentPackets<P> {
     /// Nothing yet.
@@ -273,7 +217,7 @@ impl<P> SentPackets<P> {
         self.kept
     }
 
-    /// Bytes under way.
+    /// Bytes in flight.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -319,7 +263,7 @@ impl<P> SentPackets<P> {
         &self.counts
     }
 
-    /// How long packets have been under way without anything being acknowledged.
+    /// How long packets have been in flight without anything being acknowledged.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
         (self.in_flight > 0).then_some(self.progress_at)
     }
@@ -329,13 +273,13 @@ impl<P> SentPackets<P> {
         self.gap
     }
 
-    /// When the oldest of the packets under way was sent.
+    /// When the oldest of the packets in flight was sent.
     pub(crate) fn oldest_at(&self) -> Option<Instant> {
         self.waiting().next().map(|packet| packet.at)
     }
 
-    /// Whether so many packets are under way.
-    pub(crate) fn has_under_way(&self, packets: usize) -> bool {
+    /// Whether so many packets are in flight.
+    pub(crate) fn has_in_flight(&self, packets: usize) -> bool {
         self.waiting().take(packets).count() == packets
     }
 
@@ -354,155 +298,6 @@ impl<P> SentPackets<P> {
         self.loss_at
     }
 
-    /// Takes the peer's report of this path; `own_way` if it came back on this path, so that its round trip is the path's.
-    pub(crate) fn on_report(
-        &mut self,
-        now: Instant,
-        report: &Report,
-        own_way: bool,
-    ) -> Result<AckOutcome<P>, InvalidReport> {
-        self.check(now, report)?;
-        let highest = u64::from(report.highest);
-        let sent_at = self.packet(highest).map(|sent| sent.at);
-        let mut outcome = AckOutcome { flight: self.in_flight as u64, ..AckOutcome::default() };
-        let previous = self.highest;
-        if previous.is_none_or(|(before, _)| highest > before) {
-            if let Some(at) = sent_at {
-                self.highest = Some((highest, at));
-            }
-            // No more can have been marked than have arrived.
-            outcome.ce = report.ce.saturating_sub(self.ce).min(report.packets.saturating_sub(self.packets_reported));
-            self.counts.ce += u64::from(outcome.ce);
-            (self.ce, self.packets_reported) = (report.ce, report.packets);
-            self.remote_rtt = report.rtt.min(BELIEVED);
-        }
-        if own_way {
-            self.time(now, report, sent_at, &mut outcome);
-        }
-        let newest = self.acknowledge(report, previous.map(|(before, _)| before), &mut outcome);
-        if let Some(Newest { at, delivered: (delivered, delivered_at), first_at }) = newest {
-            // A report on another path is late; what it tells of came before.
-            let reported_at = self.progress_at.max(now - report.delay);
-            self.gap = (reported_at - self.progress_at).max(self.gap - self.gap / 8);
-            self.progress_at = reported_at;
-            self.delivered_at = now;
-            self.first_at = at;
-            // draft-cheng-iccrg-delivery-rate-estimation: the slower of sending and acknowledging.
-            let interval = (now - delivered_at).max(at - first_at);
-            self.sample_rate(now, self.delivered - delivered, interval);
-        }
-        self.detect(now, &mut outcome);
-        self.prune();
-        outcome.upto = self.offset + self.open;
-        Ok(outcome)
-    }
-
-    /// Whether a report says what can be.
-    fn check(&self, now: Instant, report: &Report) -> Result<(), InvalidReport> {
-        let highest = u64::from(report.highest);
-        // RFC 9002 §2's "acknowledged what was never sent" is an attack or a fault, on an authentic channel too.
-        if highest >= self.next() || highest == 0 || report.packets > report.highest {
-            return Err(InvalidReport::Impossible);
-        }
-        // An answer before the question, or a time from the future.
-        if self.packet(highest).is_some_and(|sent| report.delay > now - sent.at) {
-            return Err(InvalidReport::Impossible);
-        }
-        let is_invented = |first: u64, last: u64| {
-            let at = self.skipped.partition_point(|skipped| *skipped < first);
-            self.skipped.get(at).is_some_and(|skipped| *skipped <= last)
-        };
-        let mut ranges = report.ranges.iter();
-        if is_invented(highest, highest) || ranges.any(|(first, last)| is_invented((*first).into(), (*last).into())) {
-            return Err(InvalidReport::Invented);
-        }
-        Ok(())
-    }
-
-    /// Takes the round-trip time of a report. What came back on a slow path tells nothing else that is new, if a fast one
-    /// has told it before.
-    fn time(&mut self, now: Instant, report: &Report, sent_at: Option<Instant>, outcome: &mut AckOutcome<P>) {
-        let Some(at) = sent_at.filter(|at| u64::from(report.highest) > self.timed && *at >= self.slept_at) else {
-            return;
-        };
-        self.timed = report.highest.into();
-        let rtt = (now - at).saturating_sub(report.delay);
-        if !rtt.is_zero() {
-            let before = self.rtt.latest().unwrap_or(rtt);
-            self.jitter = (self.jitter * 7 + (rtt.max(before) - rtt.min(before))) / 8;
-            self.rtt.sample(rtt);
-            outcome.rtt = Some(rtt);
-        }
-    }
-
-    /// Takes the ranges of a report. What was settled before is passed over, so that a report costs what it brings: a
-    /// peer may repeat itself.
-    fn acknowledge(&mut self, report: &Report, previous: Option<u64>, outcome: &mut AckOutcome<P>) -> Option<Newest> {
-        let mut newest = None;
-        for (first, last) in &report.ranges {
-            let (first, last) = (u64::from(*first).max(self.base), u64::from(*last).min(self.next() - 1));
-            if first > last {
-                continue;
-            }
-            let late: Vec<u64> = self.lost.range(first..=last).copied().collect();
-            for sequence in late.into_iter().chain(first.max(self.open)..=last) {
-                self.arrived(sequence, previous, outcome, &mut newest);
-            }
-        }
-        newest
-    }
-
-    /// The packet of this number has arrived.
-    fn arrived(
-        &mut self,
-        sequence: u64,
-        previous: Option<u64>,
-        outcome: &mut AckOutcome<P>,
-        newest: &mut Option<Newest>,
-    ) {
-        let skips = self.skips_between(sequence, previous.unwrap_or(0));
-        let Some(at) = sequence.checked_sub(self.base) else { return };
-        let Some(packet) = self.packets.get_mut(at as usize) else { return };
-        let counts = !matches!(packet.kind, Kind::Uncounted);
-        match packet.state {
-            State::Delivered | State::Skipped => return,
-            State::Lost => {
-                self.lost.remove(&sequence);
-                if counts {
-                    outcome.spurious += 1;
-                    self.counts.spurious += 1;
-                }
-            }
-            State::InFlight if counts => {
-                self.in_flight -= packet.wire;
-                outcome.acked += packet.wire as u64;
-            }
-            State::InFlight => {}
-        }
-        packet.state = State::Delivered;
-        self.kept -= packet.kind.kept();
-        packet.kind = if counts { Kind::InFlight } else { Kind::Uncounted };
-        self.counts.delivered += 1;
-        if let Some(highest) = previous.filter(|highest| sequence < *highest) {
-            self.counts.reordered += 1;
-            // The extent of the reordering, in packets (RFC 4737 §4.2.1).
-            let extent = highest - sequence + 1 - skips;
-            self.threshold = self.threshold.max(extent + 1).min(THRESHOLD.1);
-        }
-        if counts {
-            self.delivered += packet.wire as u64;
-            if newest.as_ref().is_none_or(|newest| packet.at >= newest.at) {
-                *newest = Some(Newest { at: packet.at, delivered: packet.delivered, first_at: packet.first_at });
-            }
-        }
-    }
-
-    /// Numbers between these two, neither included, under which nothing was sent: the distance in packets is less.
-    fn skips_between(&self, low: u64, high: u64) -> u64 {
-        let below = |number: u64| self.skipped.partition_point(|skipped| *skipped < number);
-        below(high).saturating_sub(below(low)) as u64
-    }
-
     /// Finds losses by age.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> AckOutcome<P> {
         let mut outcome =
@@ -515,7 +310,7 @@ impl<P> SentPackets<P> {
         outcome
     }
 
-    /// Gives all up that is under way: the path is dead or silent. What may be sent again, in order.
+    /// Gives all up that is in flight: the path is dead or silent. What may be sent again, in order.
     pub(crate) fn give_up(&mut self, now: Instant) -> Vec<QueuedPacket<P>> {
         let mut stranded = Vec::new();
         let from = self.settled().min(self.packets.len());
@@ -544,7 +339,7 @@ impl<P> SentPackets<P> {
         stranded
     }
 
-    /// The clock has jumped, or the path was dead: what is under way from before says nothing of it.
+    /// The clock has jumped, or the path was dead: what is in flight from before says nothing of it.
     pub(crate) fn slept(&mut self, now: Instant) {
         self.slept_at = now;
         self.progress_at = now;
@@ -554,12 +349,12 @@ impl<P> SentPackets<P> {
         self.packets.get(sequence.checked_sub(self.base)? as usize)
     }
 
-    /// How many of the records are before the first packet that is under way.
+    /// How many of the records are before the first packet that is in flight.
     fn settled(&self) -> usize {
         (self.open - self.base) as usize
     }
 
-    /// Finds losses. What is under way is never further below the highest than the threshold, once this was done: so it
+    /// Finds losses. What is in flight is never further below the highest than the threshold, once this was done: so it
     /// costs what was acknowledged since, and that.
     fn detect(&mut self, now: Instant, outcome: &mut AckOutcome<P>) {
         self.loss_at = None;
@@ -595,18 +390,6 @@ impl<P> SentPackets<P> {
             outcome.lost += 1;
             self.counts.lost += 1;
             self.in_flight -= packet.wire;
-        }
-    }
-
-    fn sample_rate(&mut self, now: Instant, bytes: u64, interval: Duration) {
-        let srtt = self.rtt.srtt().unwrap_or(Duration::from_millis(100)).max(Duration::from_millis(1));
-        if now - self.rate.2 > srtt * RATE_ROUNDS {
-            self.rate = (0, self.rate.0, now);
-        }
-        // Shorter than a quarter of a round trip is a burst of reports, not a rate.
-        if interval >= srtt / 4 && !interval.is_zero() {
-            let rate = (bytes as f64 * 8.0 / interval.as_secs_f64()) as u64;
-            self.rate.0 = self.rate.0.max(rate);
         }
     }
 
@@ -650,6 +433,7 @@ impl<P> Kind<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Report;
     use proptest::prelude::*;
 
     fn at(ms: u64) -> Instant {

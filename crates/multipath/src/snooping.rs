@@ -114,7 +114,7 @@ impl Snooping {
     pub(crate) fn acknowledged(&mut self, now: Instant, flow: FlowId, segment: &Acknowledgment<'_>) -> Vec<Delivered> {
         let Some(connection) = self.flows.get_mut(&flow) else { return Vec::new() };
         if segment.resets {
-            // Nothing more is going to be acknowledged: what is under way is given up in its time.
+            // Nothing more is going to be acknowledged: what is in flight is given up in its time.
             self.forget(flow);
             return Vec::new();
         }

@@ -8,6 +8,7 @@ use scheduler::PathId;
 
 /// A snapshot of the send buffer.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct BufferStatus {
     /// Packets that wait.
     pub packets: usize,

@@ -103,7 +103,7 @@ impl Windows {
         (gain * window * 8.0 / srtt) as u64
     }
 
-    /// What a report brought. `busy` is the most that was under way since the last one, if packets waited.
+    /// What a report brought. `busy` is the most that was in flight since the last one, if packets waited.
     pub(crate) fn report<P>(
         &mut self,
         now: Instant,
@@ -134,7 +134,7 @@ impl Windows {
         }
         if outcome.acked > 0 || outcome.rtt.is_some() {
             // Reports tell of many packets at once, and pacing spaces what fills the window again: whether the window
-            // was the limit is known from what waited, and from how much was under way at most: in slow start half of
+            // was the limit is known from what waited, and from how much was in flight at most: in slow start half of
             // it, as in Linux, since the window may have doubled within a round trip; else what the pace fills.
             let window = self.window(slot);
             let filled = if window < self.threshold(slot) { 2.0 } else { GAIN.1 };
@@ -153,7 +153,7 @@ impl Windows {
 
     /// Nothing was acknowledged for a retransmission timeout.
     pub(crate) fn timeout(&mut self, now: Instant, slot: Slot, flight: usize, next: u64) {
-        // As Linux does it: the threshold follows from the window, not from what programs happened to have under way, and
+        // As Linux does it: the threshold follows from the window, not from what programs happened to have in flight, and
         // is held while nothing gets through (RFC 5681 §3.1).
         let (window, threshold) = (self.window(slot), self.threshold(slot));
         let mss = self.paths.control().paths().get(slot.0).map_or(1500.0, |path| path.mss);
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(slots.map(|slot| windows.sharers(slot)), [2, 2]);
         lost(&mut windows, 10_000, slots[0], 95);
         assert_eq!(packets(&windows, slots), [5.0, 5.0]);
-        // What the other had under way then was in the same queue.
+        // What the other had in flight then was in the same queue.
         lost(&mut windows, 10_020, slots[1], 99);
         assert_eq!(packets(&windows, slots), [5.0, 5.0]);
         // That it came after all says nothing of what the first has lost.

@@ -45,6 +45,7 @@ pub struct Position {
 
 /// What the resequencer has seen and done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResequencerStatistics {
     /// Packets that had to wait.
     pub held: u64,

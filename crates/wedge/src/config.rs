@@ -5,8 +5,9 @@ use hip::{HostConfig, Route};
 use std::net::{IpAddr, SocketAddr};
 use wire::{Hit, Lsi};
 
-/// The configuration of a [`crate::Wedge`].
+/// The configuration of a [`crate::Wedge`]: begin with [`WedgeConfig::new`] and set what is to be different.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct WedgeConfig {
     /// The association side; its locators are replaced by those of `paths`.
     pub hip: HostConfig,
@@ -34,6 +35,7 @@ impl LocalPath {
 
 /// One access link of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LocalPath {
     /// What people call it.
     pub name: String,
@@ -52,6 +54,7 @@ pub struct LocalPath {
 
 /// A host to talk to.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PeerConfig {
     /// What people and programs call it.
     pub name: String,
@@ -68,24 +71,33 @@ pub struct PeerConfig {
 impl PeerConfig {
     /// A peer that can be reached at these addresses, the best first.
     pub fn new(name: impl Into<String>, hit: Hit, lsi: Lsi, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
-        let locators = addresses.into_iter().map(|address| PeerLocator { address, rate: None, delay: None }).collect();
+        let locators = addresses.into_iter().map(PeerLocator::new).collect();
         Self { name: name.into(), hit, lsi, locators, routes: Vec::new() }
     }
 }
 
-/// A locator of a peer and what is known of the way there.
+/// A locator of a peer and what is known of the path there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PeerLocator {
     /// The address, with the port as in [`LocalPath::locator`].
     pub address: SocketAddr,
-    /// The most that the way to it carries, in bit/s, where that is less than the local rate.
+    /// The most that the path to it carries, in bit/s, where that is less than the local rate.
     pub rate: Option<u64>,
     /// One-way delay to it, instead of that of the local path.
     pub delay: Option<Duration>,
 }
 
-/// A pair of locators and what is known of the way.
+impl PeerLocator {
+    /// A locator of which nothing is known but where it is.
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, rate: None, delay: None }
+    }
+}
+
+/// A pair of locators and what is known of the path between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PeerRoute {
     /// The pair.
     pub route: Route,
@@ -95,9 +107,16 @@ pub struct PeerRoute {
     pub delay: Option<Duration>,
 }
 
-/// What is known of the way from one locator to another.
+impl PeerRoute {
+    /// A pair of locators with the rate and delay of the local path.
+    pub fn new(route: Route) -> Self {
+        Self { route, rate: None, delay: None }
+    }
+}
+
+/// What is known of the path from one locator to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct PathParameters {
     /// bit/s, where it is configured.
     pub rate: Option<u64>,
     /// One-way.
@@ -140,15 +159,15 @@ impl WedgeConfig {
     }
 
     /// What the configuration says of a route to a peer.
-    pub(crate) fn way(&self, peer: &PeerConfig, route: Route) -> Way {
+    pub(crate) fn parameters(&self, peer: &PeerConfig, route: Route) -> PathParameters {
         // A path that the peer opened may use another local port, or an address we do not know.
         let local = self.paths.iter().find(|path| path.locator.ip() == route.local.ip());
         let (rate, delay, mtu) = local.map_or(UNKNOWN, |path| (path.rate, path.delay, path.mtu));
         if let Some(exact) = peer.routes.iter().find(|known| known.route == route) {
-            return Way { rate: exact.rate.or(rate), delay: exact.delay.unwrap_or(delay), mtu };
+            return PathParameters { rate: exact.rate.or(rate), delay: exact.delay.unwrap_or(delay), mtu };
         }
         let remote = peer.locators.iter().find(|locator| locator.address.ip() == route.remote.ip());
-        Way {
+        PathParameters {
             rate: [remote.and_then(|locator| locator.rate), rate].into_iter().flatten().min(),
             delay: remote.and_then(|locator| locator.delay).unwrap_or(delay),
             mtu,

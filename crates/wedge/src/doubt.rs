@@ -2,7 +2,7 @@
 //!
 //! A host that was started again cannot prove that it has lost its keys: its hint could be anybody's. So it is not
 //! believed but checked: heartbeats go out at once, and only if none is answered a new association begins. What waited, or
-//! was under way, is kept for it.
+//! was in flight, is kept for it.
 
 use crate::path::Path;
 use crate::peer::PeerState;

@@ -6,6 +6,7 @@ use std::fmt;
 
 /// Something a person may want to know; `Display` is a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WedgeEvent {
     /// The peer has proved its identity.
     Established {

@@ -28,14 +28,14 @@ impl Wedge {
             return;
         };
         self.counters.feedback_in += 1;
-        let mut told: Vec<Spi> = Vec::with_capacity(records.len());
+        let mut seen: Vec<Spi> = Vec::with_capacity(records.len());
         for (spi, report) in &records {
-            // A path is told of once: each record costs a look at what is under way.
-            if told.contains(spi) {
+            // One record counts for each path: each costs a look at what is in flight.
+            if seen.contains(spi) {
                 self.counters.bad_feedback += 1;
                 continue;
             }
-            told.push(*spi);
+            seen.push(*spi);
             match peer.on_report(now, id, (*spi, report), &mut self.counters) {
                 Ok(()) => {}
                 Err(InvalidReport::Impossible) => self.counters.bad_feedback += 1,

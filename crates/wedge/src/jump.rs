@@ -1,6 +1,6 @@
 //! A clock that jumps: a machine that was suspended, or a process that was stopped.
 //!
-//! Whatever was under way then has waited for us and not for the network. Without a word about that a round trip of an
+//! Whatever was in flight then has waited for us and not for the network. Without a word about that a round trip of an
 //! hour would be measured, and with it every patience become hours; and a peer that was never asked would be given up for
 //! its silence.
 

@@ -1,6 +1,6 @@
 //! One path of an association: its security associations, its queue, its heartbeats.
 
-use crate::config::Way;
+use crate::config::PathParameters;
 use crate::heartbeat::Beat;
 use crate::rebinding::Rebinding;
 use crate::renewal::Retirement;
@@ -34,7 +34,7 @@ pub(crate) struct Path {
     pub id: PathId,
     pub route: Route,
     pub name: String,
-    pub way: Way,
+    pub parameters: PathParameters,
     /// The peer is known to receive at the remote locator.
     pub verified: bool,
     /// It carries data only where no other path works: this host wants it so.
@@ -139,9 +139,9 @@ impl Path {
             is_standby: self.standby,
             allowance: self.credit.left(),
             overhead: overhead(self.header_len(), self.outbound.suite()),
-            mtu: self.way.mtu,
-            rate: self.way.rate,
-            delay: self.way.delay,
+            mtu: self.parameters.mtu,
+            rate: self.parameters.rate,
+            delay: self.parameters.delay,
             srtt: rtt.srtt(),
             rttvar: rtt.rttvar(),
             answered_at: self.heartbeat.answered_at(),
@@ -177,7 +177,7 @@ impl Path {
             alive: self.answers(),
             backup: self.is_backup(),
             standby: self.standby,
-            rate: self.way.rate,
+            rate: self.parameters.rate,
             srtt_ms: None,
             bytes_out: self.traffic.bytes_out,
             bytes_in: self.traffic.bytes_in,

@@ -107,7 +107,7 @@ impl Wedge {
         self.counters.heartbeats_answered += 1;
         self.counters.paths_moved += 1;
         // Another address is another way, of which nothing is known; another port of the same NAT is none. What the old
-        // one had under way is lost.
+        // one had in flight is lost.
         if let Some(peer) = self.peers.get_mut(index) {
             if is_same_address {
                 peer.sender.on_path_moved(now, id);

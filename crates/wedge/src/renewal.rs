@@ -1,6 +1,6 @@
 //! New keys for a path under traffic: a path of the same route comes up, takes over, and the old one goes, but not at once.
 //!
-//! What was sent on the old security associations is still under way when the new ones are there. So the old path goes on
+//! What was sent on the old security associations is still in flight when the new ones are there. So the old path goes on
 //! receiving, and hearing of what it had sent, for a while; and the new one begins where the old one was: with its window,
 //! its round-trip time, its pace and its queue. It takes over when the association side gives the old one up, or when the
 //! first packet has come on it: before that the peer may not have its keys.
@@ -14,7 +14,7 @@ use scheduler::PathId;
 
 /// An old path receives for so long.
 const RECEIVES_FOR: Duration = Duration::from_secs(2);
-/// What was under way on it is sent again if nothing was heard for two round trips and this.
+/// What was in flight on it is sent again if nothing was heard for two round trips and this.
 const LATE: Duration = Duration::from_millis(50);
 /// Most old paths of a peer.
 const MOST: usize = 32;
@@ -22,7 +22,7 @@ const MOST: usize = 32;
 /// When an old path ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retirement {
-    /// What is under way until then is lost.
+    /// What is in flight until then is lost.
     pub lost_at: Instant,
     /// It receives until then.
     pub until: Instant,
@@ -55,7 +55,13 @@ impl PeerState {
     /// A path comes up that takes over from another.
     pub(crate) fn prepare(&mut self, mut path: Path, old: PathId, now: Instant) {
         path.predecessor = Some(old);
-        self.sender.add_successor(now, path.id, path.state(Instant::ZERO), path.way.rate.unwrap_or(UNKNOWN_RATE), old);
+        self.sender.add_successor(
+            now,
+            path.id,
+            path.state(Instant::ZERO),
+            path.parameters.rate.unwrap_or(UNKNOWN_RATE),
+            old,
+        );
         self.successors.push(path);
     }
 
@@ -74,7 +80,7 @@ impl PeerState {
         new.credit = place.credit;
         new.credit.heard = new.credit.heard.saturating_add(heard);
         let srtt = self.sender.srtt(old).or(place.heartbeat.rtt().srtt());
-        let late = srtt.unwrap_or(place.way.delay * 2) * 2 + LATE;
+        let late = srtt.unwrap_or(place.parameters.delay * 2) * 2 + LATE;
         self.sender.succeed(now, old, new.id);
         let mut gone = std::mem::replace(place, new);
         gone.retirement = Some(Retirement { lost_at: now + late, until: now + RECEIVES_FOR.max(late) });

@@ -42,7 +42,7 @@ pub(crate) fn emit(records: &[Record], out: &mut Vec<u8>) {
         let mut written = 0u8;
         let mut above = None;
         for (first, last) in record.ranges.iter().take(RANGES) {
-            // 65536 packets in one range are more than any window; what is below need not be told.
+            // 65536 packets in one range are more than any window; what is below need not be reported.
             let length = (last - first + 1).min(u32::from(u16::MAX));
             if let Some(above) = above {
                 let Ok(gap) = u16::try_from(above - last - 1) else { break };

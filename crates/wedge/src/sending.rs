@@ -47,7 +47,7 @@ impl PeerState {
 
     /// A path comes up.
     pub(crate) fn add_path(&mut self, now: Instant, path: Path) {
-        let rate = path.way.rate.unwrap_or(UNKNOWN_RATE);
+        let rate = path.parameters.rate.unwrap_or(UNKNOWN_RATE);
         self.sender.add_path(now, path.id, path.state(Instant::ZERO), rate);
         self.paths.push(path);
     }

@@ -34,7 +34,7 @@ pub struct PeerStatus {
     pub state: String,
     /// Whether the peer gives feedback; what is measured below is absent without.
     pub feedback: bool,
-    /// Of a peer that gives none, where paths are measured by the acknowledgments of the TCP inside: segments under way.
+    /// Of a peer that gives none, where paths are measured by the acknowledgments of the TCP inside: segments in flight.
     pub snooped: Option<usize>,
     /// The rule by which windows grow and shrink.
     pub congestion: Option<String>,

@@ -20,6 +20,7 @@ use wire::{Hit, Lsi, Spi};
 
 /// Why a wedge or a peer was refused.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WedgeError {
     /// The association side refused its configuration.
     #[error(transparent)]
@@ -91,7 +92,8 @@ impl Wedge {
     pub fn new(identity: HostIdentity, config: WedgeConfig, rng: &mut dyn CryptoRng) -> Result<Self, WedgeError> {
         let max_payload = check(&config)?;
         let (locators, backups, keylog) = (config.locators(), config.backups(), config.keylog);
-        let hip = hip::HostConfig { locators, backups, keylog, ..config.hip.clone() };
+        let mut hip = config.hip.clone();
+        (hip.locators, hip.backups, hip.keylog) = (locators, backups, keylog);
         let host = Host::new(identity, hip, rng)?;
         Ok(Self {
             hit: host.hit(),
@@ -119,11 +121,8 @@ impl Wedge {
     /// Lets a peer in. One of the same HIT is configured anew and keeps its association.
     pub fn add_peer(&mut self, peer: PeerConfig) {
         self.host_was_asked = true;
-        let known = Peer {
-            hit: peer.hit,
-            locators: peer.locators.iter().map(|locator| locator.address).collect(),
-            routes: peer.routes.iter().map(|route| route.route).collect(),
-        };
+        let mut known = Peer::new(peer.hit, peer.locators.iter().map(|locator| locator.address).collect());
+        known.routes = peer.routes.iter().map(|route| route.route).collect();
         self.host.add_peer(self.seen, known);
         let (hit, lsi) = (peer.hit, peer.lsi);
         let index = match self.by_hit.get(&hit).and_then(|index| Some((*index, self.peers.get_mut(*index)?))) {
@@ -305,7 +304,7 @@ impl Wedge {
                 self.events.push_back(WedgeEvent::Established { peer: name });
             }
             PathUp { path: id, route, outbound, inbound, verified, .. } => {
-                let way = self.config.way(&peer.config, route);
+                let parameters = self.config.parameters(&peer.config, route);
                 let local = self.config.paths.iter().find(|path| path.locator.ip() == route.local.ip());
                 let backup = local.is_some_and(|path| path.backup);
                 let local = local.map_or_else(|| route.local.ip().to_string(), |path| path.name.clone());
@@ -320,7 +319,7 @@ impl Wedge {
                     id,
                     route,
                     name: local,
-                    way,
+                    parameters,
                     verified,
                     backup,
                     peers_backup: false,

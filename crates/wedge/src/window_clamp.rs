@@ -3,7 +3,7 @@
 //!
 //! That is made less where enough waits: the sender is on this host, and hears of the peer's window through us. A TCP whose
 //! packets are dropped instead has a hole to fill, and the program at the other end gets nothing for a round trip. So a
-//! program's TCP need not look for what the paths carry: it is told, from its first packet on.
+//! program's TCP need not look for what the paths carry: the clamped window says so, from its first packet on.
 
 use crate::flows::flow_of;
 use crate::peer::PeerState;
@@ -90,8 +90,8 @@ impl Connections {
             (theirs.filter(|_| ours).unwrap_or(0), u32::try_from(end?.wrapping_sub(segment.ack()) as i32).ok()?)
         };
         let allowed = clamped_window(outstanding, room);
-        let narrow = u16::try_from(allowed.div_ceil(1 << shift)).ok()?;
-        (narrow < segment.window()).then_some(narrow)
+        let clamped = u16::try_from(allowed.div_ceil(1 << shift)).ok()?;
+        (clamped < segment.window()).then_some(clamped)
     }
 
     /// Bytes of one, and of its place in the table.
@@ -210,17 +210,17 @@ mod tests {
         fn the_edge_is_what_is_outstanding_and_the_room(isn: u32, sent in 1usize..60_000, acked in 0u32..60_000, window: u16, room in -200_000i64..200_000) {
             let connections = connection(&SCALE, &SCALE, isn, sent);
             let ack = isn.wrapping_add(1).wrapping_add(acked);
-            let narrow = clamped(&connections, ack, window, room);
+            let result = clamped(&connections, ack, window, room);
             let Some(outstanding) = (sent as i64).checked_sub(acked.into()).filter(|left| *left >= 0) else {
-                prop_assert_eq!(narrow, None);
+                prop_assert_eq!(result, None);
                 return Ok(());
             };
             let edge = (outstanding + room).max(6_000);
-            match narrow {
-                Some(narrow) => {
-                    prop_assert!(narrow < window);
-                    let told = i64::from(narrow) << 7;
-                    prop_assert!(told >= edge && told < edge + 128);
+            match result {
+                Some(advertised) => {
+                    prop_assert!(advertised < window);
+                    let offered = i64::from(advertised) << 7;
+                    prop_assert!(offered >= edge && offered < edge + 128);
                 }
                 None => prop_assert!((i64::from(window) << 7) < edge + 128),
             }

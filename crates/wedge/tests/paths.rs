@@ -16,11 +16,9 @@ fn at(seconds: u64) -> Instant {
 }
 
 fn path(number: usize, side: usize) -> LocalPath {
-    LocalPath {
-        rate: Some(RATE),
-        delay: ms(20),
-        ..LocalPath::new(format!("link{number}"), locator(number, side, 10500))
-    }
+    let mut path = LocalPath::new(format!("link{number}"), locator(number, side, 10500));
+    (path.rate, path.delay) = (Some(RATE), ms(20));
+    path
 }
 
 /// Whichever host wants the second path as a backup, it carries data in both directions only while the first is dead.

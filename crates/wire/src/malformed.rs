@@ -2,6 +2,7 @@
 
 /// What is wrong with a packet that was read, or asked to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Malformed {
     /// Fewer bytes than the fixed header needs, or than a length field promises.
     #[error("the packet is shorter than its headers say")]

@@ -67,12 +67,10 @@ pub fn generated(algorithm: Algorithm, seed: u64) -> HostIdentity {
 
 /// A configuration that costs a test little: the small group, an easy puzzle.
 pub fn config(locators: &[SocketAddr]) -> HostConfig {
-    HostConfig {
-        locators: locators.to_vec(),
-        groups: vec![hip::dh::Group::P256],
-        puzzle_difficulty: 1,
-        ..HostConfig::default()
-    }
+    let mut config = HostConfig::new(locators.to_vec());
+    config.groups = vec![hip::dh::Group::P256];
+    config.puzzle_difficulty = 1;
+    config
 }
 
 impl Side {
@@ -165,8 +163,8 @@ impl Pair {
             .collect::<Vec<_>>()
             .into_iter();
         let mut sides = [sides.next().unwrap(), sides.next().unwrap()];
-        sides[0].host.add_peer(Instant::ZERO, Peer { hit: hits[1], locators: locators[1].clone(), routes: Vec::new() });
-        sides[1].host.add_peer(Instant::ZERO, Peer { hit: hits[0], locators: locators[0].clone(), routes: Vec::new() });
+        sides[0].host.add_peer(Instant::ZERO, Peer::new(hits[1], locators[1].clone()));
+        sides[1].host.add_peer(Instant::ZERO, Peer::new(hits[0], locators[0].clone()));
         Self { now: Instant::ZERO, sides, flying: Vec::new() }
     }
 

@@ -2,11 +2,11 @@
 
 use clock::Rng;
 use hip::identity::{Algorithm, HostIdentity};
-use hip::{HostConfig, Route, UDP_PORT};
+use hip::{Route, UDP_PORT};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::net::SocketAddr;
-use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Wedge, WedgeConfig};
+use wedge::{LocalPath, PeerConfig, PeerRoute, Wedge, WedgeConfig};
 use wire::{Hit, Lsi};
 
 use crate::LabError;
@@ -59,7 +59,7 @@ fn host(
     let locator = |attachment: usize| SocketAddr::new(plan.topology.address(attachment), UDP_PORT);
     let other = 1 - end;
     let mut local_paths: Vec<LocalPath> = Vec::new();
-    let mut locators: Vec<PeerLocator> = Vec::new();
+    let mut locators: Vec<SocketAddr> = Vec::new();
     let mut routes = Vec::new();
     for (number, path) in plan.paths().iter().enumerate().filter(|(number, _)| paths.contains(number)) {
         let [from, to] = path.ends;
@@ -67,23 +67,26 @@ fn host(
         let out = if end == 0 { &path.there } else { &path.back };
         let (rate, delay) = (plan.told_rate(out), plan.delay(out));
         if !local_paths.iter().any(|known| known.locator == local) {
-            let path = LocalPath::new(format!("path{}", number + 1), local);
-            local_paths.push(LocalPath { rate, delay, mtu: MTU, ..path });
+            let mut path = LocalPath::new(format!("path{}", number + 1), local);
+            (path.rate, path.delay, path.mtu) = (rate, delay, MTU);
+            local_paths.push(path);
         }
-        if !locators.iter().any(|known| known.address == remote) {
-            locators.push(PeerLocator { address: remote, rate: None, delay: None });
+        if !locators.contains(&remote) {
+            locators.push(remote);
         }
-        routes.push(PeerRoute { route: Route { local, remote }, rate, delay: Some(delay) });
+        let mut known = PeerRoute::new(Route { local, remote });
+        (known.rate, known.delay) = (rate, Some(delay));
+        routes.push(known);
     }
-    let config = WedgeConfig {
-        hip: HostConfig { feedback: !plan.flow().rates_configured, ..HostConfig::default() },
-        keylog,
-        ..WedgeConfig::new(lsi(end), local_paths)
-    };
+    let mut config = WedgeConfig::new(lsi(end), local_paths);
+    config.hip.feedback = !plan.flow().rates_configured;
+    config.keylog = keylog;
     let mut wedge = Wedge::new(identity, config, rng).map_err(|error| failure("configuring a host", error))?;
     let hit = hits.get(other).copied().unwrap_or(hits[0]);
-    let name = if other == 0 { "server" } else { "client" }.to_owned();
-    wedge.add_peer(PeerConfig { name, hit, lsi: lsi(other), locators, routes });
+    let name = if other == 0 { "server" } else { "client" };
+    let mut peer = PeerConfig::new(name, hit, lsi(other), locators);
+    peer.routes = routes;
+    wedge.add_peer(peer);
     Ok(wedge)
 }
 

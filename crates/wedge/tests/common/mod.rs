@@ -6,8 +6,8 @@ pub mod liar;
 pub mod stream;
 
 use clock::{Duration, Instant, Rng, Streams};
+use hip::Route;
 use hip::identity::HostIdentity;
-use hip::{HostConfig, Route};
 use link::{Link, LinkConfig, LossConfig, ProcessingJitter, QueueConfig};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -172,16 +172,14 @@ impl World {
         let hits = [identities[0].hit(), identities[1].hit()];
         let mut side = 0;
         let hosts = identities.map(|identity| {
-            let paths = specs.iter().enumerate().map(|(path, spec)| LocalPath {
-                rate: Some(spec.rate),
-                delay: spec.delay,
-                ..LocalPath::new(format!("link{path}"), locator(path, side, port))
+            let paths = specs.iter().enumerate().map(|(path, spec)| {
+                let mut link = LocalPath::new(format!("link{path}"), locator(path, side, port));
+                (link.rate, link.delay) = (Some(spec.rate), spec.delay);
+                link
             });
-            let mut config = WedgeConfig {
-                hip: HostConfig { puzzle_difficulty: 1, groups: vec![hip::dh::Group::P256], ..HostConfig::default() },
-                congestion: "lia".parse().unwrap(),
-                ..WedgeConfig::new(LSIS[side], paths.collect())
-            };
+            let mut config = WedgeConfig::new(LSIS[side], paths.collect());
+            (config.hip.puzzle_difficulty, config.hip.groups) = (1, vec![hip::dh::Group::P256]);
+            config.congestion = "lia".parse().unwrap();
             tune(&mut config);
             let mut wedge = Wedge::new(identity, config, &mut rngs[side]).unwrap();
             let other = 1 - side;

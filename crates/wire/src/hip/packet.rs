@@ -25,6 +25,7 @@ pub enum PacketKind {
 /// Why bytes are no HIP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the sentences say it")]
+#[non_exhaustive]
 pub enum PacketError {
     #[error("the packet is shorter than its header or its length field says")]
     Truncated,

@@ -1,0 +1,180 @@
+//! Takes the peer's reports of one path: what has arrived, round-trip times, delivery rates.
+
+use super::{AckOutcome, InvalidReport, Kind, SentPackets, State, THRESHOLD};
+use crate::report::Report;
+use clock::{Duration, Instant};
+
+/// Delivery rates are the greatest of so many round-trip times.
+const RATE_ROUNDS: u64 = 5;
+/// The longest round-trip time that a peer's own measurement is believed: it decides how long packets wait here.
+const BELIEVED: Duration = Duration::from_millis(800);
+
+/// Of what a report acknowledges for the first time, the packet that was sent last.
+struct Newest {
+    at: Instant,
+    delivered: (u64, Instant),
+    first_at: Instant,
+}
+
+impl<P> SentPackets<P> {
+    /// Takes the peer's report of this path; `on_own_path` if it came back on this path, so that its round trip is the path's.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Instant,
+        report: &Report,
+        on_own_path: bool,
+    ) -> Result<AckOutcome<P>, InvalidReport> {
+        self.check(now, report)?;
+        let highest = u64::from(report.highest);
+        let sent_at = self.packet(highest).map(|sent| sent.at);
+        let mut outcome = AckOutcome { flight: self.in_flight as u64, ..AckOutcome::default() };
+        let previous = self.highest;
+        if previous.is_none_or(|(before, _)| highest > before) {
+            if let Some(at) = sent_at {
+                self.highest = Some((highest, at));
+            }
+            // No more can have been marked than have arrived.
+            outcome.ce = report.ce.saturating_sub(self.ce).min(report.packets.saturating_sub(self.packets_reported));
+            self.counts.ce += u64::from(outcome.ce);
+            (self.ce, self.packets_reported) = (report.ce, report.packets);
+            self.remote_rtt = report.rtt.min(BELIEVED);
+        }
+        if on_own_path {
+            self.time(now, report, sent_at, &mut outcome);
+        }
+        let newest = self.acknowledge(report, previous.map(|(before, _)| before), &mut outcome);
+        if let Some(Newest { at, delivered: (delivered, delivered_at), first_at }) = newest {
+            // A report on another path is late; the packets in it had arrived before.
+            let reported_at = self.progress_at.max(now - report.delay);
+            self.gap = (reported_at - self.progress_at).max(self.gap - self.gap / 8);
+            self.progress_at = reported_at;
+            self.delivered_at = now;
+            self.first_at = at;
+            // draft-cheng-iccrg-delivery-rate-estimation: the slower of sending and acknowledging.
+            let interval = (now - delivered_at).max(at - first_at);
+            self.sample_rate(now, self.delivered - delivered, interval);
+        }
+        self.detect(now, &mut outcome);
+        self.prune();
+        outcome.upto = self.offset + self.open;
+        Ok(outcome)
+    }
+
+    /// Whether a report says what can be.
+    fn check(&self, now: Instant, report: &Report) -> Result<(), InvalidReport> {
+        let highest = u64::from(report.highest);
+        // RFC 9002 §2's "acknowledged what was never sent" is an attack or a fault, on an authentic channel too.
+        if highest >= self.next() || highest == 0 || report.packets > report.highest {
+            return Err(InvalidReport::Impossible);
+        }
+        // An answer before the question, or a time from the future.
+        if self.packet(highest).is_some_and(|sent| report.delay > now - sent.at) {
+            return Err(InvalidReport::Impossible);
+        }
+        let is_invented = |first: u64, last: u64| {
+            let at = self.skipped.partition_point(|skipped| *skipped < first);
+            self.skipped.get(at).is_some_and(|skipped| *skipped <= last)
+        };
+        let mut ranges = report.ranges.iter();
+        if is_invented(highest, highest) || ranges.any(|(first, last)| is_invented((*first).into(), (*last).into())) {
+            return Err(InvalidReport::Invented);
+        }
+        Ok(())
+    }
+
+    /// Takes the round-trip time of a report. A report that comes back on a slow path has nothing else that is new where one
+    /// on a fast path came before it.
+    fn time(&mut self, now: Instant, report: &Report, sent_at: Option<Instant>, outcome: &mut AckOutcome<P>) {
+        let Some(at) = sent_at.filter(|at| u64::from(report.highest) > self.timed && *at >= self.slept_at) else {
+            return;
+        };
+        self.timed = report.highest.into();
+        let rtt = (now - at).saturating_sub(report.delay);
+        if !rtt.is_zero() {
+            let before = self.rtt.latest().unwrap_or(rtt);
+            self.jitter = (self.jitter * 7 + (rtt.max(before) - rtt.min(before))) / 8;
+            self.rtt.sample(rtt);
+            outcome.rtt = Some(rtt);
+        }
+    }
+
+    /// Takes the ranges of a report. What was settled before is passed over, so that a report costs what it brings: a
+    /// peer may repeat itself.
+    fn acknowledge(&mut self, report: &Report, previous: Option<u64>, outcome: &mut AckOutcome<P>) -> Option<Newest> {
+        let mut newest = None;
+        for (first, last) in &report.ranges {
+            let (first, last) = (u64::from(*first).max(self.base), u64::from(*last).min(self.next() - 1));
+            if first > last {
+                continue;
+            }
+            let late: Vec<u64> = self.lost.range(first..=last).copied().collect();
+            for sequence in late.into_iter().chain(first.max(self.open)..=last) {
+                self.arrived(sequence, previous, outcome, &mut newest);
+            }
+        }
+        newest
+    }
+
+    /// The packet of this number has arrived.
+    fn arrived(
+        &mut self,
+        sequence: u64,
+        previous: Option<u64>,
+        outcome: &mut AckOutcome<P>,
+        newest: &mut Option<Newest>,
+    ) {
+        let skips = self.skips_between(sequence, previous.unwrap_or(0));
+        let Some(at) = sequence.checked_sub(self.base) else { return };
+        let Some(packet) = self.packets.get_mut(at as usize) else { return };
+        let counts = !matches!(packet.kind, Kind::Uncounted);
+        match packet.state {
+            State::Delivered | State::Skipped => return,
+            State::Lost => {
+                self.lost.remove(&sequence);
+                if counts {
+                    outcome.spurious += 1;
+                    self.counts.spurious += 1;
+                }
+            }
+            State::InFlight if counts => {
+                self.in_flight -= packet.wire;
+                outcome.acked += packet.wire as u64;
+            }
+            State::InFlight => {}
+        }
+        packet.state = State::Delivered;
+        self.kept -= packet.kind.kept();
+        packet.kind = if counts { Kind::InFlight } else { Kind::Uncounted };
+        self.counts.delivered += 1;
+        if let Some(highest) = previous.filter(|highest| sequence < *highest) {
+            self.counts.reordered += 1;
+            // The extent of the reordering, in packets (RFC 4737 §4.2.1).
+            let extent = highest - sequence + 1 - skips;
+            self.threshold = self.threshold.max(extent + 1).min(THRESHOLD.1);
+        }
+        if counts {
+            self.delivered += packet.wire as u64;
+            if newest.as_ref().is_none_or(|newest| packet.at >= newest.at) {
+                *newest = Some(Newest { at: packet.at, delivered: packet.delivered, first_at: packet.first_at });
+            }
+        }
+    }
+
+    /// Numbers between these two, neither included, under which nothing was sent: the distance in packets is less.
+    fn skips_between(&self, low: u64, high: u64) -> u64 {
+        let below = |number: u64| self.skipped.partition_point(|skipped| *skipped < number);
+        below(high).saturating_sub(below(low)) as u64
+    }
+
+    fn sample_rate(&mut self, now: Instant, bytes: u64, interval: Duration) {
+        let srtt = self.rtt.srtt().unwrap_or(Duration::from_millis(100)).max(Duration::from_millis(1));
+        if now - self.rate.2 > srtt * RATE_ROUNDS {
+            self.rate = (0, self.rate.0, now);
+        }
+        // Shorter than a quarter of a round trip is a burst of reports, not a rate.
+        if interval >= srtt / 4 && !interval.is_zero() {
+            let rate = (bytes as f64 * 8.0 / interval.as_secs_f64()) as u64;
+            self.rate.0 = self.rate.0.max(rate);
+        }
+    }
+}
