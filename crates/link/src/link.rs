@@ -36,6 +36,8 @@ pub struct Link<P> {
     queue: Discipline<P>,
     up: bool,
     lossy: bool,
+    /// Up, infinitely fast, without delay or loss, and with a queue that has nothing to say to a packet that need not wait.
+    is_instant: bool,
     /// Whether there is anything for [`Link::poll_discarded`].
     has_discarded: bool,
     statistics: LinkStatistics,
@@ -91,11 +93,13 @@ impl<P> Link<P> {
             queue: Discipline::new(queue, &mut rng),
             up: true,
             lossy: loss != LossConfig::None,
+            is_instant: false,
             has_discarded: false,
             statistics: LinkStatistics::default(),
             rest: Box::new(Rest { changes: changes.into(), loss: Loss::new(loss), rng, discarded: None }),
         };
         link.find_next_change();
+        link.see_whether_instant();
         link
     }
 
@@ -147,6 +151,25 @@ impl<P> Link<P> {
             self.advance(now); // an infinitely fast link is done at once
         }
         Ok(())
+    }
+
+    /// Carries a packet of `bytes` bytes that would arrive now: on an empty link that is infinitely fast and has neither delay nor
+    /// loss. Says whether it did; then the packet has been offered and polled as far as the link is concerned.
+    #[inline]
+    pub fn carry_at_once(&mut self, now: Instant, bytes: u32) -> bool {
+        self.is_instant && self.carry(now, bytes)
+    }
+
+    fn carry(&mut self, now: Instant, bytes: u32) -> bool {
+        self.advance(now);
+        // A change may have come, and nobody is overtaken.
+        if !self.is_instant || self.inside() > 0 {
+            return false;
+        }
+        self.statistics.offered.add(bytes);
+        self.statistics.sent.add(bytes);
+        self.statistics.delivered.add(bytes);
+        true
     }
 
     #[cold]
@@ -376,6 +399,12 @@ impl<P> Link<P> {
                 });
             }
         }
+        self.see_whether_instant();
+    }
+
+    fn see_whether_instant(&mut self) {
+        let is_fast = self.rate.is_none() && self.delay.is_zero();
+        self.is_instant = self.up && is_fast && !self.lossy && self.queue.ignores_idle();
     }
 
     /// What was sent last, or is being sent, gets lost.

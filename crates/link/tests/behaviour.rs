@@ -47,6 +47,44 @@ fn an_infinitely_fast_link_only_delays() {
     assert_eq!(drain(&mut link), [(at(5000), 0), (at(5000), 1), (at(5000), 2)]);
 }
 
+/// What is carried at once is what would have come out at the same instant, whatever changes meanwhile: the oracle is a link that is
+/// asked in two steps.
+#[test]
+fn what_a_link_carries_at_once_would_have_arrived_at_once() {
+    let mut rng = Rng::from_seed(7);
+    let new = || link(LinkConfig { queue: QueueConfig::Packets(2), ..Default::default() });
+    let (mut quick, mut slow) = (new(), new());
+    let mut carried = 0;
+    for packet in 0..20_000_u32 {
+        let now = at(u64::from(packet) / 3);
+        let what = match rng.below(40) {
+            0 => Some(ChangeKind::Down),
+            1 | 2 => Some(ChangeKind::Up),
+            3 => Some(ChangeKind::Delay(Duration::from_nanos(rng.below(3000)))),
+            4..6 => Some(ChangeKind::Delay(Duration::ZERO)),
+            6 => Some(ChangeKind::Loss(LossConfig::Random(0.3))),
+            7..9 => Some(ChangeKind::Loss(LossConfig::None)),
+            9 => Some(ChangeKind::Rate(Some(1_000_000_000))),
+            10..12 => Some(ChangeKind::Rate(None)),
+            _ => None,
+        };
+        for link in [&mut quick, &mut slow] {
+            what.iter().for_each(|what| link.change(now, *what));
+        }
+        if quick.carry_at_once(now, 1500) {
+            carried += 1;
+            assert_eq!((slow.offer(now, packet, 1500), slow.poll(now)), (Ok(()), Some(packet)));
+        } else {
+            assert_eq!(quick.offer(now, packet, 1500), slow.offer(now, packet, 1500));
+        }
+        while rng.below(20) > 0 && slow.next_event().is_some_and(|next| next <= now) {
+            assert_eq!(quick.poll(now), slow.poll(now));
+        }
+        assert_eq!((quick.statistics(), quick.next_event()), (slow.statistics(), slow.next_event()));
+    }
+    assert!(carried > 1000, "{carried}");
+}
+
 #[test]
 fn the_limit_counts_what_waits_and_not_what_is_sent() {
     for (queue, fits) in [

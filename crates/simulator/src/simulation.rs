@@ -351,9 +351,12 @@ impl Simulation {
     fn deliver<O: Observer>(&mut self, link: u32, mut packet: Packet, observer: &mut O) {
         observer.delivered(self.now, link, &packet, self.pool.get(packet.pooled()));
         packet.hop += 1;
-        if self.hops[packet.hop as usize] != END {
-            self.offer(packet, observer);
-            return;
+        while self.hops[packet.hop as usize] != END {
+            if !self.carry(&packet, observer) {
+                self.offer(packet, observer);
+                return;
+            }
+            packet.hop += 1;
         }
         self.arrive(packet, observer);
     }
@@ -385,7 +388,7 @@ impl Simulation {
         if let Some(mut ack) = slot.receiver.poll_transmit(&mut self.pool) {
             ack.flow = flow;
             ack.hop = if ack.path == 0 { slot.first_hop } else { self.route(&ack, |path| path.first_hop_back) };
-            self.offer(ack, observer);
+            self.set_out(ack, observer);
         } else if let Some(at) = slot.receiver.poll_timeout()
             && at < slot.armed
         {
@@ -411,7 +414,7 @@ impl Simulation {
             let Some(mut packet) = slot.sender.poll_transmit(now) else { break };
             packet.flow = flow;
             packet.hop = if packet.path == 0 { slot.first_hop } else { self.route(&packet, |path| path.first_hop) };
-            self.offer(packet, observer);
+            self.set_out(packet, observer);
         }
         let first = flow * TIMERS;
         let slot = &mut self.senders[flow as usize];
@@ -432,6 +435,33 @@ impl Simulation {
     fn route(&self, packet: &Packet, hop: impl Fn(&PathSlot) -> u32) -> u32 {
         let flow = &self.flows[packet.flow as usize];
         flow.paths.get(usize::from(packet.path)).or(flow.paths.first()).map_or(0, hop)
+    }
+
+    /// Gives a packet of an endpoint to the first link that takes time, or else to the last one: what an endpoint sends comes to
+    /// no other before it is done.
+    #[inline]
+    fn set_out<O: Observer>(&mut self, mut packet: Packet, observer: &mut O) {
+        let links = self.links.len();
+        while self.hops.get(packet.hop as usize + 1).is_some_and(|next| (*next as usize) < links)
+            && self.carry(&packet, observer)
+        {
+            packet.hop += 1;
+        }
+        self.offer(packet, observer);
+    }
+
+    /// Whether `packet` is at the end of its present link already, because that takes no time: an event would cost as much as one
+    /// of a link that does.
+    #[inline]
+    fn carry<O: Observer>(&mut self, packet: &Packet, observer: &mut O) -> bool {
+        let index = self.hops[packet.hop as usize];
+        let carried =
+            self.links.get_mut(index as usize).is_some_and(|slot| slot.link.carry_at_once(self.now, packet.bytes));
+        if carried {
+            observer.offered(self.now, index, packet);
+            observer.delivered(self.now, index, packet, self.pool.get(packet.pooled()));
+        }
+        carried
     }
 
     /// Gives `packet` to the link of its present hop.

@@ -300,21 +300,18 @@ impl Chunks {
 
     /// Removes what has arrived from the fronts of a path's lists.
     fn tidy(&mut self, index: usize) {
-        let Some(path) = self.paths.get_mut(index) else { return };
-        let mut lists = [&mut path.fresh, &mut path.holes, &mut path.again].map(std::mem::take);
-        for list in &mut lists {
-            while list.front().is_some_and(|tsn| !self.waits(*tsn)) {
+        let Self { una, chunks, paths, .. } = self;
+        let Some(path) = paths.get_mut(index) else { return };
+        for list in [&mut path.fresh, &mut path.holes, &mut path.again] {
+            while list.front().is_some_and(|tsn| !waits(chunks, *una, *tsn)) {
                 list.pop_front();
             }
-        }
-        if let Some(path) = self.paths.get_mut(index) {
-            [path.fresh, path.holes, path.again] = lists;
         }
     }
 
     /// Whether a chunk has not arrived.
     fn waits(&self, tsn: u64) -> bool {
-        self.chunk(tsn).is_some_and(|chunk| chunk.state != State::Acked)
+        waits(&self.chunks, self.una, tsn)
     }
 
     /// What the last SACK told of a path.
@@ -348,6 +345,10 @@ impl Chunks {
         let reports =
             |tsn| missing_reports(tsn, Some(news), only_path, detection.dac && detection.split, detection.packets);
         let state = self.paths.get_mut(path)?;
+        let passes_nothing = state.fresh.front().is_none_or(|tsn| *tsn >= news.highest);
+        if passes_nothing && state.holes.is_empty() && state.again.is_empty() {
+            return None;
+        }
         let mut fresh = std::mem::take(&mut state.fresh);
         let mut holes = std::mem::take(&mut state.holes);
         let again = std::mem::take(&mut state.again);
@@ -412,6 +413,12 @@ impl Chunks {
             self.lose(tsn);
         }
     }
+}
+
+/// Whether `tsn` of `chunks`, which begin with `una`, has not arrived.
+fn waits(chunks: &VecDeque<Chunk>, una: u64, tsn: u64) -> bool {
+    let index = tsn.checked_sub(una).and_then(|index| usize::try_from(index).ok());
+    index.and_then(|index| chunks.get(index)).is_some_and(|chunk| chunk.state != State::Acked)
 }
 
 #[cfg(test)]
