@@ -1,9 +1,10 @@
 //! Cases: what is simulated. An experiment evaluates one or several of them; several experiments share a case.
 
-use scenario::{Document, Point};
+use scenario::schema::{Engine, Table, Variant};
+use scenario::{Document, Point, Protocol};
 
 use crate::PapersError;
-use crate::experiments::random;
+use crate::experiments::{random, rules};
 
 /// One campaign.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +114,28 @@ impl Case {
         self.id.starts_with("random-")
     }
 
+    /// The same with Sinnet as it ships in place of mHIP, with what both understand of the rest: sizes, windows, times. Points that
+    /// differ only in settings of mHIP are the same scenario then. Each flow is between hosts of its own, and the TCP inside is the
+    /// kernel's.
+    ///
+    /// # Errors
+    /// Anything in the scenario file that makes no sense.
+    pub(crate) fn shipped(&self) -> Result<Vec<Point>, PapersError> {
+        let mut points = self.points()?;
+        let understood = |key: &str| {
+            let key = Table::Flow.key(key).filter(|key| key.name != "congestion");
+            key.is_some_and(|key| key.honoured_by(Some(Engine::Sim)).has(Variant::SinnetTcp))
+        };
+        for Point { document, .. } in &mut points {
+            for flow in document.replace_protocol(Protocol::Mhip, Protocol::Sinnet, understood) {
+                document.set(&format!("flow.{flow}.association=own"))?;
+            }
+            // So that scenarios are the same if they differ in nothing else.
+            document.set("name=what ships")?;
+        }
+        Ok(points)
+    }
+
     /// The scenarios of its sweep, or the random ones.
     ///
     /// # Errors
@@ -124,6 +147,10 @@ impl Case {
                 .map(|case| (base.to_owned(), case.text().to_owned()))
                 .ok_or_else(|| "there is no such file".to_owned())
         })?;
-        if self.is_random() { random::points(&document) } else { Ok(document.points()?) }
+        match self.id {
+            _ if self.is_random() => random::points(&document),
+            "beyond-matrix" => Ok(rules::each_pair_once(document.points()?)),
+            _ => Ok(document.points()?),
+        }
     }
 }

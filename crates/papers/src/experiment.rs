@@ -17,10 +17,21 @@ pub struct Experiment {
     pub setup: &'static str,
     /// The cases that it evaluates; the first one's topology is drawn.
     pub cases: &'static [&'static str],
+    /// Where what ships takes the place of mHIP.
+    pub ships: Ships,
     /// Quantities and relations from the results.
     pub evaluate: fn(&Results, &mut Evaluation),
     /// What is drawn in the report.
     pub figures: fn(&Results) -> Vec<Figure>,
+}
+
+/// The third column: the product's core in place of the papers' mHIP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ships {
+    /// In these cases. The others are what it is compared with, and stay as the paper has them.
+    In(&'static [&'static str]),
+    /// Nowhere, and why.
+    Not(&'static str),
 }
 
 /// All experiments, in the order of the report.

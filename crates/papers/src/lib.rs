@@ -1,7 +1,8 @@
 //! The experiments of the papers: published beside measured, and the report.
 //!
 //! `published` reads what the papers print. A [`Laboratory`] runs the cases (a scenario file of `scenarios/papers` with
-//! settings and a sweep) that experiments need, through `campaign`; [`evaluate`] turns the results into rows; [`report()`]
+//! settings and a sweep) that experiments need, through `campaign`, and again with Sinnet as it ships in place of the papers'
+//! mHIP; [`evaluate`] turns the results into rows; [`report()`]
 //! writes the HTML page. No result is kept here: everything is measured when it is asked for, or read from the store of an
 //! earlier run of the same program.
 
@@ -22,11 +23,11 @@ use campaign::CampaignError;
 
 pub use case::{Case, case};
 pub use estimate::{Measured, r_squared};
-pub use experiment::{Experiment, all, find};
+pub use experiment::{Experiment, Ships, all, find};
 pub use figure::{Figure, Series, Style};
 pub use laboratory::{Laboratory, Progress, Settings};
 pub use published::{Printed, Published, Quantity, published};
-pub use reasons::{Reason, differences, reason, reasons};
+pub use reasons::{Column, Reason, differences, reason, reasons};
 pub use report::report;
 pub use results::{PointView, Results};
 pub use row::{Evaluation, Row, Shipped, evaluate, table};

@@ -14,6 +14,9 @@ const TEXT: &str = include_str!("../assets/reasons.toml");
 pub struct Reason {
     /// The experiment.
     pub id: String,
+    /// What of the rows it is about.
+    #[serde(default)]
+    pub column: Column,
     /// Its rows that are red, by their names.
     #[serde(default)]
     pub red: Vec<String>,
@@ -22,6 +25,37 @@ pub struct Reason {
     pub edge: Vec<String>,
     /// The reason.
     pub why: String,
+}
+
+/// A verdict of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Column {
+    /// Of the papers' mHIP: not reproduced.
+    #[default]
+    Measured,
+    /// Of what ships: worse than the papers' mHIP.
+    Shipped,
+}
+
+impl Column {
+    const ALL: [Self; 2] = [Self::Measured, Self::Shipped];
+
+    /// The verdict of `row`.
+    fn verdict(self, row: &Row) -> Option<bool> {
+        match self {
+            Self::Measured => row.ok,
+            Self::Shipped => row.shipped.as_ref().and_then(|shipped| shipped.ok),
+        }
+    }
+
+    /// In sentences, where it is not the papers' mHIP.
+    fn said(self) -> &'static str {
+        match self {
+            Self::Measured => "",
+            Self::Shipped => "what ships: ",
+        }
+    }
 }
 
 impl Reason {
@@ -44,23 +78,31 @@ pub fn reasons() -> Result<Vec<Reason>, PapersError> {
     Ok(file.reason)
 }
 
-/// The reason why `row` is red, if one is known.
-pub fn reason<'a>(row: &Row, reasons: &'a [Reason]) -> Option<&'a Reason> {
-    reasons.iter().find(|reason| reason.id == row.id && reason.rows().any(|name| *name == row.quantity))
+/// The reason why `row` is red in `column`, if one is known.
+pub fn reason<'a>(row: &Row, column: Column, reasons: &'a [Reason]) -> Option<&'a Reason> {
+    let fits = |reason: &&Reason| reason.id == row.id && reason.column == column;
+    reasons.iter().filter(fits).find(|reason| reason.rows().any(|name| *name == row.quantity))
 }
 
 /// Where `rows`, all those of some experiments, differ from what `reasons` say, in a sentence each: a red row without a reason, a
 /// reason for a row that is not red, or for one that does not exist. Rows at the edge may be either.
 pub fn differences(rows: &[Row], reasons: &[Reason]) -> Vec<String> {
-    let unknown = rows.iter().filter(|row| row.ok == Some(false) && reason(row, reasons).is_none());
-    let mut sentences: Vec<String> =
-        unknown.map(|row| format!("{} is red and not known to be: {}", name(row), measured(row))).collect();
+    let mut sentences = Vec::new();
+    for column in Column::ALL {
+        let red = rows.iter().filter(|row| column.verdict(row) == Some(false));
+        let unknown = red.filter(|row| reason(row, column, reasons).is_none());
+        sentences.extend(unknown.map(|row| {
+            format!("{}{} is red and not known to be: {}", column.said(), name(row), measured(row, column))
+        }));
+    }
     for reason in reasons.iter().filter(|reason| rows.iter().any(|row| row.id == reason.id)) {
+        let column = reason.column;
         for quantity in reason.rows() {
             match rows.iter().find(|row| row.id == reason.id && row.quantity == *quantity) {
                 None => sentences.push(format!("{}, \"{quantity}\" is on the list and no row is called so", reason.id)),
-                Some(row) if row.ok != Some(false) && reason.red.contains(quantity) => {
-                    sentences.push(format!("{} is on the list and not red any more: take it off", name(row)));
+                Some(row) if column.verdict(row) != Some(false) && reason.red.contains(quantity) => {
+                    let row = name(row);
+                    sentences.push(format!("{}{row} is on the list and not red any more: take it off", column.said()));
                 }
                 Some(_) => {}
             }
@@ -73,12 +115,14 @@ fn name(row: &Row) -> String {
     format!("{}, \"{}\"", row.id, row.quantity)
 }
 
-fn measured(row: &Row) -> String {
-    match (row.mean, row.low, row.high, row.accept) {
-        (Some(mean), Some(low), Some(high), Some([least, most])) => {
+fn measured(row: &Row, column: Column) -> String {
+    let shipped = row.shipped.as_ref().filter(|_| column == Column::Shipped);
+    let numbers = shipped.map_or((row.mean, row.low, row.high), |shipped| (shipped.mean, shipped.low, shipped.high));
+    match (numbers, row.accept) {
+        ((Some(mean), Some(low), Some(high)), Some([least, most])) => {
             format!("{} [{}, {}], where {least} to {most} is accepted", short(mean), short(low), short(high))
         }
-        _ => row.detail.clone(),
+        _ => shipped.map_or(&row.detail, |shipped| &shipped.detail).clone(),
     }
 }
 
@@ -92,7 +136,8 @@ mod tests {
 
     fn of(red: &[&str]) -> Vec<Reason> {
         let red = red.iter().map(|name| (*name).to_owned()).collect();
-        vec![Reason { id: "a/b".to_owned(), red, edge: Vec::new(), why: "because".to_owned() }]
+        let (id, column) = ("a/b".to_owned(), Column::Measured);
+        vec![Reason { id, column, red, edge: Vec::new(), why: "because".to_owned() }]
     }
 
     #[test]
@@ -111,6 +156,23 @@ mod tests {
         assert_eq!(differences(&rows, &edge("gone")).len(), 1);
         // What was not run is not compared.
         assert_eq!(differences(&[], &of(&["bad"])), [""; 0]);
+    }
+
+    /// What is known of one column says nothing of the other.
+    #[test]
+    fn what_ships_has_reds_of_its_own() {
+        let shipped = |ok| Some(crate::Shipped { ok: Some(ok), detail: "3 and 4".to_owned(), ..Default::default() });
+        let rows = [Row { shipped: shipped(false), ..row("bad", Some(false)) }];
+        assert_eq!(differences(&rows, &of(&["bad"])), ["what ships: a/b, \"bad\" is red and not known to be: 3 and 4"]);
+        let both =
+            |red: &[&str]| [of(&["bad"]), vec![Reason { column: Column::Shipped, ..of(red).remove(0) }]].concat();
+        assert_eq!(differences(&rows, &both(&["bad"])), [""; 0]);
+        let rows = [Row { shipped: shipped(true), ..row("bad", Some(false)) }];
+        let found = differences(&rows, &both(&["bad"]));
+        assert!(
+            matches!(&found[..], [one] if one.starts_with("what ships: ") && one.ends_with("take it off")),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -133,7 +195,8 @@ mod tests {
             assert!(crate::experiment::all().any(|experiment| experiment.id == reason.id), "{}", reason.id);
             assert!(reason.rows().next().is_some() && !reason.why.is_empty(), "{}", reason.id);
             for row in reason.rows() {
-                assert!(seen.insert((reason.id.clone(), row.clone())), "{}, \"{row}\" is listed twice", reason.id);
+                let new = seen.insert((reason.id.clone(), reason.column as u8, row.clone()));
+                assert!(new, "{}, \"{row}\" is listed twice", reason.id);
             }
         }
     }

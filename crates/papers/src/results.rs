@@ -1,6 +1,7 @@
 //! What the cases gave, and how experiments read it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use campaign::PointReport;
 use clock::Duration;
@@ -10,9 +11,11 @@ use simulator::{FlowResult, LinkResult, RunOptions, RunResult};
 /// The results of all cases that were run.
 #[derive(Debug, Default)]
 pub struct Results {
-    cases: BTreeMap<&'static str, Vec<(Point, PointReport)>>,
-    shipped: Option<Box<Results>>,
+    cases: BTreeMap<&'static str, Points>,
+    shipped: BTreeMap<&'static str, Points>,
 }
+
+type Points = Arc<Vec<(Point, PointReport)>>;
 
 /// One point of a case's sweep with its runs.
 #[derive(Clone, Copy, Debug)]
@@ -23,23 +26,37 @@ pub struct PointView<'a> {
 
 impl Results {
     pub(crate) fn add(&mut self, case: &'static str, points: Vec<(Point, PointReport)>) {
-        self.cases.insert(case, points);
+        self.cases.insert(case, Arc::new(points));
     }
 
-    /// With the same cases run with the product's core in place of the papers' mHIP.
+    /// With the cases of `shipped` run with the product's core in place of the papers' mHIP.
     #[must_use]
     pub fn with_shipped(self, shipped: Self) -> Self {
-        Self { shipped: Some(Box::new(shipped)), ..self }
+        Self { shipped: shipped.cases, ..self }
     }
 
-    /// The same cases with the product's core, if they were run.
-    pub fn shipped(&self) -> Option<&Self> {
-        self.shipped.as_deref()
+    /// The same with the product's core in place of mHIP in `cases`; `None` unless all of these were run so.
+    pub(crate) fn with_shipped_in(&self, cases: &[&'static str]) -> Option<Self> {
+        let mut all = self.cases.clone();
+        for case in cases {
+            all.insert(case, Arc::clone(self.shipped.get(case)?));
+        }
+        Some(Self { cases: all, shipped: BTreeMap::new() })
+    }
+
+    /// Without `cases`, as if they had not been run.
+    pub(crate) fn without(&self, cases: &[&'static str]) -> Self {
+        let rest = self.cases.iter().filter(|(case, _)| !cases.contains(case));
+        Self { cases: rest.map(|(case, points)| (*case, Arc::clone(points))).collect(), shipped: BTreeMap::new() }
     }
 
     /// The points of a case; none if it was not run.
     pub fn points(&self, case: &str) -> impl Iterator<Item = PointView<'_>> {
-        self.cases.get(case).into_iter().flatten().map(|(point, report)| PointView { point, report })
+        self.cases
+            .get(case)
+            .into_iter()
+            .flat_map(|points| points.iter())
+            .map(|(point, report)| PointView { point, report })
     }
 
     /// The only point of a case without a sweep.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::published::{Printed, Published, Quantity};
 use crate::results::Results;
 
@@ -32,7 +32,7 @@ pub struct Row {
     pub seeds: usize,
     /// The verdict: reproduced, or the relation holds; `None` where there is nothing to hold it against.
     pub ok: Option<bool>,
-    /// The same of the product's core in place of the papers' mHIP, where that was run.
+    /// The same of the product's core in place of the papers' mHIP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shipped: Option<Shipped>,
     /// True for a relation.
@@ -42,10 +42,13 @@ pub struct Row {
     pub spread: bool,
     /// The numbers behind a relation, or why there is no mean.
     pub detail: String,
+    /// False where a run is missing that it needs.
+    #[serde(skip)]
+    pub(crate) is_measured: bool,
 }
 
 /// A row's quantity or relation with the product's core in place of the papers' mHIP.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Shipped {
     /// Mean over the runs; `None` for a relation, and where nothing was measured.
     pub mean: Option<f64>,
@@ -56,9 +59,19 @@ pub struct Shipped {
     /// Not worse than the papers' generation: as near to what is accepted, and each relation holds that holds there. `None`
     /// where nothing is judged.
     pub ok: Option<bool>,
+    /// The numbers behind a relation, or why there is nothing.
+    pub detail: String,
 }
 
+/// Why a row has nothing of what ships, where other rows of its experiment have.
+const NO_PART: &str = "mHIP has no part in it";
+
 impl Shipped {
+    /// Nothing, for a reason.
+    fn nothing(why: &str) -> Self {
+        Self { detail: why.to_owned(), ..Self::default() }
+    }
+
     /// From the row of the papers' generation and the same row measured with what ships.
     fn beside(generation: &Row, shipped: &Row) -> Self {
         let ok = match generation.accept {
@@ -66,7 +79,8 @@ impl Shipped {
             None if generation.relation => Some(shipped.ok == Some(true) || generation.ok != Some(true)),
             None => None,
         };
-        Self { mean: shipped.mean, low: shipped.low, high: shipped.high, ok }
+        let detail = if shipped.mean.is_some() { String::new() } else { shipped.detail.clone() };
+        Self { mean: shipped.mean, low: shipped.low, high: shipped.high, ok, detail }
     }
 }
 
@@ -131,14 +145,24 @@ impl Evaluation {
 }
 
 /// The rows of one experiment: every printed quantity, measured or not, then further ones, then relations. Where `results` have
-/// runs of what ships, each row has that beside it.
+/// runs of what ships, each row has that beside it, or why there is nothing.
 pub fn evaluate(experiment: &Experiment, published: Option<&Published>, results: &Results) -> (Vec<Row>, Vec<String>) {
     let (mut rows, notes) = of_generation(experiment, published, results);
-    if let Some(shipped) = results.shipped() {
-        let (of_shipped, _) = of_generation(experiment, published, shipped);
-        for row in &mut rows {
-            let same = of_shipped.iter().find(|shipped| shipped.quantity == row.quantity);
-            row.shipped = same.map(|shipped| Shipped::beside(row, shipped));
+    match experiment.ships {
+        Ships::Not(why) => rows.iter_mut().for_each(|row| row.shipped = Some(Shipped::nothing(why))),
+        Ships::In(cases) => {
+            if let Some(shipped) = results.with_shipped_in(cases) {
+                let (shipped, _) = of_generation(experiment, published, &shipped);
+                // What is there without these cases has nothing to do with mHIP.
+                let (others, _) = of_generation(experiment, published, &results.without(cases));
+                let same = |rows: &[Row], name: &str| rows.iter().find(|row| row.quantity == name).cloned();
+                for row in &mut rows {
+                    row.shipped = match same(&others, &row.quantity).filter(|other| other.is_measured) {
+                        Some(_) => Some(Shipped::nothing(NO_PART)),
+                        None => same(&shipped, &row.quantity).map(|shipped| Shipped::beside(row, &shipped)),
+                    };
+                }
+            }
         }
     }
     (rows, notes)
@@ -161,7 +185,8 @@ fn of_generation(experiment: &Experiment, published: Option<&Published>, results
     }
     for (text, holds, detail) in &evaluation.relations {
         let row = row(experiment.id, text, "");
-        rows.push(Row { ok: Some(holds.unwrap_or(false)), relation: true, detail: detail.clone(), ..row });
+        let (ok, is_measured) = (Some(holds.unwrap_or(false)), holds.is_some());
+        rows.push(Row { ok, relation: true, detail: detail.clone(), is_measured, ..row });
     }
     (rows, evaluation.notes)
 }
@@ -221,6 +246,7 @@ fn with(row: Row, accept: Option<[f64; 2]>, measured: Option<Measured>) -> Row {
         seeds: measured.seeds,
         ok: accept.map(|accept| measured.accepted(accept)),
         spread: measured.spread,
+        is_measured: true,
         detail: if measured.spread { "spread: least and greatest of all settings".to_owned() } else { String::new() },
         ..row
     }
@@ -233,6 +259,9 @@ pub fn table(rows: &[Row]) -> String {
     for row in rows {
         if row.id != last {
             let _ = writeln!(text, "{}{}", if last.is_empty() { "" } else { "\n" }, row.id);
+            if let Some(why) = nothing_ships(rows, &row.id) {
+                let _ = writeln!(text, "       what ships: {why}");
+            }
             if !row.relation {
                 let _ = writeln!(
                     text,
@@ -252,6 +281,7 @@ pub fn table(rows: &[Row]) -> String {
             if !row.detail.is_empty() {
                 let _ = writeln!(text, "       {}", row.detail);
             }
+            text.push_str(&shipped_line(row));
             continue;
         }
         let measured = match (row.mean, row.low, row.high) {
@@ -264,11 +294,7 @@ pub fn table(rows: &[Row]) -> String {
         let quantity = format!("{}{unit}", row.quantity);
         let _ =
             writeln!(text, "  {verdict:4} {quantity:64} {published:>12} {measured:>22} {accept:>15}  {:>5}", row.seeds);
-        if let Some(Shipped { mean: Some(mean), low: Some(low), high: Some(high), ok }) = row.shipped {
-            let worse = if ok == Some(false) { "RED" } else { "" };
-            let measured = format!("{} [{}, {}]", short(mean), short(low), short(high));
-            let _ = writeln!(text, "  {worse:4} {:64} {:>12} {measured:>22}", "  what ships", "");
-        }
+        text.push_str(&shipped_line(row));
     }
     let judged = rows.iter().filter(|row| !row.relation && row.ok.is_some()).count();
     let inside = rows.iter().filter(|row| !row.relation && row.ok == Some(true)).count();
@@ -278,7 +304,36 @@ pub fn table(rows: &[Row]) -> String {
         text,
         "\n{inside} of {judged} quantities are inside the accepted range; {hold} of {relations} relations hold."
     );
+    let compared = rows.iter().filter_map(|row| row.shipped.as_ref()?.ok).count();
+    let worse = rows.iter().filter(|row| row.shipped.as_ref().is_some_and(|shipped| shipped.ok == Some(false))).count();
+    if compared > 0 {
+        let _ = write!(text, "\nWhat ships is worse than the papers' mHIP in {worse} of {compared}.");
+    }
     text
+}
+
+/// Why nothing of what ships is in the experiment `id`, if that holds for all its rows.
+pub(crate) fn nothing_ships<'a>(rows: &'a [Row], id: &str) -> Option<&'a str> {
+    let mut reasons = rows.iter().filter(|row| row.id == id).map(|row| {
+        let shipped = row.shipped.as_ref().filter(|shipped| shipped.mean.is_none() && shipped.ok.is_none());
+        shipped.map(|shipped| shipped.detail.as_str())
+    });
+    let first = reasons.next()??;
+    reasons.all(|reason| reason == Some(first)).then_some(first)
+}
+
+/// What ships under a row, where there is anything to say.
+fn shipped_line(row: &Row) -> String {
+    let Some(shipped) = &row.shipped else { return String::new() };
+    let worse = if shipped.ok == Some(false) { "RED" } else { "" };
+    match (shipped.mean, shipped.low, shipped.high, shipped.ok) {
+        (Some(mean), Some(low), Some(high), _) => {
+            let measured = format!("{} [{}, {}]", short(mean), short(low), short(high));
+            format!("  {worse:4} {:64} {:>12} {measured:>22}\n", "  what ships", "")
+        }
+        (.., Some(_)) => format!("  {worse:4}   what ships: {}\n", shipped.detail),
+        _ => String::new(),
+    }
 }
 
 /// A number with three or four digits that matter.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use papers::Reason;
+use papers::{Column, Reason};
 
 /// Rows of each part of the table: what was found in the papers when they were read.
 const ROWS: [(&str, usize); 6] = [("S1", 51), ("S2", 2), ("S3", 15), ("S2+S3", 26), ("S4", 35), ("S5", 26)];
@@ -30,6 +30,11 @@ fn rows() -> Vec<Row> {
         Some(Row { id: id.to_owned(), text, shown, verdict: verdict.to_owned() })
     });
     rows.collect()
+}
+
+/// Why rows of the papers' mHIP are red; the table says nothing of what ships.
+fn reasons() -> Vec<Reason> {
+    papers::reasons().unwrap().into_iter().filter(|reason| reason.column == Column::Measured).collect()
 }
 
 fn experiment(name: &str) -> Option<&'static papers::Experiment> {
@@ -61,7 +66,7 @@ fn wrong(row: &Row, reasons: &[Reason]) -> Option<String> {
 
 #[test]
 fn the_table_and_the_experiments_agree() {
-    let (rows, reasons) = (rows(), papers::reasons().unwrap());
+    let (rows, reasons) = (rows(), reasons());
     let mut counts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for row in &rows {
         let (paper, _) = row.id.rsplit_once('-').unwrap();
@@ -89,7 +94,7 @@ fn what_does_not_agree_is_told() {
         shown: vec![shown.to_owned()],
         verdict: verdict.to_owned(),
     };
-    let reasons = papers::reasons().unwrap();
+    let reasons = reasons();
     for (shown, verdict, told) in [
         ("mhip-friendliness/finale", "as published", "neither an experiment nor a file"),
         ("secure-multipath/ideal-three-path", "red", "no row of these"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use text::{Diagnostic, alternatives, nearest};
 
-use crate::Scenario;
+use crate::{Protocol, Scenario};
 use text::toml::{self as tree, Entry, Node, Place, Source, Table, Value};
 
 /// How deep files may extend each other.
@@ -152,6 +152,29 @@ impl Document {
             points = next;
         }
         Ok(points)
+    }
+
+    /// Makes every flow of protocol `from` one of `to`, with those of its keys that `keep` names. Returns what these flows are called
+    /// in keys, as [`Document::set`] has them.
+    pub fn replace_protocol(&mut self, from: Protocol, to: Protocol, keep: impl Fn(&str) -> bool) -> Vec<String> {
+        let Value::Table(root) = &mut self.root.value else { return Vec::new() };
+        let Some(Value::Array(flows)) = root.get_mut("flow").map(|entry| &mut entry.node.value) else {
+            return Vec::new();
+        };
+        let mut replaced = Vec::new();
+        for (index, flow) in flows.iter_mut().enumerate() {
+            let name = identity("flow", flow, index);
+            let Value::Table(table) = &mut flow.value else { continue };
+            if table.text("protocol") != Some(from.name()) {
+                continue;
+            }
+            table.entries.retain(|entry| keep(&entry.key));
+            if let Some(protocol) = table.get_mut("protocol") {
+                protocol.node.value = Value::String(to.name().to_owned());
+            }
+            replaced.push(name);
+        }
+        replaced
     }
 
     fn assign(&mut self, key: &str, key_place: &Place, node: &Node) -> Result<(), Diagnostic> {

@@ -3,10 +3,10 @@
 use simulator::FlowResult;
 
 use super::friendliness::factor;
-use super::on_path1;
 use super::shared::bundle;
+use super::{IN_NO_PAPER, on_path1};
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::figure::Figure;
 use crate::results::{PointView, Results};
 use crate::row::Evaluation;
@@ -18,6 +18,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "The final generation in the reference network; dupthresh from 3 to 16, where duplicates of the same path count, and \
                 where all do.",
         cases: &["beyond-dupthresh"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: |results, out| {
             swept(results, "beyond-dupthresh", &["duplicates", "dupthresh"], out);
             out.notes.push(SAME_PATH.to_owned());
@@ -30,6 +31,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "The final generation in the reference network; windows restored or not when a reduction was needless, where \
                 duplicates of the same path count, and where all do.",
         cases: &["beyond-addr"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: |results, out| {
             swept(results, "beyond-addr", &["duplicates", "addr"], out);
             out.notes.push(SAME_PATH.to_owned());
@@ -42,6 +44,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "The final generation in the reference network; each path like a New Reno, the \
                 bundle like one, or LIA.",
         cases: &["beyond-growth"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: |results, out| swept(results, "beyond-growth", &["growth"], out),
         figures: |_| Vec::new(),
     },
@@ -51,6 +54,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "The reference experiment with receiver windows from the bandwidth-delay product to 720 packets, the same for \
                 mHIP and TCP: the papers say only that they are appropriate.",
         cases: &["beyond-receiver-window"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: receiver_window,
         figures: receiver_window_figures,
     },
@@ -61,6 +65,7 @@ pub(super) const ALL: &[Experiment] = &[
                 TCP, and queues of 1.5 times the path's bandwidth-delay product. Nothing is lost on the shared link: the windows \
                 decide, so that nothing of it is judged.",
         cases: &["printed-share"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: printed_share,
         figures: |_| Vec::new(),
     },
@@ -70,6 +75,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "Three paths of one connection and a New Reno meet in one link with RED, which drops every packet with the \
                 same probability, whoever sends it.",
         cases: &["beyond-shared-red"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: |results, out| {
             for point in results.points("beyond-shared-red") {
                 let growth = point.value("growth").unwrap_or("?");

@@ -2,9 +2,9 @@
 
 use super::friendliness::{buffer_figure, factor, receive_buffer};
 use super::shared::bundle;
-use super::{flow, on_path1, shown};
+use super::{IN_NO_PAPER, flow, on_path1, shown};
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::figure::{Figure, Style};
 use crate::results::Results;
 use crate::row::Evaluation;
@@ -24,6 +24,7 @@ pub(super) const ALL: &[Experiment] = &[
             "two-level",
             "reference",
         ],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: cubic,
         figures: cubic_figures,
     },
@@ -32,6 +33,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "CUBIC and the receive buffer",
         setup: "The sweep of the receive buffer with CUBIC as the competing TCP.",
         cases: &["beyond-cubic-buffer"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: |results, out| receive_buffer(results, "beyond-cubic-buffer", out),
         figures: |results| vec![buffer_figure(results, "beyond-cubic-buffer", "As Fig. 5, beside CUBIC.")],
     },

@@ -3,9 +3,10 @@
 
 use simulator::RunResult;
 
+use super::IN_NO_PAPER;
 use super::friendliness::factor;
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::results::{PointView, Results};
 use crate::row::Evaluation;
 
@@ -16,6 +17,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "The network of paper [3] with an SCTP in place of the competing TCP, with an MPTCP that has the same two paths as \
                 mHIP, and with an MPTCP in place of mHIP.",
         cases: &["beyond-beside-sctp", "beyond-beside-mptcp", "beyond-in-place", "reference"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: others,
         figures: |_| Vec::new(),
     },
@@ -25,6 +27,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "The final generation in the network of paper [3] for 120 s; up to a tenth of all packets is lost at random on the \
                 shared link, and its queue holds 5 packets or 72.",
         cases: &["beyond-extreme"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: extreme,
         figures: |_| Vec::new(),
     },
@@ -33,6 +36,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "DAIMD beside DAIMD",
         setup: "Two connections under DAIMD, or under LIA, on paths of 10 and 5 Mbit/s; 100 s after 20 s.",
         cases: &["beyond-daimd-twice"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: twice,
         figures: |_| Vec::new(),
     },

@@ -1,8 +1,8 @@
 //! Paper \[5\]: DAIMD beside LIA, on idle paths and beside Reno.
 
-use super::{shown, windows};
+use super::{NO_MHIP, shown, windows};
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::figure::Figure;
 use crate::results::{PointView, Results};
 use crate::row::Evaluation;
@@ -13,6 +13,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "DAIMD on idle paths",
         setup: "MPTCP with DAIMD or LIA over two idle paths; 60 s, of which the first 5 are not measured.",
         cases: &["daimd-idle-a", "daimd-idle-b"],
+        ships: Ships::Not(NO_MHIP),
         evaluate: idle,
         figures: |results| {
             let mut figures = window_figures(results, "daimd-idle-a", "Fig. 2");
@@ -26,6 +27,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "MPTCP with DAIMD or LIA over two paths, on each of them a Reno flow; 60 s, of which the first 5 are not \
                 measured.",
         cases: &["daimd-capacity", "daimd-delay", "daimd-equal"],
+        ships: Ships::Not(NO_MHIP),
         evaluate: beside_reno,
         figures: |results| {
             let mut figures = window_figures(results, "daimd-capacity", "Fig. 4");

@@ -2,9 +2,9 @@
 
 use fairness::{Bottleneck, Network, NetworkError, Notion, lia_beside_reno, line};
 
-use super::shown;
+use super::{NO_MHIP, shown};
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::figure::{Figure, Style};
 use crate::results::{PointView, Results};
 use crate::row::Evaluation;
@@ -15,6 +15,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "Two sub-flows and a single path through one bottleneck",
         setup: "CMT-SCTP with two sub-flows and SCTP through one bottleneck of 5 to 100 Mbit/s with RED; 300 s after 20 s.",
         cases: &["fairness-2", "fairness-2-single", "fairness-2-delay"],
+        ships: Ships::Not(NO_MHIP),
         evaluate: scenario_2,
         figures: scenario_2_figures,
     },
@@ -23,6 +24,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "A path of one's own and a shared one",
         setup: "CMT-SCTP over alpha = 20 Mbit/s, alone, and beta = 1 to 100 Mbit/s, shared with SCTP; 300 s after 20 s.",
         cases: &["fairness-3", "fairness-3-single"],
+        ships: Ships::Not(NO_MHIP),
         evaluate: scenario_3,
         figures: scenario_3_figures,
     },
@@ -31,6 +33,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "What is fair",
         setup: "The allocations that the notions of fairness expect, computed and not simulated; beta = 4 Mbit/s.",
         cases: &[],
+        ships: Ships::Not(NO_MHIP),
         evaluate: expected,
         figures: expected_figures,
     },

@@ -2,9 +2,9 @@
 
 use simulator::FlowResult;
 
-use super::{flow, on_path, on_path1, rates, shown, windows};
+use super::{flow, on_path, on_path1, rates, shown, throughput, windows};
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::figure::{Figure, Style};
 use crate::results::{PointView, Results};
 use crate::row::Evaluation;
@@ -16,6 +16,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "mHIP of the first generation over 8 and 4 Mbit/s, a New Reno on the first path, UDP on the second from 5 \
                 to 11 s; receiver windows of all that the paths and their queues hold, so that loss decides.",
         cases: &["simple"],
+        ships: Ships::In(&["simple"]),
         evaluate: |results, out| {
             reference(results, "simple", out);
             let factor = friendliness(results, "simple");
@@ -29,6 +30,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "Two-level congestion control",
         setup: "The same network; a window for each path, dupthresh 3.",
         cases: &["two-level"],
+        ships: Ships::In(&["two-level"]),
         evaluate: |results, out| {
             reference(results, "two-level", out);
             let factor = friendliness(results, "two-level");
@@ -47,6 +49,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "The same network; two-level control with dupthresh 6 and ADDR, as the second paper ends: acknowledgments are \
                 cumulative, and every duplicate counts.",
         cases: &["two-level-final"],
+        ships: Ships::In(&["two-level-final"]),
         evaluate: |results, out| reference(results, "two-level-final", out),
         figures: |results| paths(results, "two-level-final", "Fig. 5 and 6"),
     },
@@ -55,6 +58,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "The final mHIP",
         setup: "The same network; tolerance of reordering, windows restored, SACK with SMART, a receive buffer.",
         cases: &["reference", "simple", "two-level", "udp-interval", "udp-interval-8"],
+        ships: Ships::In(&["reference", "udp-interval", "udp-interval-8"]),
         evaluate: final_generation,
         figures: final_figures,
     },
@@ -64,6 +68,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "The same network, with receiver windows of 720 packets, since more than 360 are to be out of order; the receiver \
                 holds from a few to 720 of them.",
         cases: &["receive-buffer"],
+        ships: Ships::Not(NO_BUFFER),
         evaluate: |results, out| receive_buffer(results, "receive-buffer", out),
         figures: |results| vec![buffer_figure(results, "receive-buffer", "Fig. 5.")],
     },
@@ -72,10 +77,14 @@ pub(super) const ALL: &[Experiment] = &[
         title: "Steady state",
         setup: "mHIP alone on the two paths, and New Reno alone on the first of them, after the first 5 s.",
         cases: &["steady-state", "steady-state-tcp"],
+        ships: Ships::In(&["steady-state"]),
         evaluate: steady_state,
         figures: steady_figures,
     },
 ];
+
+/// Why what ships is not run over sizes of the receive buffer.
+const NO_BUFFER: &str = "it has no such buffer: what is out of order is released after a time, not dropped";
 
 /// What the paper leaves open, and what was chosen.
 const WINDOWS: &str = "Receiver windows, \"appropriate … to allow maximum throughput\", and queues of 1.5 times the bandwidth-delay product \
@@ -91,10 +100,6 @@ const TWO_LEVEL: &str = "Needless halving because of reordering, the paper's own
      retransmissions themselves call forth, which in one path's New Reno the rule on \"recover\" prevents, and here only if it \
      holds for all that was sent until the recovery is over. A timeout is a matter of the path that lost the packet, not of the one on which it was sent \
      again just before. The global window limits the whole stream, as the paper has it, besides the paths' own.";
-
-fn throughput(flow: &FlowResult) -> f64 {
-    flow.throughput_mbps
-}
 
 /// mHIP's throughput on Path1 over that of the TCP beside it.
 pub(super) fn factor(point: &PointView<'_>) -> Option<Measured> {

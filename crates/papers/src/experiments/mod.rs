@@ -7,7 +7,7 @@ mod daimd;
 mod fairness;
 mod friendliness;
 pub(crate) mod random;
-mod rules;
+pub(crate) mod rules;
 mod secure;
 mod shared;
 mod which;
@@ -35,6 +35,10 @@ pub(crate) const ALL: &[&[Experiment]] = &[
     which::ALL,
 ];
 
+/// Why what ships is not run where a paper has figures, and where none has.
+const NO_MHIP: &str = "there is no mHIP in it";
+const IN_NO_PAPER: &str = "it is run where a paper prints figures";
+
 /// As the papers average throughput in their figures.
 const BIN: Duration = Duration::from_millis(100);
 
@@ -49,6 +53,11 @@ fn on_path(point: &PointView<'_>, path: usize) -> Vec<f64> {
         let flow = run.flows.iter().find(|flow| flow.name == "mhip")?;
         Some(flow.paths.get(path)?.throughput_mbps)
     })
+}
+
+/// Throughput on the wire. What ships counts it on its paths, since its flows are what travels inside.
+fn throughput(flow: &FlowResult) -> f64 {
+    if flow.paths.is_empty() { flow.throughput_mbps } else { flow.paths.iter().map(|path| path.throughput_mbps).sum() }
 }
 
 /// One number of every run of a case without a sweep.

@@ -4,9 +4,10 @@ use clock::{Rng, Streams};
 use fairness::statistics::quantile;
 use scenario::{Document, Point};
 
+use super::IN_NO_PAPER;
 use crate::PapersError;
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::figure::{Figure, Style};
 use crate::results::{PointView, Results};
 use crate::row::Evaluation;
@@ -20,6 +21,7 @@ pub(super) const ALL: &[Experiment] = &[Experiment {
             beside one with SACK. The two that compete enter alike, and other people's packets take a twentieth. Each runs \
             for so long that windows are halved eight times.",
     cases: &["random-1", "random-2", "random-3", "random-3-sack", "random-sack", "random-tcp"],
+    ships: Ships::Not(IN_NO_PAPER),
     evaluate,
     figures,
 }];

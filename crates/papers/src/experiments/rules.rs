@@ -1,11 +1,14 @@
 //! What papers \[4\] and \[5\] leave open: every rule beside a single path, against every other, on scenario 3, and the queues.
 
+use std::collections::BTreeSet;
+
 use fairness::{Notion, line};
+use scenario::Point;
 use simulator::LinkResult;
 
-use super::shown;
+use super::{IN_NO_PAPER, shown};
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::figure::{Figure, Style};
 use crate::results::{PointView, Results};
 use crate::row::Evaluation;
@@ -16,6 +19,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "Every rule beside a single path",
         setup: "CMT-SCTP with two sub-flows under each rule and an SCTP of one path share 20 Mbit/s with RED.",
         cases: &["beyond-harm"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: harm,
         figures: harm_figures,
     },
@@ -23,8 +27,9 @@ pub(super) const ALL: &[Experiment] = &[
         id: "beyond/matrix",
         title: "Every rule against every other",
         setup: "Two multi-path flows, each with two sub-flows and a rule of its own, share 20 Mbit/s with RED: among them \
-                RP-MP-v2 against the rule of MPTCP.",
+                RP-MP-v2 against the rule of MPTCP. Both have the same of everything, so each pair is run once, for both.",
         cases: &["beyond-matrix"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: matrix,
         figures: matrix_figures,
     },
@@ -34,6 +39,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "A path of 20 Mbit/s alone and one of 10 to 80 Mbit/s shared with a single-path flow, under each rule and for \
                 mHIP of the final generation.",
         cases: &["beyond-scenario-3", "beyond-scenario-3-mhip"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: scenario_3,
         figures: scenario_3_figures,
     },
@@ -43,6 +49,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "MPTCP alone on paths of 10 and 5 Mbit/s whose queues hold two bandwidth-delay products, under rules that watch \
                 delay and rules that do not.",
         cases: &["beyond-queues"],
+        ships: Ships::Not(IN_NO_PAPER),
         evaluate: queues,
         figures: |_| Vec::new(),
     },
@@ -106,22 +113,41 @@ fn jain(point: &PointView<'_>) -> Option<Measured> {
     Measured::of(&values)
 }
 
+/// Of a sweep over both flows' rules, which have the same of everything else, each pair of rules once.
+pub(crate) fn each_pair_once(points: Vec<Point>) -> Vec<Point> {
+    let mut pairs = BTreeSet::new();
+    let is_new = |point: &Point| {
+        let mut rules: Vec<&String> = point.values.iter().map(|(_, rule)| rule).collect();
+        rules.sort_unstable();
+        pairs.insert(rules.into_iter().cloned().collect::<Vec<_>>())
+    };
+    let is_first: Vec<bool> = points.iter().map(is_new).collect();
+    points.into_iter().zip(is_first).filter_map(|(point, is_first)| is_first.then_some(point)).collect()
+}
+
+/// The runs of one rule against another, and the first one's goodput over the other's.
+fn against<'a>(results: &'a Results, rule: &str, other: &str) -> Option<(PointView<'a>, Measured)> {
+    let at = |first, second| results.at("beyond-matrix", &[("f0.congestion", first), ("f1.congestion", second)]);
+    if let Some(point) = at(rule, other) {
+        return Some((point, factor(&point)?));
+    }
+    let point = at(other, rule)?;
+    Some((point, Measured::ratio(&goodput(&point, "f1"), &goodput(&point, "f0"))?))
+}
+
 fn matrix(results: &Results, out: &mut Evaluation) {
-    for rule in rules(results, "beyond-matrix") {
-        let points: Vec<_> =
-            results.points("beyond-matrix").filter(|point| point.value("f0.congestion") == Some(rule)).collect();
-        let factors: Vec<String> = points
-            .iter()
-            .filter_map(|point| Some(format!("{:.2} {}", factor(point)?.mean, point.value("f1.congestion")?)))
-            .collect();
-        let all: Vec<_> = points.iter().filter_map(factor).collect();
+    let all_rules = rules(results, "beyond-matrix");
+    for rule in &all_rules {
+        let pairs = || all_rules.iter().filter_map(|other| Some((other, against(results, rule, other)?)));
+        let factors: Vec<String> = pairs().map(|(other, (_, factor))| format!("{:.2} {other}", factor.mean)).collect();
+        let all: Vec<_> = pairs().map(|(_, (_, factor))| factor).collect();
         out.further(format!("{rule}: its goodput over that of each rule"), "1", None, Measured::spread(&all));
-        let indices: Vec<_> = points.iter().filter_map(jain).collect();
+        let indices: Vec<_> = pairs().filter_map(|(_, (point, _))| jain(&point)).collect();
         out.further(format!("{rule}: Jain's index of the two flows"), "1", None, Measured::spread(&indices));
         out.notes.push(format!("{rule} over: {}.", factors.join(", ")));
     }
-    let pair = results.at("beyond-matrix", &[("f0.congestion", "rp-mp-v2"), ("f1.congestion", "lia-byte")]);
-    out.further("RP-MP-v2 over MPTCP's rule, in one network", "1", None, pair.and_then(|point| factor(&point)));
+    let pair = against(results, "rp-mp-v2", "lia-byte").map(|(_, factor)| factor);
+    out.further("RP-MP-v2 over MPTCP's rule, in one network", "1", None, pair);
 }
 
 fn matrix_figures(results: &Results) -> Vec<Figure> {
@@ -137,13 +163,9 @@ fn matrix_figures(results: &Results) -> Vec<Figure> {
         "goodput over the other's",
     );
     for rule in &all {
-        let points = results.points("beyond-matrix").filter(|point| point.value("f0.congestion") == Some(rule));
-        let line: Vec<_> = points
-            .filter_map(|point| {
-                let other = all.iter().position(|other| point.value("f1.congestion") == Some(other))?;
-                Some(((other + 1) as f64, factor(&point)?))
-            })
-            .collect();
+        let others = all.iter().enumerate();
+        let line: Vec<_> =
+            others.filter_map(|(place, other)| Some(((place + 1) as f64, against(results, rule, other)?.1))).collect();
         figure = figure.measured(*rule, &line);
     }
     vec![figure]

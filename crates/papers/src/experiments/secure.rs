@@ -4,7 +4,7 @@ use simulator::PathResult;
 
 use super::{binned, shown};
 use crate::estimate::{Measured, r_squared};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::figure::{Figure, Style};
 use crate::results::{PointView, Results};
 use crate::row::Evaluation;
@@ -15,6 +15,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "Two ideal paths",
         setup: "A file over two disjoint paths, each of 1 to 10 Mbit/s, beside the same file over one path.",
         cases: &["two-paths", "one-path", "one-path-mhip"],
+        ships: Ships::In(&["two-paths", "one-path-mhip"]),
         evaluate: two_paths,
         figures: two_paths_figures,
     },
@@ -23,6 +24,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "Three ideal paths",
         setup: "Paths of 4 and 5 Mbit/s, and a third one of 1 to 10 Mbit/s.",
         cases: &["three-paths", "two-paths", "one-path"],
+        ships: Ships::In(&["three-paths", "two-paths"]),
         evaluate: three_paths,
         figures: three_paths_figures,
     },
@@ -33,6 +35,7 @@ pub(super) const ALL: &[Experiment] = &[
                 probing of paths. Probes are packets of data, one a second, as in this paper; beside them, not judged, \
                 signalling packets every 50 ms, as paper [3] has it.",
         cases: &["cross-traffic", "cross-traffic-avoided", "cross-traffic-signalling", "cross-network"],
+        ships: Ships::In(&["cross-traffic-avoided"]),
         evaluate: cross_traffic,
         figures: cross_traffic_figures,
     },

@@ -1,8 +1,8 @@
 //! Papers \[2\] and \[3\]: several paths that meet in one bottleneck, and several connections of mHIP.
 
-use super::{rates, shown};
+use super::{rates, shown, throughput};
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::figure::{Figure, Style};
 use crate::results::{PointView, Results};
 use crate::row::Evaluation;
@@ -14,6 +14,7 @@ pub(super) const ALL: &[Experiment] = &[
         setup: "Three paths of one connection and a New Reno meet in one link; all have the same round-trip time. 20 \
                 combinations of rate, delay and queue, each with four ways of growth of the windows.",
         cases: &["shared-bottleneck"],
+        ships: Ships::In(&["shared-bottleneck"]),
         evaluate: shared,
         figures: shared_figures,
     },
@@ -22,6 +23,7 @@ pub(super) const ALL: &[Experiment] = &[
         title: "Six connections",
         setup: "Six connections of mHIP over three common paths of 8, 4 and 4 Mbit/s.",
         cases: &["six-connections"],
+        ships: Ships::In(&["six-connections"]),
         evaluate: six,
         figures: six_figures,
     },
@@ -34,7 +36,7 @@ const ACCEPT: [f64; 2] = [0.90, 1.08];
 
 /// The throughput of the bundle over that of the TCP beside it.
 pub(super) fn bundle(point: &PointView<'_>) -> Option<Measured> {
-    Measured::ratio(&point.flow("mhip", |flow| flow.throughput_mbps), &point.flow("tcp", |flow| flow.throughput_mbps))
+    Measured::ratio(&point.flow("mhip", throughput), &point.flow("tcp", throughput))
 }
 
 fn factors(results: &Results, growth: &str) -> Vec<Measured> {
@@ -132,7 +134,7 @@ fn six(results: &Results, out: &mut Evaluation) {
 
 /// Each flow's throughput over the mean of the others.
 fn factors_of_run(run: &simulator::RunResult) -> Vec<f64> {
-    let rates: Vec<f64> = run.flows.iter().map(|flow| flow.throughput_mbps).collect();
+    let rates: Vec<f64> = run.flows.iter().map(throughput).collect();
     let total: f64 = rates.iter().sum();
     rates.iter().map(|rate| rate / ((total - rate) / (rates.len() as f64 - 1.0))).collect()
 }

@@ -2,9 +2,9 @@
 
 use super::rules::{factor, over_fair, rules};
 use super::shared::bundle;
-use super::shown;
+use super::{IN_NO_PAPER, shown};
 use crate::estimate::Measured;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Ships};
 use crate::results::Results;
 use crate::row::Evaluation;
 
@@ -14,6 +14,7 @@ pub(super) const ALL: &[Experiment] = &[Experiment {
     setup: "The experiments on harm, on scenario 3, on queues and on the shared bottleneck, read together. Nothing is simulated \
             for this page alone.",
     cases: &["beyond-harm", "beyond-scenario-3", "beyond-queues", "beyond-shared-red"],
+    ships: Ships::Not(IN_NO_PAPER),
     evaluate: advise,
     figures: |_| Vec::new(),
 }];

@@ -14,9 +14,9 @@ use scenario::Scenario;
 use crate::PapersError;
 use crate::experiment::Experiment;
 use crate::published::{Published, published};
-use crate::reasons::{Reason, reason, reasons};
+use crate::reasons::{Column, Reason, reason, reasons};
 use crate::results::Results;
-use crate::row::{Row, Shipped, evaluate, short};
+use crate::row::{Row, Shipped, evaluate, nothing_ships, short};
 
 const LIBRARY: &str = include_str!("../../assets/echarts.common.min.js");
 const STYLE: &str = include_str!("../../assets/report.css");
@@ -41,6 +41,9 @@ pub fn report(experiments: &[&Experiment], results: &Results, version: &str) -> 
     let count = |relation: bool, ok: bool| {
         all.iter().filter(|row| row.relation == relation && row.ok.is_some_and(|is| is || !ok)).count()
     };
+    let compared = |wanted: &dyn Fn(bool) -> bool| {
+        all.iter().filter_map(|row| row.shipped.as_ref()?.ok).filter(|ok| wanted(*ok)).count()
+    };
     let mut page = String::with_capacity(LIBRARY.len() + sections.len() + 20_000);
     let _ = write!(
         page,
@@ -51,7 +54,9 @@ pub fn report(experiments: &[&Experiment], results: &Results, version: &str) -> 
          <header><h1>The papers, reproduced</h1>\
          <p>Every figure and table of the papers on multipath HIP, simulated again and set beside what the papers print. \
          <strong>{} of {}</strong> quantities are inside the range in which we call them reproduced; \
-         <strong>{} of {}</strong> relations hold. What is not reached is red, with what we know of the reason.</p>\
+         <strong>{} of {}</strong> relations hold. What is not reached is red, with what we know of the reason. \
+         Where mHIP is in an experiment, it is run again with Sinnet as it ships in place of the papers' mHIP: \
+         in <strong>{} of {}</strong> that is worse, and red.</p>\
          <p class=\"small\">Numbers are means over independent runs, each with its own seed and its own random starts within \
          the first second; brackets are 95 % intervals (Student's t; for ratios Fieller's). A quantity is reproduced when the \
          mean is in the accepted range; of a spread over settings, when the least and the greatest are. Each generation of mHIP \
@@ -61,6 +66,8 @@ pub fn report(experiments: &[&Experiment], results: &Results, version: &str) -> 
         count(false, false),
         count(true, true),
         count(true, false),
+        compared(&|ok| !ok),
+        compared(&|_| true),
     );
     let _ = writeln!(
         page,
@@ -118,6 +125,9 @@ fn section(
             escaped(&figure.caption),
         );
     }
+    if let Some(why) = nothing_ships(rows, experiment.id) {
+        let _ = write!(html, "<p class=\"small\">What ships is not run here: {}.</p>", escaped(why));
+    }
     if !rows.is_empty() {
         html.push_str(&table(rows, reasons));
     }
@@ -132,7 +142,8 @@ fn section(
 }
 
 fn table(rows: &[Row], reasons: &[Reason]) -> String {
-    let ships = rows.iter().any(|row| row.shipped.is_some());
+    let ships = rows.iter().any(|row| row.shipped.is_some())
+        && rows.first().is_some_and(|row| nothing_ships(rows, &row.id).is_none());
     let mut html = format!(
         "<div class=\"wide\"><table><thead><tr><th></th><th>quantity</th><th>published</th><th>measured</th>{}<th>accepted</th>\
          <th>runs</th></tr></thead><tbody>",
@@ -145,17 +156,29 @@ fn table(rows: &[Row], reasons: &[Reason]) -> String {
             Some(false) => ("red", "✗"),
             None => ("", ""),
         };
-        let reason = reason(row, reasons);
-        // What several rows have in common is told once.
-        let reason = reason.filter(|reason| row.ok == Some(false) && !told.contains(&&reason.why));
-        told.extend(reason.map(|reason| &reason.why));
-        let reason =
-            reason.map_or_else(String::new, |reason| format!("<div class=\"why\">{}</div>", escaped(&reason.why)));
+        let worse = row.shipped.as_ref().is_some_and(|shipped| shipped.ok == Some(false));
+        let mut why = String::new();
+        for (column, is_red, whose) in
+            [(Column::Measured, row.ok == Some(false), ""), (Column::Shipped, worse, "<strong>What ships:</strong> ")]
+        {
+            // What several rows have in common is told once.
+            let reason = reason(row, column, reasons).filter(|reason| is_red && !told.contains(&&reason.why));
+            told.extend(reason.map(|reason| &reason.why));
+            if let Some(reason) = reason {
+                let _ = write!(why, "<div class=\"why\">{whose}{}</div>", escaped(&reason.why));
+            }
+        }
+        if !why.is_empty() {
+            why = format!("<tr><td class=\"\"></td><td colspan=\"{}\">{why}</td></tr>", 5 + usize::from(ships));
+        }
         if row.relation {
-            let shipped = row.shipped.map_or_else(String::new, |shipped| verdict_of(&shipped, "what ships"));
+            let shipped = row.shipped.as_ref().filter(|_| ships).map_or_else(String::new, |shipped| {
+                let text = format!("<span class=\"small\">what ships: {}</span>", escaped(&shipped.detail));
+                format!("<div>{}</div>", verdict_of(shipped, &text))
+            });
             let _ = write!(
                 html,
-                "<tr class=\"relation\"><td class=\"{class}\">{verdict}</td><td colspan=\"{}\">{}<div class=\"small\">{}</div>{shipped}{reason}</td></tr>",
+                "<tr class=\"relation\"><td class=\"{class}\">{verdict}</td><td colspan=\"{}\">{}<div class=\"small\">{}</div>{shipped}</td></tr>{why}",
                 5 + usize::from(ships),
                 escaped(&row.quantity),
                 escaped(&row.detail)
@@ -168,17 +191,17 @@ fn table(rows: &[Row], reasons: &[Reason]) -> String {
             format!(" <span class=\"small\">{}</span>", escaped(&row.unit))
         };
         let measured = interval(row.mean, row.low, row.high).unwrap_or_else(|| escaped(&row.detail));
-        let shipped = row.shipped.map_or_else(String::new, |shipped| {
-            let text = interval(shipped.mean, shipped.low, shipped.high).unwrap_or_else(|| "not measured".to_owned());
-            verdict_of(&shipped, &text)
+        let shipped = row.shipped.as_ref().map_or_else(String::new, |shipped| {
+            let why = || format!("<span class=\"small\">{}</span>", escaped(&shipped.detail));
+            verdict_of(shipped, &interval(shipped.mean, shipped.low, shipped.high).unwrap_or_else(why))
         });
         let shipped = if ships { format!("<td data-name=\"shipped\">{shipped}</td>") } else { String::new() };
         let published = row.published.as_ref().map_or_else(String::new, |value| escaped(&value.to_string()));
         let accept = row.accept.map_or_else(String::new, |[low, high]| format!("{low} to {high}"));
         let _ = write!(
             html,
-            "<tr><td class=\"{class}\">{verdict}</td><td>{}{unit}{reason}</td><td data-name=\"published\">{published}</td>\
-             <td data-name=\"measured\">{measured}</td>{shipped}<td data-name=\"accepted\">{accept}</td><td data-name=\"runs\">{}</td></tr>",
+            "<tr><td class=\"{class}\">{verdict}</td><td>{}{unit}</td><td data-name=\"published\">{published}</td>\
+             <td data-name=\"measured\">{measured}</td>{shipped}<td data-name=\"accepted\">{accept}</td><td data-name=\"runs\">{}</td></tr>{why}",
             escaped(&row.quantity),
             row.seeds
         );
@@ -221,7 +244,11 @@ mod tests {
         let find = || crate::experiment::find(&["mhip-friendliness/final".to_owned()]).unwrap();
         let page = report(&find(), &Results::default(), "1").unwrap();
         assert!(!page.contains("shipped"));
-        let page = report(&find(), &Results::default().with_shipped(Results::default()), "1").unwrap();
+        let mut shipped = Results::default();
+        for case in ["reference", "udp-interval", "udp-interval-8"] {
+            shipped.add(case, Vec::new());
+        }
+        let page = report(&find(), &Results::default().with_shipped(shipped), "1").unwrap();
         assert_eq!(page.matches("<th>shipped</th>").count(), 1);
         assert!(page.contains("<td data-name=\"shipped\">") && page.contains("<td colspan=\"6\">"));
     }
