@@ -56,3 +56,9 @@ fn new_keys_of_a_path_that_is_given_up_go_with_it() {
 fn old_keys_show_where_the_peer_is() {
     campaign([37_132, 43_235], Shape::Two, "");
 }
+
+/// New keys by a base exchange, from a peer behind a NAT: the ways of its paths lead there, those of the configuration nowhere.
+#[test]
+fn a_base_exchange_for_new_keys_takes_the_ways_of_the_paths() {
+    campaign([72_422], Shape::Two, "");
+}

@@ -299,7 +299,7 @@ impl Host {
                     let reason = no_answer(record, hit, peer);
                     return self.out.fail(record, reason);
                 }
-                let route = sent.routes.get(sent.retry.tries as usize % sent.routes.len().max(1)).copied();
+                let route = next_way(sent, record.standby.as_deref());
                 sent.retry.again(now, &self.config);
                 if let Some(route) = route {
                     self.out.send_again(route, &sent.asked.i1(&self.config, hit, peer, route));
@@ -392,6 +392,21 @@ pub(crate) struct Beginning {
     pub(crate) peer: Hit,
     pub(crate) feedback: bool,
     pub(crate) route: Route,
+}
+
+/// The route of the next I1. While an association goes on, every other I1 takes one of its paths: the peer is behind one of
+/// them where it is there at all, and routes from the configuration may lead nowhere.
+fn next_way(sent: &I1Sent, standby: Option<&Association>) -> Option<Route> {
+    let paths: Vec<Route> = standby.iter().flat_map(|up| &up.paths).map(|path| path.route).collect();
+    let others: Vec<Route> = sent.routes.iter().filter(|route| !paths.contains(route)).copied().collect();
+    let tries = sent.retry.tries as usize;
+    let (ways, turn) = match (paths.is_empty(), others.is_empty()) {
+        (false, false) if tries.is_multiple_of(2) => (paths, tries / 2),
+        (false, false) => (others, tries / 2),
+        (false, true) => (paths, tries),
+        (true, _) => (others, tries),
+    };
+    ways.get(turn % ways.len().max(1)).copied()
 }
 
 /// Why an exchange in which no R1 was taken has failed.

@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use clock::{Duration, Instant, Rng};
 use common::{Flying, Pair, Side, addresses, config, identities};
 use hip::esp::EspSuite;
-use hip::{HostConfig, PathId, State};
+use hip::{HostConfig, PathId, Route, State};
 use wire::Spi;
 use wire::hip::{Packet, PacketKind};
 
@@ -244,6 +244,23 @@ fn a_base_exchange_that_fails_leaves_the_association_as_it_was() {
     assert!(pair.sides[0].established >= 2, "and it is tried again");
     pair.run(SECOND * 5);
     pair.check_paths(1);
+}
+
+#[test]
+fn a_base_exchange_for_new_keys_soon_takes_a_path_that_answers() {
+    let mut pair = pair(31, 2, false, |_| {});
+    let paths: Vec<Route> = pair.sides[0].paths.values().map(|(route, ..)| *route).collect();
+    let (peer, began) = (pair.hit(1), pair.now);
+    // Nobody answers on any other route, and for two seconds on none.
+    let mut network = |flying: Flying, fly: &mut Vec<Flying>| {
+        let back = Route { local: flying.route.remote, remote: flying.route.local };
+        if flying.at >= began + SECOND * 2 && (paths.contains(&flying.route) || paths.contains(&back)) {
+            fly.push(flying);
+        }
+    };
+    host(&mut pair, 0, &mut network, |now, side| side.host.rekey(now, &mut side.rng, peer));
+    while pair.step(began + SECOND * 5, &mut network) {}
+    assert_eq!(pair.sides[0].established, 2, "the third I1, three seconds after the first, is answered");
 }
 
 #[test]
