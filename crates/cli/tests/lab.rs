@@ -240,7 +240,7 @@ fn the_demonstration_needs_no_rights_in_virtual_time() {
 fn what_a_laboratory_cannot_do_is_told_with_its_place() {
     for (change, line) in [
         (("protocol = \"sinnet\"", "protocol = \"cmt-sctp\""), "`sinnet lab` has no \"cmt-sctp\""),
-        (("protocol = \"sinnet\"", "protocol = \"sinnet\"\nscheduler = \"redundant\""), "one scheduler"),
+        (("protocol = \"sinnet\"", "protocol = \"sinnet\"\nscheduler = \"redundnat\""), "did you mean \"redundant\"?"),
         (("protocol = \"sinnet\"", "protocol = \"tcp\""), "uses one path"),
     ] {
         let Some(output) = lab(&TWO_PATHS.replace(change.0, change.1), &[]) else { return };

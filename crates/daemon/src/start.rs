@@ -236,6 +236,7 @@ fn wedge_config(config: &Config, lsi: Lsi, links: &[Link]) -> WedgeConfig {
     wedge.hip.first_generation = time::seconds_since_1970();
     wedge.hip.rekey_interval = config.rekey_interval;
     wedge.renew_at = config.rekey_packets;
+    wedge.scheduler.clone_from(&config.scheduler);
     match &config.congestion {
         Congestion::Measured(rule) => wedge.congestion = rule.clone(),
         Congestion::ConfiguredRates => wedge.hip.feedback = false,

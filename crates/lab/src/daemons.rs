@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use daemon::keys::Algorithm;
 
+use scheduler::Scheduler;
+
 use crate::error::Step;
 use crate::interrupt::pause;
 use crate::plan::Plan;
@@ -184,6 +186,9 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
     let _ = writeln!(text, "name = {}\nlsi = \"{}\"", quoted(&host_name(plan, own)), lsi(own));
     if plan.flow().rates_configured {
         text.push_str("congestion = \"configured-rates\"\n");
+    }
+    if plan.flow().scheduler != Scheduler::default().name() {
+        let _ = writeln!(text, "scheduler = \"{}\"", plan.flow().scheduler);
     }
     let mut named: Vec<(usize, String)> = Vec::new();
     for (number, path) in plan.paths().iter().enumerate().filter(|(number, _)| paths.contains(number)) {

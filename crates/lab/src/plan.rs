@@ -3,6 +3,7 @@
 use clock::{Duration, Instant, Streams};
 use link::{ChangeKind, LinkConfig};
 use scenario::{Amount, FlowSpec, Inside, Rates, Scenario};
+use scheduler::{Needs, Scheduler, UnfitScheduler};
 
 use crate::LabError;
 use crate::topology::{PathPlan, Topology, Wire};
@@ -53,6 +54,8 @@ pub(crate) struct FlowPlan {
     pub(crate) congestion: String,
     /// Whether the hosts are told the rates of the links instead of measuring what paths carry.
     pub(crate) rates_configured: bool,
+    /// By what the hosts choose the path of a packet.
+    pub(crate) scheduler: &'static str,
     /// The size of the file in bytes, where the scenario says it.
     pub(crate) size: Option<u64>,
     /// When it starts, where flows compete.
@@ -94,8 +97,6 @@ impl Protocol {
     }
 }
 
-/// The scheduler of Sinnet.
-const FPF: &str = "fastest-path-first";
 /// The congestion control that Linux has unless somebody chooses another.
 const USUAL: &str = "cubic";
 /// What every path of IPv6 carries (RFC 8200 §5), in bytes: packets of a call that says nothing else.
@@ -146,6 +147,8 @@ impl Plan {
                 kind: *kind,
                 congestion: flow.congestion.clone().unwrap_or_else(|| USUAL.to_owned()),
                 rates_configured: flow.sinnet.rates == Rates::Configured,
+                // It was checked.
+                scheduler: scheduler(flow).unwrap_or_default().name(),
                 size: match flow.amount {
                     None | Some(Amount::Unlimited) => None,
                     Some(Amount::Bytes(bytes)) => Some(bytes),
@@ -253,6 +256,10 @@ impl Plan {
                 let message = format!("\"{}\", of the same association, says otherwise", main.name);
                 return error(index, "rates", message, "give all flows of \"sinnet\" the same `rates`");
             }
+            if flow.protocol == Protocol::Sinnet && flow.scheduler != main.scheduler {
+                let message = format!("\"{}\", of the same association, has \"{}\"", main.name, main.scheduler);
+                return error(index, "scheduler", message, "give all flows of \"sinnet\" the same `scheduler`");
+            }
             let ways = self.paths_of(index).iter().flat_map(|path| [&path.there, &path.back]);
             if flow.rates_configured && ways.clone().any(|way| self.rate(way).is_none()) {
                 let message = "a path without a rate cannot be configured by one".to_owned();
@@ -289,8 +296,14 @@ fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol,
     let error = |key: &str, message: &str, help: &str| {
         Err(scenario.error_in_flow(index, key, message, Some(help.to_owned())).into())
     };
-    if flow.scheduler.as_deref().is_some_and(|scheduler| scheduler != FPF) {
-        return error("scheduler", "Sinnet has one scheduler", "scheduler = \"fastest-path-first\", or leave it out");
+    if let Err(unfit) = scheduler(flow) {
+        let near = flow.scheduler.as_deref().and_then(|name| text::nearest(name, Scheduler::NAMES.iter().copied()));
+        let whose = if flow.sinnet.rates == Rates::Configured { "with rates = \"configured\" " } else { "" };
+        let help = match (&unfit, near) {
+            (UnfitScheduler::Unknown { .. }, Some(near)) => format!("did you mean \"{near}\"?"),
+            _ => format!("{whose}there are {}", text::alternatives(Scheduler::fitting_names(has(flow)))),
+        };
+        return error("scheduler", &unfit.to_string(), &help);
     }
     match kind(flow) {
         Kind::ParallelDownloads(_) if flow.protocol == scenario::Protocol::Mptcp => {
@@ -307,6 +320,19 @@ fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol,
         scenario::Protocol::Mptcp => Ok(Protocol::Mptcp),
         // The scenario was checked for the engine.
         _ => error("protocol", "the laboratory has no programs for this protocol", "protocol = \"sinnet\""),
+    }
+}
+
+/// By what the hosts of a flow choose the path of a packet.
+fn scheduler(flow: &FlowSpec) -> Result<Scheduler, UnfitScheduler> {
+    flow.scheduler.as_deref().map_or_else(|| Ok(Scheduler::default()), |name| Scheduler::fitting(name, has(flow)))
+}
+
+/// What hosts have for a scheduler. Those that are told rates have neither windows nor a peer that tells copies.
+fn has(flow: &FlowSpec) -> Needs {
+    match flow.sinnet.rates {
+        Rates::Configured => Needs { arrivals: true, ..Needs::NOTHING },
+        _ => Needs::ALL,
     }
 }
 
@@ -387,8 +413,8 @@ mod tests {
                     continue;
                 }
                 let (value, leader) = match key.name {
-                    // They say what the flow is, or lead elsewhere; and there is one scheduler.
-                    "from" | "to" | "paths" | "protocol" | "inside" | "scheduler" => continue,
+                    // They say what the flow is, or lead elsewhere.
+                    "from" | "to" | "paths" | "protocol" | "inside" => continue,
                     "name" => ("\"other\"", false),
                     "start_with" => ("\"leader\"", true),
                     _ => (key.example, false),
@@ -446,7 +472,11 @@ mod tests {
             (told(2, true, &["flow.f.amount=1MB"]), "more to fetch than it can"),
             (told(2, true, &["flow.f.rates=configured"]), "says otherwise"),
             (told(2, false, &["flow.f.rates=configured", "link.1.rate=unlimited"]), "without a rate"),
-            (told(2, false, &["flow.f.scheduler=blest"]), "one scheduler"),
+            (told(2, false, &["flow.f.scheduler=blets"]), "no scheduler is called \"blets\""),
+            (told(2, false, &["flow.f.scheduler=blets"]), "did you mean \"blest\"?"),
+            (told(2, false, &["flow.f.scheduler=quick"]), "there are lowest-rtt, round-robin, weighted, redundant, "),
+            (told(2, false, &["flow.f.scheduler=blest", "flow.f.rates=configured"]), "\"blest\" needs windows"),
+            (told(2, true, &["flow.f.scheduler=blest"]), "has \"fastest-path-first\""),
             (told(2, false, &["flow.f.stop=3s"]), "`stop` is not for \"sinnet\""),
             (told(0, false, &["flow.f.ecn=true"]), "`sinnet lab` does not honour `ecn`"),
             (told(0, false, &["flow.f.protocol=udp", "flow.f.rate=1Mbit/s"]), "`sinnet lab` has no \"udp\""),

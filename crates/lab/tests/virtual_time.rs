@@ -44,6 +44,20 @@ fn with(keys: &str) -> String {
         .replace("protocol = \"sinnet\"", &format!("protocol = \"sinnet\"\n{keys}"))
 }
 
+/// Copies of everything on both paths carry no more than the better path does, but more than the slower one; all others carry
+/// more than either.
+#[test]
+fn a_scenario_chooses_the_scheduler() {
+    for name in scheduler::Scheduler::NAMES {
+        let report = run(&with(&format!("scheduler = \"{name}\"")));
+        assert!(report.sha256_equal, "{name}: {report:?}");
+        let [better, slower] = report.single_mbps[..] else { panic!("{report:?}") };
+        let bounds = if *name == "redundant" { slower..8.0 } else { better..12.0 };
+        assert!(bounds.contains(&report.together_mbps), "{name}: {report:?}");
+        assert!(report.longest_stall_ms < 400.0, "{name}: {report:?}");
+    }
+}
+
 #[test]
 fn a_call_alone_takes_what_light_takes() {
     let report = run(&with("inside = \"udp\"\nrate = \"400kbit/s\"\npacket_size = 500"));

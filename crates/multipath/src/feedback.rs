@@ -87,7 +87,7 @@ impl<P> Sender<P> {
     }
 
     /// Queues a packet to be sent again, the older the sooner: the peer's programs wait for it.
-    fn queue_again(&mut self, packet: QueuedPacket<P>) {
+    pub(crate) fn queue_again(&mut self, packet: QueuedPacket<P>) {
         let at = self.again.partition_point(|other| other.order <= packet.order);
         self.again_bytes += packet.wire;
         self.again.insert(at, packet);

@@ -30,6 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod copies;
 mod feedback;
 mod heartbeat;
 mod limits;
@@ -42,6 +43,7 @@ mod received;
 mod report;
 mod reporter;
 mod resequencing;
+mod scheduling;
 mod send_buffer;
 mod sender;
 mod sent_packets;
@@ -51,9 +53,10 @@ mod transmit;
 mod usual;
 mod windows;
 
+pub use copies::{Copies, CopyNumber};
 pub use heartbeat::{Change, Heartbeat};
 pub use liveness::PathEvent;
-pub use order::{HEADER as NUMBER, Number};
+pub use order::{COPY_HEADER as COPY_NUMBER, HEADER as NUMBER, Number};
 pub use packet::{Class, FlowId, Meta, QueuedPacket, Segment};
 pub use path::{Overhead, PathState, PathStatistics};
 pub use queue::Ecn;

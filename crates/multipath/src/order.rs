@@ -6,6 +6,7 @@
 //! no sequence numbers of its own, or hides them. Packets that did not wait (a call, a name look-up, an
 //! acknowledgment) have none, and are delivered as they come.
 
+use crate::copies::CopyNumber;
 use crate::packet::FlowId;
 use recovery::{Position, Role};
 use scheduler::PathId;
@@ -13,10 +14,21 @@ use std::collections::BTreeMap;
 
 /// Bytes that a number takes on the wire.
 pub const HEADER: usize = 4;
+/// Bytes that the number of its copies takes besides.
+pub const COPY_HEADER: usize = 4;
 /// So many are the first of a flow: that one of them has overtaken others shows.
 const FIRST: u32 = 256;
 /// Flows whose numbers are remembered; if there are more, all begin anew.
 const FLOWS: usize = 4096;
+
+/// Bytes that the numbers of a packet take on the wire. A packet that has copies has room for its place, too.
+pub(crate) fn header(number: Option<Number>, copy: Option<CopyNumber>) -> usize {
+    match (number, copy) {
+        (_, Some(_)) => HEADER + COPY_HEADER,
+        (Some(_), None) => HEADER,
+        (None, None) => 0,
+    }
+}
 
 /// The sender's side.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,6 @@
 //! What the core has to know of a packet. Whoever carries bytes reads it from them once, where they come in.
 
+use crate::copies::CopyNumber;
 use crate::order::Number;
 use queue::Ecn;
 
@@ -77,6 +78,8 @@ pub struct QueuedPacket<P> {
     pub meta: Meta,
     /// Its place among the packets of its flow, where it is sent with one.
     pub number: Option<Number>,
+    /// What it has in common with its copies on other paths, where there are any.
+    pub copy: Option<CopyNumber>,
     /// Bytes of the whole outer IP packet.
     pub wire: usize,
     /// How many packets left the send buffer before it.
@@ -90,12 +93,12 @@ pub struct QueuedPacket<P> {
 impl<P> QueuedPacket<P> {
     /// A packet that has not been sent yet, of so many bytes with all headers.
     pub fn new(meta: Meta, payload: P, wire: usize) -> Self {
-        Self { payload, meta, number: None, wire, order: 0, retransmissions: 0, rescues: 0 }
+        Self { payload, meta, number: None, copy: None, wire, order: 0, retransmissions: 0, rescues: 0 }
     }
 
-    /// Bytes of what is sealed, its number included.
+    /// Bytes of what is sealed, its numbers included.
     pub fn len(&self) -> usize {
-        self.meta.len + if self.number.is_some() { crate::order::HEADER } else { 0 }
+        self.meta.len + crate::order::header(self.number, self.copy)
     }
 
     /// Whether nothing is sealed but a header.

@@ -1,10 +1,12 @@
 //! One path as the sender sees it: what its owner says of it, and what was found out.
 
 use crate::pacing::Pacer;
+use crate::packet::QueuedPacket;
 use crate::sent_packets::{Counts, Kind, SentPackets};
 use crate::windows::{Slot, Windows};
 use clock::{Duration, Instant};
 use scheduler::{PathId, PathView};
+use std::collections::VecDeque;
 
 /// What may be in flight beyond a full window, in bytes: some hundreds of acknowledgments.
 const BEYOND_WINDOW: f64 = 64_000.0;
@@ -107,6 +109,8 @@ pub(crate) struct SenderPath<P> {
     pub(crate) id: PathId,
     pub(crate) state: PathState,
     pub(crate) pacer: Pacer<P>,
+    /// What waits for this path alone, as a scheduler has decided: its window or its pace has no room.
+    pub(crate) queue: VecDeque<QueuedPacket<P>>,
     /// Where paths have windows.
     pub(crate) control: Option<Control<P>>,
 }
@@ -134,7 +138,7 @@ pub(crate) struct Control<P> {
 
 impl<P> SenderPath<P> {
     pub(crate) fn new(id: PathId, state: PathState, rate: u64, control: Option<Control<P>>) -> Self {
-        Self { id, state, pacer: Pacer::new(rate), control }
+        Self { id, state, pacer: Pacer::new(rate), queue: VecDeque::new(), control }
     }
 
     /// The smoothed round-trip time, by reports or by heartbeats.
@@ -151,9 +155,30 @@ impl<P> SenderPath<P> {
 
     /// The path as a scheduler sees it where rates are configured. What does not wait in the queue (`past_queue`) leaves
     /// earlier.
-    pub(crate) fn view(&self, open: bool, past_queue: bool, now: Instant) -> PathView {
+    pub(crate) fn view(&self, open: bool, past_queue: bool, now: Instant, windows: &Windows) -> PathView {
         let free_at = if past_queue { self.pacer.clear_at() } else { self.pacer.free_at(now) };
-        PathView { id: self.id, open, delay: self.state.delay, rate: self.pacer.rate(), free_at, ..PathView::default() }
+        PathView { open, delay: self.state.delay, rate: self.pacer.rate(), free_at, ..self.measured(windows) }
+    }
+
+    /// What is measured of the path, as a scheduler sees it: in full packets.
+    pub(crate) fn measured(&self, windows: &Windows) -> PathView {
+        let (reported, mtu) = (self.control.as_ref().map(|control| control.sent.rtt()), self.state.mtu.max(1));
+        let packets = |bytes: f64| if bytes.is_finite() { (bytes / f64::from(mtu)) as u64 } else { u64::MAX };
+        let rttvar = reported.and_then(|rtt| rtt.rttvar()).or(self.state.rttvar);
+        let view = PathView {
+            id: self.id,
+            srtt: self.srtt().unwrap_or(self.state.delay * 2),
+            rttvar: rttvar.unwrap_or_default(),
+            queued: self.queue.len() as u64,
+            ..PathView::default()
+        };
+        let Some(control) = &self.control else { return view };
+        PathView {
+            cwnd: packets(windows.window(control.slot)),
+            ssthresh: packets(windows.threshold(control.slot)),
+            in_flight: control.sent.in_flight().div_ceil(mtu.into()) as u64,
+            ..view
+        }
     }
 
     /// A packet that does not wait is about to leave. Under a window it delays what waits, but not further than what waits is
@@ -177,9 +202,14 @@ impl<P> SenderPath<P> {
         control.sent.silent_since().map(|_| control.life_deadline(&self.state))
     }
 
+    /// Bytes that wait for this path alone.
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.iter().map(|packet| packet.wire).sum()
+    }
+
     /// Bytes of memory that it takes.
     pub(crate) fn memory(&self) -> usize {
-        self.control.as_ref().map_or(0, |control| control.sent.memory()) + self.pacer.queued()
+        self.control.as_ref().map_or(0, |control| control.sent.memory()) + self.pacer.queued() + self.queued()
     }
 }
 

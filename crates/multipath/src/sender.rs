@@ -5,6 +5,7 @@
 //! long, so that the TCP inside, which would halve its window for all paths together, does not hear of what the
 //! path's own window has answered already. What tells the TCP inside that it sends too much is the send buffer.
 
+use crate::copies::CopyNumber;
 use crate::order::Numbers;
 use crate::packet::{Meta, QueuedPacket};
 use crate::path::{Control, PathState, SenderPath};
@@ -15,7 +16,7 @@ use crate::transmit::{Binding, Round};
 use crate::windows::Windows;
 use clock::{Duration, Instant};
 use congestion::Rule;
-use scheduler::{Decision, FastestPathFirst, PacketMeta, PathId, PathScheduler, PathView};
+use scheduler::{PathId, PathView, Scheduler};
 use std::collections::VecDeque;
 
 /// What waits and is sent nothing of for so long, while what goes past it leaves, is starved by that.
@@ -101,6 +102,8 @@ pub(crate) enum Treatment {
     Urgent,
     /// From the queue of a path of configured rate.
     Paced,
+    /// A copy of what another path carries.
+    Copy,
     /// From the send buffer; kept until the peer has it, if that will be known.
     Windowed { place: Option<Place>, is_followed: bool },
 }
@@ -135,11 +138,13 @@ pub struct Sender<P> {
     pub(crate) taken: u64,
     pub(crate) numbers: Numbers,
     pub(crate) snooping: Snooping,
-    pub(crate) scheduler: FastestPathFirst,
+    pub(crate) scheduler: Scheduler,
+    /// What the next packet that has copies is numbered by.
+    pub(crate) next_copy: CopyNumber,
     pub(crate) views: Vec<PathView>,
     pub(crate) memory: Memory,
     /// What leaves past all that waits.
-    ready: VecDeque<Dispatch<P>>,
+    pub(crate) ready: VecDeque<Dispatch<P>>,
     /// Paths of configured rates whose queues are to be looked at.
     to_release: VecDeque<PathId>,
     /// What the send buffer has room for, in bytes, and since when.
@@ -178,7 +183,8 @@ impl<P> Sender<P> {
             taken: 0,
             numbers: Numbers::default(),
             snooping: Snooping::default(),
-            scheduler: FastestPathFirst::default(),
+            scheduler: Scheduler::default(),
+            next_copy: CopyNumber(0),
             views: Vec::new(),
             memory: Memory::default(),
             ready: VecDeque::new(),
@@ -195,9 +201,16 @@ impl<P> Sender<P> {
         }
     }
 
+    /// With this scheduler in place of [`Scheduler::default`]. Towards a peer without reports one that sends copies sends
+    /// none: nobody there would tell them.
+    #[must_use]
+    pub fn with_scheduler(self, scheduler: Scheduler) -> Self {
+        Self { scheduler, ..self }
+    }
+
     /// Another association with the same peer begins, or none.
     pub fn restart(&mut self, feedback: Feedback, rule: Rule) {
-        // What breaks ties between equal paths goes on.
+        // The scheduler stays; what breaks ties between equal paths goes on.
         let scheduler = std::mem::take(&mut self.scheduler);
         *self = Self { scheduler, memory: self.memory, ..Self::new(feedback, rule) };
     }
@@ -236,6 +249,7 @@ impl<P> Sender<P> {
         let Some(place) = self.paths.iter_mut().find(|path| path.id == old) else { return };
         let mut new = self.successors.remove(at);
         std::mem::swap(&mut new.pacer, &mut place.pacer);
+        std::mem::swap(&mut new.queue, &mut place.queue);
         if let (Some(control), Some(before)) = (&mut new.control, &place.control) {
             control.take_over(now, before);
         }
@@ -252,6 +266,7 @@ impl<P> Sender<P> {
     pub fn remove_path(&mut self, now: Instant, id: PathId) -> Vec<QueuedPacket<P>> {
         let Some(at) = self.paths.iter().position(|path| path.id == id) else { return Vec::new() };
         let mut path = self.paths.remove(at);
+        self.reassign(&mut path.queue);
         if let Some(control) = &mut path.control {
             self.windows.remove(control.slot);
             let stranded = control.sent.give_up(now);
@@ -267,9 +282,10 @@ impl<P> Sender<P> {
 
     /// Takes all that was not delivered, oldest first: the association ends.
     pub fn drain(&mut self, now: Instant) -> Vec<QueuedPacket<P>> {
-        let mut packets = Vec::new();
+        let (mut packets, is_copies) = (Vec::new(), self.sends_copies());
         for path in self.paths.iter_mut().chain(&mut self.retired) {
             packets.extend(path.pacer.take());
+            packets.extend(std::mem::take(&mut path.queue).into_iter().filter(|_| !is_copies));
             if let Some(control) = &mut path.control {
                 packets.extend(control.sent.give_up(now));
             }
@@ -300,55 +316,6 @@ impl<P> Sender<P> {
         }
     }
 
-    /// Takes a packet. What is to leave at once is fetched by [`Sender::poll_urgent`].
-    pub fn enqueue(&mut self, now: Instant, meta: Meta, payload: P) -> Enqueued {
-        let wire = self.paths.first().map_or(0, |path| path.state.overhead.wire(meta.len));
-        // Where only a multiple of what came may be sent, all waits in one queue.
-        let has_credit = self.paths.iter().any(|path| path.state.is_verified && path.state.allows(wire));
-        let urgent = has_credit && meta.is_urgent && !(self.feedback == Feedback::Reports && self.is_starved(now));
-        // Of what is not TCP nothing is known without reports, so no window could tell when to send it.
-        let has_window = self.feedback == Feedback::Reports || self.is_snooping() && meta.is_tcp();
-        if !urgent && has_window {
-            self.hold(now, QueuedPacket::new(meta, payload, wire));
-            return Enqueued::Taken;
-        }
-        if !urgent && self.queues_are_full() {
-            return Enqueued::Full;
-        }
-        let Some(path) = self.choose_for_one(now, urgent, wire) else { return Enqueued::NoPath };
-        let wire = path.state.overhead.wire(meta.len);
-        let id = path.id;
-        if !urgent {
-            path.pacer.push(QueuedPacket::new(meta, payload, wire));
-            self.to_release.push_back(id);
-        } else if path.pacer.clear_at() > now + LONGEST_QUEUE {
-            self.counts.queue_full += 1;
-        } else {
-            path.pass_queue(now, wire);
-            // RFC 3168 §6.1.4 wants acknowledgments alone without a mark.
-            let meta = Meta { ecn: queue::Ecn::NotEct, ..meta };
-            let packet = QueuedPacket::new(meta, payload, wire);
-            self.ready.push_back(Dispatch { path: id, packet, treatment: Treatment::Urgent });
-        }
-        Enqueued::Taken
-    }
-
-    /// The path of a packet that waits in no send buffer. Where none answers there is nothing to lose by trying: the peer may
-    /// be one that answers no echoes.
-    fn choose_for_one(&mut self, now: Instant, urgent: bool, wire: usize) -> Option<&mut SenderPath<P>> {
-        let any_usable = self.any_usable();
-        let Self { paths, views, windows, .. } = self;
-        views.clear();
-        views.extend(paths.iter().map(|path| {
-            let is_open = if any_usable { path.state.is_usable() } else { path.state.is_verified };
-            let may = !urgent || path.state.allows(wire) && path.has_room_beyond(windows);
-            path.view(is_open && may, urgent, now)
-        }));
-        let meta = PacketMeta { len: wire, ..PacketMeta::default() };
-        let Decision::Send(id) = self.scheduler.select(&meta, &self.views, now) else { return None };
-        self.path_mut(id)
-    }
-
     /// The queues of all paths of configured rates are looked at by the next [`Sender::poll_urgent`].
     pub fn release(&mut self) {
         self.to_release.extend(self.paths.iter().map(|path| path.id));
@@ -375,7 +342,8 @@ impl<P> Sender<P> {
         let Dispatch { path: id, packet, treatment } = dispatch;
         let wire = packet.wire;
         let (kind, place) = match treatment {
-            Treatment::Urgent => (Kind::InFlight, None),
+            // What was lost of it is with others.
+            Treatment::Urgent | Treatment::Copy => (Kind::InFlight, None),
             Treatment::Paced => (Kind::Uncounted, None),
             Treatment::Windowed { place, is_followed: true } => (Kind::Retransmittable(packet), place),
             Treatment::Windowed { place, is_followed: false } => (Kind::Uncounted, place),
@@ -452,11 +420,14 @@ impl<P> Sender<P> {
     /// Bytes of what was sent and may have to be sent again.
     pub(crate) fn kept(&self) -> usize {
         let controls = self.paths.iter().chain(&self.retired).filter_map(|path| path.control.as_ref());
-        controls.map(|control| control.sent.kept()).sum()
+        let sent: usize = controls.map(|control| control.sent.kept()).sum();
+        // Copies come and go with what they are copies of.
+        let queues = self.paths.iter().filter(|_| !self.sends_copies());
+        sent + queues.map(SenderPath::queued).sum::<usize>()
     }
 
     pub(crate) fn waits(&self) -> bool {
-        !self.again.is_empty() || self.buffer.packets() > 0
+        !self.again.is_empty() || self.buffer.packets() > 0 || self.paths.iter().any(|path| !path.queue.is_empty())
     }
 
     fn hold(&mut self, now: Instant, packet: QueuedPacket<P>) {
@@ -473,5 +444,39 @@ impl<P> Sender<P> {
         let waits = self.buffer.packets() > 0;
         self.is_starved = waits && (self.is_starved || now - self.moved > STARVED);
         self.is_starved
+    }
+}
+
+impl<P: Clone> Sender<P> {
+    /// Takes a packet. What is to leave at once is fetched by [`Sender::poll_urgent`].
+    pub fn enqueue(&mut self, now: Instant, meta: Meta, payload: P) -> Enqueued {
+        let wire = self.paths.first().map_or(0, |path| path.state.overhead.wire(meta.len));
+        // Where only a multiple of what came may be sent, all waits in one queue.
+        let has_credit = self.paths.iter().any(|path| path.state.is_verified && path.state.allows(wire));
+        let urgent = has_credit && meta.is_urgent && !(self.feedback == Feedback::Reports && self.is_starved(now));
+        // Of what is not TCP nothing is known without reports, so no window could tell when to send it.
+        let has_window = self.feedback == Feedback::Reports || self.is_snooping() && meta.is_tcp();
+        if !urgent && has_window {
+            self.hold(now, QueuedPacket::new(meta, payload, wire));
+            return Enqueued::Taken;
+        }
+        if !urgent && self.queues_are_full() {
+            return Enqueued::Full;
+        }
+        let Some(path) = self.choose_for_one(now, urgent, wire) else { return Enqueued::NoPath };
+        let wire = path.state.overhead.wire(meta.len);
+        let id = path.id;
+        if !urgent {
+            path.pacer.push(QueuedPacket::new(meta, payload, wire));
+            self.to_release.push_back(id);
+        } else if path.pacer.clear_at() > now + LONGEST_QUEUE {
+            self.counts.queue_full += 1;
+        } else {
+            // RFC 3168 §6.1.4 wants acknowledgments alone without a mark.
+            let meta = Meta { ecn: queue::Ecn::NotEct, ..meta };
+            let packet = QueuedPacket::new(meta, payload, wire);
+            self.leave_at_once(now, id, packet);
+        }
+        Enqueued::Taken
     }
 }

@@ -69,6 +69,11 @@ impl<P> Sender<P> {
         self.windows.rule()
     }
 
+    /// The name of the scheduler.
+    pub fn scheduler(&self) -> &'static str {
+        self.scheduler.name()
+    }
+
     /// Segments of TCPs that are followed, where that is how it knows what has arrived.
     pub fn snooped_segments(&self) -> usize {
         self.snooping.segments()

@@ -32,9 +32,9 @@ pub const UNKNOWN_RATE: u64 = 1_000_000;
 /// What holds for one round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
-    limits: Limits,
+    pub(crate) limits: Limits,
     /// Bytes that may still be kept to be sent again.
-    room: usize,
+    pub(crate) room: usize,
 }
 
 /// Which of the two loops was the limit, and for how long.
@@ -62,7 +62,7 @@ impl Binding {
     }
 }
 
-impl<P> Sender<P> {
+impl<P: Clone> Sender<P> {
     /// The next packet that windows and paces allow; asked until there is none.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Dispatch<P>> {
         if let Some(dispatch) = self.poll_urgent(now) {
@@ -83,6 +83,7 @@ impl<P> Sender<P> {
     }
 
     fn begin_round(&mut self, now: Instant) -> Round {
+        self.reassign_stranded();
         let round = Round { limits: self.limits(now), room: self.memory.in_flight.saturating_sub(self.kept()) };
         self.wake_at = None;
         self.binding.note(now, self.waits());
@@ -110,30 +111,43 @@ impl<P> Sender<P> {
     }
 
     fn next_dispatch(&mut self, now: Instant, round: Round) -> Option<Dispatch<P>> {
-        if !self.waits() || round.room == 0 {
+        if !self.waits() {
+            return None;
+        }
+        if !self.scheduler.needs().arrivals {
+            return self.schedule(now, round);
+        }
+        if round.room == 0 {
             return None;
         }
         self.look_at_paths(now);
         let path = self.choose_path(now)?;
         let packet = self.next_packet(now, &round.limits)?;
         self.round = Some(Round { room: round.room.saturating_sub(packet.len()), ..round });
+        self.windowed(now, path, packet)
+    }
+
+    /// A packet leaves within the window of a path.
+    pub(crate) fn windowed(&mut self, now: Instant, path: PathId, packet: QueuedPacket<P>) -> Option<Dispatch<P>> {
         let place = if self.is_snooping() { self.snooping.place(now, &packet.meta) } else { None };
         let is_followed = place.is_some() || !self.is_snooping();
         self.path_mut(path)?.pacer.sent(packet.wire, now);
         Some(Dispatch { path, packet, treatment: Treatment::Windowed { place, is_followed } })
     }
 
-    /// The paths whose windows have room, as the scheduler sees them.
-    fn look_at_paths(&mut self, now: Instant) {
+    /// The paths as the scheduler sees them: to one that compares arrivals only those whose windows have room.
+    pub(crate) fn look_at_paths(&mut self, now: Instant) {
         let (any_usable, is_snooping, next_wire) = (self.any_usable(), self.is_snooping(), self.next_wire());
         let is_new = self.again.is_empty();
+        let compares_arrivals = self.scheduler.needs().arrivals;
         let Self { paths, retired, views, windows, .. } = self;
         views.clear();
         for path in paths {
             let usable = if any_usable { path.state.is_usable() } else { path.state.is_verified };
             let usable = usable && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
             let Some(control) = path.control.as_mut().filter(|_| usable) else { continue };
-            if is_new && windows.is_blocked(control.slot, now) {
+            let is_blocked = is_new && windows.is_blocked(control.slot, now);
+            if is_blocked && compares_arrivals {
                 continue;
             }
             if control.sent.in_flight() == 0 && now - control.last_sent > IDLE {
@@ -143,12 +157,15 @@ impl<P> Sender<P> {
             let window = if any_usable || is_snooping { windows.window(control.slot) } else { TRY };
             let same = retired.iter().filter_map(|old| old.control.as_ref()).filter(|old| old.slot == control.slot);
             let before: usize = same.map(|old| old.sent.in_flight()).sum();
-            if (control.sent.in_flight() + before) as f64 >= window {
-                // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
-                control.busy |= !is_snooping;
+            let is_full = (control.sent.in_flight() + before) as f64 >= window;
+            // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
+            control.busy |= is_full && !is_snooping;
+            if is_full && compares_arrivals {
                 continue;
             }
-            views.push(path.view_under_window(windows, is_snooping));
+            let view = path.view_under_window(windows, is_snooping);
+            let is_open = compares_arrivals || !is_blocked && !is_full && view.free_at <= now;
+            views.push(PathView { open: is_open, ..view });
         }
     }
 
@@ -187,11 +204,16 @@ impl<P> Sender<P> {
         if let Decision::Send(ready) = self.scheduler.select(&meta, &self.views, now) {
             return Some(ready);
         }
+        self.wake_at = self.next_pair(now);
+        None
+    }
+
+    /// When the first of the paths that are ahead of their pace may send two packets back to back.
+    pub(crate) fn next_pair(&self, now: Instant) -> Option<Instant> {
         // A peer that does not put in order is not to get more out of order.
         let most = if self.is_snooping() { Duration::ZERO } else { PAIR };
-        let pair = |view: &PathView| view.free_at + most.min(Duration::of_transmission(1500, view.rate));
-        self.wake_at = self.views.iter().map(pair).min();
-        None
+        let late = self.views.iter().filter(|view| view.free_at > now);
+        late.map(|view| view.free_at + most.min(Duration::of_transmission(1500, view.rate))).min()
     }
 
     /// Where a thin flow's next packet goes: on the path of the shortest round trip, and on the same one while it is not much
@@ -213,7 +235,7 @@ impl<P> Sender<P> {
     }
 
     /// Takes the next packet: what was lost before what waits. What has waited gets its number.
-    fn next_packet(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<P>> {
+    pub(crate) fn next_packet(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<P>> {
         if let Some(packet) = self.again.pop_front() {
             self.again_bytes -= packet.wire;
             return Some(packet);
@@ -241,7 +263,7 @@ impl<P> Sender<P> {
 impl<P> SenderPath<P> {
     /// The path as the scheduler sees it, at the pace of its window.
     fn view_under_window(&mut self, windows: &Windows, is_snooping: bool) -> PathView {
-        let Self { id, state, pacer, control } = self;
+        let Self { state, pacer, control, .. } = self;
         let Some(control) = control else { return PathView::default() };
         let (reported, heartbeat) = (control.sent.rtt().srtt(), state.srtt);
         // Snooped round trips contain what the peer's TCP waited for, and heartbeats are rare.
@@ -254,7 +276,9 @@ impl<P> SenderPath<P> {
         let rate = control.sent.rate().max(pacer.rate());
         let forecast = if is_snooping { Duration::ZERO } else { control.forecast() };
         let delay = srtt.map_or(state.delay, |srtt| forecast.max(srtt / 2));
-        PathView { id: *id, open: true, delay, rate, free_at: pacer.clear_at(), ..PathView::default() }
+        let free_at = pacer.clear_at();
+        let measured = self.measured(windows);
+        PathView { open: true, delay, rate, free_at, srtt: srtt.unwrap_or(measured.srtt), ..measured }
     }
 }
 

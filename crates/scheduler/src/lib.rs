@@ -1,32 +1,15 @@
 //! Which path a packet takes. A scheduler sees a snapshot of the paths and decides; it changes nothing.
 //!
-//! [`Scheduler`] is any of them, by the name that scenario files write. A new one is a file, and a line in `registry.rs`.
+//! [`Scheduler`] is any of them, by the name that scenario files write. A new one is a file in `schedulers/`, and its lines in
+//! that folder's `mod.rs`. What it needs beyond which paths are open it says itself ([`PathScheduler::needs`]); who owns the
+//! paths has that, or refuses it ([`Scheduler::fitting`]).
 
-mod blest;
-mod cheapest;
-mod daps;
-mod ecf;
-mod fastest_path_first;
-mod lowest_rtt;
-mod otias;
-mod redundant;
-mod registry;
-mod round_robin;
-mod sttf;
-mod weighted;
+mod schedulers;
 
-pub use blest::Blest;
-pub use cheapest::CheapestPathFirst;
-pub use daps::Daps;
-pub use ecf::Ecf;
-pub use fastest_path_first::FastestPathFirst;
-pub use lowest_rtt::LowestRtt;
-pub use otias::Otias;
-pub use redundant::Redundant;
-pub use registry::{Scheduler, UnknownScheduler};
-pub use round_robin::RoundRobin;
-pub use sttf::Sttf;
-pub use weighted::Weighted;
+pub use schedulers::{
+    Blest, CheapestPathFirst, Daps, Ecf, FastestPathFirst, LowestRtt, Otias, Redundant, RoundRobin, Scheduler, Sttf,
+    UnfitScheduler, Weighted,
+};
 
 use clock::{Duration, Instant};
 use std::fmt;
@@ -64,7 +47,8 @@ impl Default for PacketMeta {
 pub struct PathView {
     /// Which path this is.
     pub id: PathId,
-    /// Whether the path may take a packet now: it is alive, and neither its window nor its queue is full.
+    /// Whether the path may take a packet now: it is alive, neither its window nor its queue is full, and its pace allows it,
+    /// but for who compares arrivals ([`Needs::arrivals`]).
     pub open: bool,
     /// One-way propagation delay.
     pub delay: Duration,
@@ -108,14 +92,41 @@ pub trait PathScheduler {
     /// The receiver's window, and no path, was what kept a packet back.
     fn on_window_limited(&mut self, _now: Instant) {}
 
-    /// Whether each path is to carry every packet, at its own pace; `select` then only chooses the first.
-    fn is_redundant(&self) -> bool {
-        false
+    /// What it needs beyond which paths are open, their round-trip times and their rates.
+    fn needs(&self) -> Needs {
+        Needs::NOTHING
     }
+}
 
-    /// Whether it decides by `delay`, `rate` and `free_at`, which cost their owner some arithmetic for each packet.
-    fn wants_forecast(&self) -> bool {
-        false
+/// What a scheduler needs beyond which paths are open, their round-trip times and their rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// It compares arrivals, by `delay`, `rate` and `free_at`: that a path has still to send what it was given before makes it
+    /// later, and does not close it.
+    pub arrivals: bool,
+    /// The windows of the paths, and what is in flight in them.
+    pub windows: bool,
+    /// A queue of each path for what waits for it alone ([`Decision::Enqueue`]).
+    pub queues: bool,
+    /// Each path carries a copy of every packet, at its own pace; [`PathScheduler::select`] only chooses the first.
+    pub copies: bool,
+}
+
+impl Needs {
+    /// Nothing.
+    pub const NOTHING: Self = Self { arrivals: false, windows: false, queues: false, copies: false };
+    /// All that there is.
+    pub const ALL: Self = Self { arrivals: true, windows: true, queues: true, copies: true };
+
+    /// What of it is not in `has`, in words.
+    fn beyond(self, has: Self) -> Option<&'static str> {
+        let lacks = [
+            (self.arrivals && !has.arrivals, "delays and rates of paths"),
+            (self.windows && !has.windows, "windows"),
+            (self.queues && !has.queues, "queues of single paths"),
+            (self.copies && !has.copies, "receivers that tell copies"),
+        ];
+        lacks.into_iter().find_map(|(lacks, what)| lacks.then_some(what))
     }
 }
 

@@ -17,6 +17,8 @@ pub struct WedgeConfig {
     pub paths: Vec<LocalPath>,
     /// How the windows of paths grow and shrink where the peer gives feedback.
     pub congestion: congestion::Rule,
+    /// Which path a packet takes.
+    pub scheduler: scheduler::Scheduler,
     /// Hand out the keys of each security association as a [`crate::WedgeEvent::KeyLog`]: for the user's own eyes only.
     pub keylog: bool,
     /// The most bytes that are held for all peers together: see the crate's page. A fourth of it for any one of them.
@@ -139,6 +141,7 @@ impl WedgeConfig {
             lsi,
             paths,
             congestion: Self::default_congestion(),
+            scheduler: scheduler::Scheduler::default(),
             keylog: false,
             memory: Self::MEMORY,
             renew_at: Self::RENEW_AT,

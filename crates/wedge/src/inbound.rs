@@ -3,7 +3,7 @@
 use crate::ecn::decapsulate;
 use crate::flows::{Family, flow_of, flow_of_quoted};
 use crate::heartbeat::Beat;
-use crate::numbers;
+use crate::numbers::Header;
 use crate::path::outer_header;
 use crate::report;
 use crate::wedge::Wedge;
@@ -107,12 +107,15 @@ impl Wedge {
         }
         if next_header == NEXT_HEADER {
             let message = inner.get(V6_HEADER..).unwrap_or_default();
-            let Some((protocol, numbered, marks)) = numbers::parse(message) else {
+            let Some(header) = Header::parse(message) else {
                 return self.inbound_feedback(now, rng, index, id, message);
             };
-            next_header = protocol;
-            (number, inner_ecn) = (Some(numbered), Some(marks));
-            inner.drain(..numbers::HEADER);
+            let copies = self.peers.get_mut(index).map(|peer| &mut peer.copies);
+            if header.copy.zip(copies).is_some_and(|(copy, copies)| !copies.is_first(copy)) {
+                return;
+            }
+            (next_header, number, inner_ecn) = (header.next_header, header.number, Some(header.ecn));
+            inner.drain(..header.len());
         }
         let Some(ecn) = decapsulate(inner_ecn.or(gives_feedback.then_some(Ecn::NotEct)), outer) else {
             self.counters.wrongly_marked += 1;

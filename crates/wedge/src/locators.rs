@@ -16,7 +16,7 @@ impl Wedge {
         if let Some(other) = self.config.paths.iter().find(|other| other.locator.ip() == path.locator.ip()) {
             return Err(WedgeError::SameAddress(other.name.clone(), path.name));
         }
-        self.max_payload = self.max_payload.min(room(&self.config.hip, &path)?);
+        self.max_payload = self.max_payload.min(room(&self.config, &path)?);
         let (locator, backup) = (path.locator, path.backup);
         self.config.paths.push(path);
         self.host.add_locator(now, rng, locator, backup);

@@ -38,7 +38,7 @@ impl PeerState {
         let paths = self.paths.iter().chain(&self.successors).chain(&self.retired);
         let paths = paths.count().saturating_mul(size_of::<Path>());
         let waiting: usize = self.waiting().map(|payload| payload.bytes().len() + size_of::<Payload>()).sum();
-        [self.flows.bytes(), paths, waiting, self.sender.memory(), self.connections.memory()]
+        [self.flows.bytes(), paths, waiting, self.sender.memory(), self.connections.memory(), self.copies.memory()]
             .into_iter()
             .fold(0, usize::saturating_add)
     }
@@ -82,7 +82,7 @@ impl Wedge {
 mod tests {
     use super::*;
     use crate::flows::flow_of;
-    use crate::numbers;
+    use crate::numbers::Header;
     use crate::{LocalPath, PeerConfig, WedgeConfig};
     use clock::{Duration, Instant};
     use hip::identity::HostIdentity;
@@ -123,10 +123,10 @@ mod tests {
                 let key = flow_of(17, &[a, b, 0, 7, 0, 0, 0, 0], false).unwrap();
                 let [c, d] = ((round % 200) as u16 + 1_000).to_be_bytes();
                 let kind = if round % 200 == 0 { [3, 17, 0, 0] } else { [2, 17, c, d] };
-                let (_, number, _) = numbers::parse(&kind).unwrap();
+                let number = Header::parse(&kind).unwrap().number;
                 wedge.touch(peer);
                 let state = &mut wedge.peers[peer];
-                state.inbound(Instant::ZERO, key, (PathId(0), Some(number)), vec![0; 1_200], &mut Vec::new());
+                state.inbound(Instant::ZERO, key, (PathId(0), number), vec![0; 1_200], &mut Vec::new());
                 wedge.count_memory(peer);
                 wedge.touched.clear();
                 most = most.max(wedge.held);

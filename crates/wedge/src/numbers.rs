@@ -1,31 +1,68 @@
-//! The number of a packet in its flow, as it stands before the payload inside ESP, where the peer gives feedback.
+//! The numbers of a packet, as they stand before the payload inside ESP, where the peer gives feedback.
 //!
 //! ```text
-//! ECN (4 bits) | kind (4 bits): 2, or 3 for the first 256 of a flow | next header (1) | number (2) | payload
+//! ECN (4 bits) | kind (4 bits) | next header (1) | number (2) | copy number (4), if the kind has one | payload
 //! ```
+//!
+//! | kind | number in the flow | has copies |
+//! |---|---|---|
+//! | 2 | yes | no |
+//! | 3 | yes, of the first 256 | no |
+//! | 4 | yes | yes |
+//! | 5 | yes, of the first 256 | yes |
+//! | 6 | none | yes |
 
-use multipath::{Ecn, Number};
+use multipath::{CopyNumber, Ecn, Number};
 
-/// Bytes before the payload.
-pub(crate) const HEADER: usize = multipath::NUMBER;
-/// The kinds.
-const NUMBERED: u8 = 2;
-const EARLY: u8 = 3;
+/// Bytes before the payload at most.
+pub(crate) const ROOM: usize = multipath::NUMBER + multipath::COPY_NUMBER;
 
-/// The header of a packet of this protocol, with the mark of its inner IP header.
-pub(crate) fn emit(number: Number, next_header: u8, ecn: Ecn) -> [u8; HEADER] {
-    let kind = if number.is_early { EARLY } else { NUMBERED };
-    let [a, b] = number.value.to_be_bytes();
-    [ecn.bits() << 4 | kind, next_header, a, b]
+/// What stands before the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// The payload's protocol.
+    pub next_header: u8,
+    /// Its place in its flow.
+    pub number: Option<Number>,
+    /// What it has in common with its copies; one of the two is there.
+    pub copy: Option<CopyNumber>,
+    /// The mark of its inner IP header.
+    pub ecn: Ecn,
 }
 
-/// Reads the header: the payload's protocol, its number, and its mark. `None` where it is something else.
-pub(crate) fn parse(message: &[u8]) -> Option<(u8, Number, Ecn)> {
-    let [first, next_header, a, b] = *message.first_chunk::<HEADER>()?;
-    let (kind, ecn) = (first & 0x0f, first >> 4);
-    let number = Number { value: u16::from_be_bytes([a, b]), is_early: kind == EARLY };
-    let known = matches!(kind, NUMBERED | EARLY) && ecn < 4;
-    known.then_some((next_header, number, Ecn::of(ecn)))
+impl Header {
+    /// Bytes that it takes.
+    pub(crate) fn len(&self) -> usize {
+        if self.copy.is_some() { ROOM } else { multipath::NUMBER }
+    }
+
+    /// Writes it to the beginning of `out`, as far as that goes.
+    pub(crate) fn emit(&self, out: &mut [u8]) {
+        let kind = match (self.number, self.copy) {
+            (Some(number), None) => 2 | u8::from(number.is_early),
+            (Some(number), Some(_)) => 4 | u8::from(number.is_early),
+            (None, _) => 6,
+        };
+        let [a, b] = self.number.map_or(0, |number| number.value).to_be_bytes();
+        let [c, d, e, f] = self.copy.map_or(0, |CopyNumber(copy)| copy).to_be_bytes();
+        let bytes = [self.ecn.bits() << 4 | kind, self.next_header, a, b, c, d, e, f];
+        out.iter_mut().zip(bytes).take(self.len()).for_each(|(out, byte)| *out = byte);
+    }
+
+    /// Reads it. `None` where it is something else.
+    pub(crate) fn parse(message: &[u8]) -> Option<Self> {
+        let [first, next_header, a, b] = *message.first_chunk()?;
+        let (kind, ecn) = (first & 0x0f, first >> 4);
+        if !(2..=6).contains(&kind) || ecn >= 4 {
+            return None;
+        }
+        let number = Number { value: u16::from_be_bytes([a, b]), is_early: kind & 1 == 1 };
+        let copy = match kind {
+            2 | 3 => None,
+            _ => Some(CopyNumber(u32::from_be_bytes(*message.get(multipath::NUMBER..)?.first_chunk()?))),
+        };
+        Some(Self { next_header, number: (kind != 6).then_some(number), copy, ecn: Ecn::of(ecn) })
+    }
 }
 
 #[cfg(test)]
@@ -33,21 +70,42 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn emitted(header: &Header) -> Vec<u8> {
+        let mut bytes = vec![0; header.len()];
+        header.emit(&mut bytes);
+        bytes
+    }
+
     proptest! {
         #[test]
-        fn parse_after_emit_is_the_identity(value: u16, is_early: bool, next_header: u8, ecn in 0u8..4) {
-            let (number, ecn) = (Number { value, is_early }, Ecn::of(ecn));
-            prop_assert_eq!(parse(&emit(number, next_header, ecn)), Some((next_header, number, ecn)));
+        fn parse_after_emit_is_the_identity(
+            number in prop::option::of((any::<u16>(), any::<bool>())),
+            copy in prop::option::of(any::<u32>()),
+            next_header: u8,
+            ecn in 0u8..4,
+        ) {
+            prop_assume!(number.is_some() || copy.is_some());
+            let number = number.map(|(value, is_early)| Number { value, is_early });
+            let header = Header { next_header, number, copy: copy.map(CopyNumber), ecn: Ecn::of(ecn) };
+            let bytes = emitted(&header);
+            prop_assert_eq!(Header::parse(&bytes), Some(header));
+            prop_assert_eq!(Header::parse(&bytes[..bytes.len() - 1]), None);
         }
     }
 
-    /// As earlier versions sent it.
+    /// Those without copies as earlier versions sent them.
     #[test]
     fn the_bytes_are_those_of_the_wire_format() {
         let number = Number { value: 0x1234, is_early: true };
-        assert_eq!(emit(number, 6, Ecn::Ect0), [0x23, 6, 0x12, 0x34]);
-        assert_eq!(emit(Number { is_early: false, ..number }, 17, Ecn::NotEct), [0x02, 17, 0x12, 0x34]);
-        assert_eq!(parse(&[1, 0, 0, 0]), None);
-        assert_eq!(parse(&[0x42, 6, 0, 0]), None);
+        let header = Header { next_header: 6, number: Some(number), copy: None, ecn: Ecn::Ect0 };
+        assert_eq!(emitted(&header), [0x23, 6, 0x12, 0x34]);
+        let late = Header { number: Some(Number { is_early: false, ..number }), next_header: 17, ..header };
+        assert_eq!(emitted(&Header { ecn: Ecn::NotEct, ..late }), [0x02, 17, 0x12, 0x34]);
+        let copied = Header { copy: Some(CopyNumber(0x0506_0708)), ..header };
+        assert_eq!(emitted(&copied), [0x25, 6, 0x12, 0x34, 5, 6, 7, 8]);
+        assert_eq!(emitted(&Header { number: None, ..copied }), [0x26, 6, 0, 0, 5, 6, 7, 8]);
+        assert_eq!(Header::parse(&[1, 0, 0, 0]), None);
+        assert_eq!(Header::parse(&[7, 0, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(Header::parse(&[0x42, 6, 0, 0]), None);
     }
 }

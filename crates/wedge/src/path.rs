@@ -236,9 +236,10 @@ mod tests {
             assert_eq!(overhead(28, suite), Overhead::AES_CBC_IN_UDP);
         }
         let path = crate::LocalPath::new("link", "10.0.0.1:10500".parse().unwrap());
+        let config = crate::WedgeConfig::new(wire::Lsi([198, 18, 0, 1]), Vec::new());
         for mtu in [576, 1280, 1500, 9000] {
             let path = crate::LocalPath { mtu, ..path.clone() };
-            let room = crate::wedge::room(&hip::HostConfig::default(), &path).unwrap();
+            let room = crate::wedge::room(&config, &path).unwrap();
             assert_eq!(room, multipath::inner_room(mtu));
         }
         let beat = Beat { path: 1, nonce: 2 }.emit();

@@ -1,10 +1,10 @@
 //! A packet of a program on its way out: read once, for what the core has to know of it, and kept with room for its number.
 
 use crate::flows::flow_of;
-use crate::numbers;
+use crate::numbers::{Header, ROOM};
 use crate::window_clamp::Connections;
 use hip::feedback::NEXT_HEADER;
-use multipath::{Class, Ecn, Meta, Number, Segment};
+use multipath::{Class, CopyNumber, Ecn, Meta, Number, Segment};
 use wire::ip::protocol;
 use wire::{icmp, tcp};
 
@@ -16,7 +16,7 @@ const LARGEST_URGENT_ICMP: usize = 256;
 pub(crate) struct Payload {
     /// ESP's next header: the protocol of what follows.
     pub next_header: u8,
-    /// With room in front, so that a number moves nothing.
+    /// With room in front, so that numbers move nothing.
     bytes: Vec<u8>,
     start: usize,
 }
@@ -24,15 +24,15 @@ pub(crate) struct Payload {
 impl Payload {
     /// A copy of these bytes.
     pub(crate) fn copy(next_header: u8, payload: &[u8]) -> Self {
-        let mut bytes = Vec::with_capacity(numbers::HEADER + payload.len());
-        bytes.extend_from_slice(&[0; numbers::HEADER]);
+        let mut bytes = Vec::with_capacity(ROOM + payload.len());
+        bytes.extend_from_slice(&[0; ROOM]);
         bytes.extend_from_slice(payload);
-        Self { next_header, bytes, start: numbers::HEADER }
+        Self { next_header, bytes, start: ROOM }
     }
 
     /// What follows the first `header` bytes of a packet.
     pub(crate) fn behind(next_header: u8, packet: Vec<u8>, header: usize) -> Self {
-        if header < numbers::HEADER {
+        if header < ROOM {
             return Self::copy(next_header, packet.get(header..).unwrap_or_default());
         }
         let start = header.min(packet.len());
@@ -44,13 +44,17 @@ impl Payload {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// What is sealed, and its next header: the number goes before the payload.
-    pub(crate) fn sealed_bytes(&mut self, number: Option<Number>, ecn: Ecn) -> (u8, &[u8]) {
-        let Some((number, at)) = number.zip(self.start.checked_sub(numbers::HEADER)) else {
-            return (self.next_header, self.bytes());
-        };
+    /// What is sealed, and its next header: the numbers go before the payload.
+    pub(crate) fn sealed_bytes(
+        &mut self,
+        (number, copy): (Option<Number>, Option<CopyNumber>),
+        ecn: Ecn,
+    ) -> (u8, &[u8]) {
+        let header = Header { next_header: self.next_header, number, copy, ecn };
+        let at = self.start.checked_sub(header.len()).filter(|_| number.is_some() || copy.is_some());
+        let Some(at) = at else { return (self.next_header, self.bytes()) };
         if let Some(room) = self.bytes.get_mut(at..self.start) {
-            room.copy_from_slice(&numbers::emit(number, self.next_header, ecn));
+            header.emit(room);
         }
         (NEXT_HEADER, self.bytes.get(at..).unwrap_or_default())
     }
@@ -92,11 +96,14 @@ mod tests {
         let packet: Vec<u8> = (0..60).collect();
         for mut payload in [Payload::copy(17, &packet[40..]), Payload::behind(17, packet.clone(), 40)] {
             assert_eq!(payload.bytes(), &packet[40..]);
-            assert_eq!(payload.sealed_bytes(None, Ecn::Ect0), (17, &packet[40..]));
-            let number = Number { value: 0x0102, is_early: false };
-            let (next_header, sealed) = payload.sealed_bytes(Some(number), Ecn::Ect0);
-            assert_eq!((next_header, numbers::parse(sealed)), (NEXT_HEADER, Some((17, number, Ecn::Ect0))));
-            assert_eq!(&sealed[numbers::HEADER..], &packet[40..]);
+            assert_eq!(payload.sealed_bytes((None, None), Ecn::Ect0), (17, &packet[40..]));
+            for copy in [None, Some(CopyNumber(7))] {
+                let number = Some(Number { value: 0x0102, is_early: false });
+                let header = Header { next_header: 17, number, copy, ecn: Ecn::Ect0 };
+                let (next_header, sealed) = payload.sealed_bytes((number, copy), Ecn::Ect0);
+                assert_eq!((next_header, Header::parse(sealed)), (NEXT_HEADER, Some(header)));
+                assert_eq!(&sealed[header.len()..], &packet[40..]);
+            }
             assert_eq!(payload.bytes(), &packet[40..]);
         }
     }

@@ -10,9 +10,9 @@ use crate::wedge::TimerKind;
 use crate::window_clamp::Connections;
 use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
-use multipath::{Change, Feedback, FlowId, Number, QueuedPacket, Reordering, Reporter, Sender};
+use multipath::{Change, Copies, Feedback, FlowId, Number, QueuedPacket, Reordering, Reporter, Sender};
 use rand_core::CryptoRng;
-use scheduler::PathId;
+use scheduler::{PathId, Scheduler};
 use std::collections::VecDeque;
 use wire::ip::protocol;
 use wire::{Hit, Spi};
@@ -50,6 +50,8 @@ pub(crate) struct PeerState {
     pub order: Reordering,
     /// What has come from it, path by path.
     pub reporter: Reporter,
+    /// Which of the packets have come that it sends on several paths.
+    pub copies: Copies,
     /// Since when packets were sent and nothing came back.
     pub(crate) silent_since: Option<Instant>,
     /// It has answered a heartbeat in this association.
@@ -60,7 +62,7 @@ pub(crate) struct PeerState {
 
 impl PeerState {
     /// Without an association.
-    pub(crate) fn new(config: PeerConfig) -> Self {
+    pub(crate) fn new(config: PeerConfig, scheduler: Scheduler) -> Self {
         Self {
             config,
             paths: Vec::new(),
@@ -77,9 +79,10 @@ impl PeerState {
             waiting: VecDeque::new(),
             order: Reordering::default(),
             reporter: Reporter::default(),
+            copies: Copies::default(),
             silent_since: None,
             echoes: false,
-            sender: Sender::new(Feedback::None, WedgeConfig::default_congestion()),
+            sender: Sender::new(Feedback::None, WedgeConfig::default_congestion()).with_scheduler(scheduler),
         }
     }
 
@@ -287,6 +290,7 @@ impl PeerState {
             feedback: self.gives_feedback(),
             snooped: (feedback == Feedback::Snooping).then(|| self.sender.snooped_segments()),
             congestion: (feedback != Feedback::None).then(|| self.sender.rule().to_owned()),
+            scheduler: self.sender.scheduler().to_owned(),
             send_buffer: (feedback != Feedback::None).then(|| self.buffer_status()),
             paths: self.paths.iter().map(|path| self.path_status(path)).collect(),
         }

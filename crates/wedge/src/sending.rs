@@ -10,7 +10,7 @@ use clock::{Duration, Instant, Rng};
 use congestion::{Rule, WindowRule as _};
 use hip::esp::Exhausted;
 use multipath::{
-    Acknowledgment, Dispatch, Ecn, Enqueued, Feedback, FlowId, InvalidReport, PathEvent, Report, ReportingPath,
+    Acknowledgment, Copies, Dispatch, Ecn, Enqueued, Feedback, FlowId, InvalidReport, PathEvent, Report, ReportingPath,
     UNKNOWN_RATE,
 };
 use rand_core::CryptoRng;
@@ -30,6 +30,7 @@ impl PeerState {
         let [.., a, b, c, d, e, f, g, h] = self.config.hit.address().octets();
         rule.seed(Rng::from_seed(u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ now.as_nanos()));
         self.sender.restart(feedback, rule);
+        self.copies = Copies::default();
         self.share_memory();
     }
 
@@ -110,8 +111,8 @@ impl PeerState {
     ) {
         let skips = self.gives_feedback();
         let Some(path) = self.paths.iter_mut().find(|path| path.id == dispatch.path) else { return };
-        let (number, ecn) = (dispatch.packet.number, dispatch.packet.meta.ecn);
-        let (next_header, payload) = dispatch.packet.payload.sealed_bytes(number, ecn);
+        let (numbers, ecn) = ((dispatch.packet.number, dispatch.packet.copy), dispatch.packet.meta.ecn);
+        let (next_header, payload) = dispatch.packet.payload.sealed_bytes(numbers, ecn);
         let Ok(sealed) = path.seal((next_header, payload, ecn), skips, rng, out) else {
             counters.exhausted += 1;
             return;

@@ -38,6 +38,8 @@ pub struct PeerStatus {
     pub snooped: Option<usize>,
     /// The rule by which windows grow and shrink.
     pub congestion: Option<String>,
+    /// How packets get their paths.
+    pub scheduler: String,
     /// What waits because the paths have no room; absent where rates are configured.
     pub send_buffer: Option<SendBufferStatus>,
     /// Flows remembered.

@@ -12,7 +12,7 @@ use hip::identity::HostIdentity;
 use hip::{Host, HostError, Peer, Route};
 use multipath::Heartbeat;
 use rand_core::CryptoRng;
-use scheduler::PathId;
+use scheduler::{PathId, PathScheduler};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::esp::{Encapsulated, classify, emit_hip_in_udp};
 use wire::ip::{V4_HEADER, V6_HEADER};
@@ -132,7 +132,7 @@ impl Wedge {
                 index
             }
             None => {
-                self.peers.push(PeerState::new(peer));
+                self.peers.push(PeerState::new(peer, self.config.scheduler.clone()));
                 self.peers.len() - 1
             }
         };
@@ -404,20 +404,21 @@ fn check(config: &WedgeConfig) -> Result<usize, WedgeError> {
         if let Some(other) = config.paths.iter().take(index).find(|other| other.locator.ip() == path.locator.ip()) {
             return Err(WedgeError::SameAddress(other.name.clone(), path.name.clone()));
         }
-        least = least.min(room(&config.hip, path)?);
+        least = least.min(room(config, path)?);
     }
     if config.paths.is_empty() { Err(WedgeError::NoPath) } else { Ok(least) }
 }
 
 /// The largest inner payload that fits a path with any of the suites.
-pub(crate) fn room(hip: &hip::HostConfig, path: &LocalPath) -> Result<usize, WedgeError> {
+pub(crate) fn room(config: &WedgeConfig, path: &LocalPath) -> Result<usize, WedgeError> {
     if path.rate == Some(0) {
         return Err(WedgeError::NoRate(path.name.clone()));
     }
     let header = outer_header(path.locator.is_ipv4(), path.locator.port() != 0);
     let space = usize::from(path.mtu).saturating_sub(header);
-    let payload = hip.esp_suites.iter().map(|suite| suite.max_payload(space)).min().unwrap_or(0);
-    let payload = payload.saturating_sub(if hip.feedback { numbers::HEADER } else { 0 });
+    let payload = config.hip.esp_suites.iter().map(|suite| suite.max_payload(space)).min().unwrap_or(0);
+    let numbers = if config.scheduler.needs().copies { numbers::ROOM } else { multipath::NUMBER };
+    let payload = payload.saturating_sub(if config.hip.feedback { numbers } else { 0 });
     // Below this not even a TCP header with its options and some data fits.
     if payload < 100 { Err(WedgeError::NoRoom(path.name.clone())) } else { Ok(payload) }
 }

@@ -174,6 +174,13 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         FILE,
+        "scheduler",
+        Word(|| scheduler::Scheduler::NAMES.to_vec()),
+        "\"fastest-path-first\"",
+        "Which path a packet takes; with \"configured-rates\", one that needs neither windows nor copies.",
+    ),
+    key(
+        FILE,
         "path",
         Tables(PATH),
         "each interface that is up, without the loopback and [interfaces]",

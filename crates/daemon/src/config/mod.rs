@@ -28,6 +28,7 @@ use clock::Duration;
 use hip::dh::Group;
 use hip::esp::EspSuite;
 use hip::identity::HostIdentity;
+use scheduler::Scheduler;
 use text::Diagnostic;
 use wire::{Hit, Lsi};
 
@@ -57,6 +58,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// How much is sent towards peers that are Sinnet too.
     pub congestion: Congestion,
+    /// Which path a packet takes.
+    pub scheduler: Scheduler,
     /// The TUN device's name.
     pub device: String,
     /// Whether others' packets may be forwarded into and out of it.

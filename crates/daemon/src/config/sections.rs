@@ -9,6 +9,7 @@ use congestion::Host;
 use hip::HostConfig;
 use hip::dh::Group;
 use hip::esp::EspSuite;
+use scheduler::{Needs, Scheduler};
 use text::Diagnostic;
 use wedge::WedgeConfig;
 use wire::{Hit, Lsi};
@@ -70,6 +71,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     }
     let congestion = congestion
         .map_or_else(|| Congestion::Measured(WedgeConfig::default_congestion()), |congestion| congestion.value);
+    let scheduler = scheduler(&mut file, &congestion)?;
     let Tun { device, forward, firewall } = tun(&mut file)?;
     let Esp { suites: esp_suites, encapsulation, rekey_packets, rekey_interval } = esp(&mut file)?;
     let (groups, puzzle_difficulty) = hip(&mut file)?;
@@ -99,6 +101,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         user,
         metrics,
         congestion,
+        scheduler,
         device,
         forward,
         firewall,
@@ -143,6 +146,19 @@ fn congestion(text: &str) -> Result<Congestion, String> {
         "configured-rates" => Ok(Congestion::ConfiguredRates),
         rule => Host::Tunnel.rule(rule).map(Congestion::Measured).map_err(|unfit| unfit.to_string()),
     }
+}
+
+/// Where nothing is measured there are neither windows nor a peer that tells copies.
+fn scheduler(file: &mut Section<'_>, congestion: &Congestion) -> Result<Scheduler, Diagnostic> {
+    let has = match congestion {
+        Congestion::Measured(_) => Needs::ALL,
+        Congestion::ConfiguredRates => Needs { arrivals: true, ..Needs::NOTHING },
+    };
+    let (known, whose) = (text::alternatives(Scheduler::fitting_names(has)), has != Needs::ALL);
+    let whose = if whose { "with congestion = \"configured-rates\" " } else { "" };
+    let help = format!("as in scheduler = \"lowest-rtt\"; {whose}there are {known}");
+    let fitting = |name: &str| Scheduler::fitting(name, has).map_err(|unfit| unfit.to_string());
+    Ok(file.parsed("scheduler", &help, fitting)?.map(|scheduler| scheduler.value).unwrap_or_default())
 }
 
 fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {

@@ -160,6 +160,21 @@ const WRONG: &[Wrong] = &[
         "cubic",
     ),
     (
+        "identity = \"a.pem\"",
+        "identity = \"a.pem\"\nscheduler = \"fastest\"",
+        (2, 13),
+        "no scheduler is called \"fastest\"",
+        "there are lowest-rtt, round-robin, weighted, redundant, ",
+    ),
+    // What decides by windows, where there are none.
+    (
+        "identity = \"a.pem\"",
+        "identity = \"a.pem\"\ncongestion = \"configured-rates\"\nscheduler = \"blest\"",
+        (3, 13),
+        "\"blest\" needs windows, which there are not here",
+        "with congestion = \"configured-rates\" there are lowest-rtt, round-robin, weighted, fastest-path-first or ",
+    ),
+    (
         "name = \"a.hip\"\n\n[[path]]\nname = \"dsl\"\naddress = \"192.0.2.10\"\nrate = \"8Mbit/s\"\n",
         "congestion = \"configured-rates\"\n\n[[path]]\nname = \"dsl\"\naddress = \"192.0.2.10\"\n",
         (2, 14),

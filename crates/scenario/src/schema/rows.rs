@@ -61,7 +61,7 @@ pub(super) const FLOW: &[Key] = &[
     flow("profile", Type::Words(|| vec!["ns2", "linux"]), "none; of \"mhip\" \"ns2\"", "A set of TCP settings, which the other keys override: those of the ns-2 runs, or, of \"tcp\", those of Linux on hosts as in the lab, which take a random time for each packet. Where all flows but those of \"sinnet\" have \"ns2\", links are as in ns-2, too.")
         .example("\"ns2\"")
         .sim(Variants::TCP.or(Variants::UDP).or(Variants::MHIP).or(Variants::MPTCP)),
-    flow("scheduler", Type::Text, "the protocol's own", "Which path a packet takes, by name; of \"mhip\" and \"sinnet\" \"fastest-path-first\", of SCTP \"round-robin\".")
+    flow("scheduler", Type::Text, "\"fastest-path-first\"; of \"mptcp\" \"lowest-rtt\", of SCTP \"round-robin\"", "Which path a packet takes, by name; of \"mhip\" only \"fastest-path-first\", of SCTP only \"round-robin\".")
         .example("\"redundant\"")
         .sim(Variants::MHIP.or(Variants::MPTCP).or(Variants::SCTP))
         .lab(Variants::SINNET),

@@ -101,7 +101,7 @@ impl MptcpSender {
             paths,
             control,
             data: Data::new(end, u64::from(tcp.receiver_window).max(1)),
-            redundant: config.scheduler.is_redundant(),
+            redundant: config.scheduler.needs().copies,
             scheduler: config.scheduler.clone(),
             config: Arc::clone(config),
             unblocked_at: Instant::FAR_FUTURE,
@@ -455,7 +455,7 @@ impl MptcpSender {
         path.mapping.push_back(place);
         path.copies += u64::from(copy);
         let packet = path.flow.emit_next(now);
-        if self.scheduler.wants_forecast()
+        if self.scheduler.needs().arrivals
             && let Some(known) = self.config.paths.get(index)
         {
             let time = Duration::of_transmission(packet.bytes.into(), known.rate.max(1));

@@ -4,8 +4,8 @@
 //! A packet goes to the path on which it arrives earliest, `(⌊wait/w⌋ + ½)·RTT` with
 //! `wait = max(0, queued − (w − in flight))`, even if it has to wait there.
 
-use crate::sttf::on;
-use crate::{Decision, PacketMeta, PathScheduler, PathView};
+use super::sttf::on;
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView};
 use clock::{Duration, Instant};
 
 /// The scheduler.
@@ -25,5 +25,9 @@ impl PathScheduler for Otias {
     fn select(&mut self, _packet: &PacketMeta, paths: &[PathView], _now: Instant) -> Decision {
         let best = paths.iter().min_by_key(|path| (Self::transfer_time(path), path.id));
         best.map_or(Decision::Blocked, on)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { windows: true, queues: true, ..Needs::NOTHING }
     }
 }

@@ -4,7 +4,7 @@
 //! Each path's time to deliver one more packet behind those that wait for it, in rounds in which its window grows; the
 //! least wins even if its window is full.
 
-use crate::{Decision, PacketMeta, PathScheduler, PathView};
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView};
 use clock::{Duration, Instant};
 
 /// The scheduler.
@@ -37,6 +37,10 @@ impl PathScheduler for Sttf {
     fn select(&mut self, _packet: &PacketMeta, paths: &[PathView], _now: Instant) -> Decision {
         let best = paths.iter().min_by_key(|path| (Self::transfer_time(path), path.id));
         best.map_or(Decision::Blocked, on)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { windows: true, queues: true, ..Needs::NOTHING }
     }
 }
 

@@ -10,7 +10,7 @@
 //! layer approach to enable TCP over multiple interfaces*, Wireless Networks 11, 2005) where the path's own queue is
 //! the only one.
 
-use crate::{Decision, PacketMeta, PathId, PathScheduler, PathView};
+use crate::{Decision, Needs, PacketMeta, PathId, PathScheduler, PathView};
 use clock::{Duration, Instant};
 
 /// The scheduler. Its own state is what breaks ties; times are compared in whole nanoseconds, so ties are reproducible.
@@ -56,8 +56,8 @@ impl PathScheduler for FastestPathFirst {
         Decision::Send(path)
     }
 
-    fn wants_forecast(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs { arrivals: true, ..Needs::NOTHING }
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! `(1 + k/w_f)·RTT_f < (1 + β·waiting)·(RTT_s + δ)` and `k/w_s·RTT_s ≥ 2·RTT_f + δ`, `δ = max(σ_f, σ_s)`.
 
-use crate::{Decision, PacketMeta, PathScheduler, PathView, fastest};
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView, fastest};
 use clock::Instant;
 
 /// The hysteresis β.
@@ -49,5 +49,9 @@ impl PathScheduler for Ecf {
             self.waiting = false;
         }
         Decision::Send(slow.id)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { windows: true, ..Needs::NOTHING }
     }
 }

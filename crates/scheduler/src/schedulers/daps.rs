@@ -6,8 +6,8 @@
 //! far behind what the fast one still has to send. The paper's period is the least common multiple of the delays, which
 //! for measured ones means nothing.
 
-use crate::sttf::on;
-use crate::{Decision, PacketMeta, PathId, PathScheduler, PathView};
+use super::sttf::on;
+use crate::{Decision, Needs, PacketMeta, PathId, PathScheduler, PathView};
 use clock::{Duration, Instant};
 
 /// Most rounds of one path in a period.
@@ -61,6 +61,10 @@ impl PathScheduler for Daps {
             self.places.pop();
         }
         paths.iter().find(|path| path.id == id).map_or(Decision::Blocked, on)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { windows: true, queues: true, ..Needs::NOTHING }
     }
 }
 

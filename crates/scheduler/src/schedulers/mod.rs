@@ -1,10 +1,34 @@
-//! The names of the schedulers. A new one is its file, and a line in the list at the end.
+//! The schedulers and their names. A new one is its file, its module here, and a line in the list at the end.
+
+mod blest;
+mod cheapest;
+mod daps;
+mod ecf;
+mod fastest_path_first;
+mod lowest_rtt;
+mod otias;
+mod redundant;
+mod round_robin;
+mod sttf;
+mod weighted;
+
+pub use blest::Blest;
+pub use cheapest::CheapestPathFirst;
+pub use daps::Daps;
+pub use ecf::Ecf;
+pub use fastest_path_first::FastestPathFirst;
+pub use lowest_rtt::LowestRtt;
+pub use otias::Otias;
+pub use redundant::Redundant;
+pub use round_robin::RoundRobin;
+pub use sttf::Sttf;
+pub use weighted::Weighted;
 
 use std::str::FromStr;
 
 use clock::Instant;
 
-use crate::*;
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView};
 
 /// One line a scheduler: its name in scenario files, its type, and what it is.
 macro_rules! registry {
@@ -31,12 +55,12 @@ macro_rules! registry {
         }
 
         impl FromStr for Scheduler {
-            type Err = UnknownScheduler;
+            type Err = UnfitScheduler;
 
-            fn from_str(name: &str) -> Result<Self, UnknownScheduler> {
+            fn from_str(name: &str) -> Result<Self, UnfitScheduler> {
                 match name {
                     $($name => Ok(Self::$scheduler($scheduler::default())),)*
-                    _ => Err(UnknownScheduler { name: name.to_owned() }),
+                    _ => Err(UnfitScheduler::Unknown { name: name.to_owned() }),
                 }
             }
         }
@@ -49,22 +73,56 @@ macro_rules! registry {
             fn on_window_limited(&mut self, now: Instant) {
                 match self { $(Self::$scheduler(scheduler) => scheduler.on_window_limited(now),)* }
             }
-            fn is_redundant(&self) -> bool {
-                match self { $(Self::$scheduler(scheduler) => scheduler.is_redundant(),)* }
-            }
-            fn wants_forecast(&self) -> bool {
-                match self { $(Self::$scheduler(scheduler) => scheduler.wants_forecast(),)* }
+            fn needs(&self) -> Needs {
+                match self { $(Self::$scheduler(scheduler) => scheduler.needs(),)* }
             }
         }
     };
 }
 
-/// A name that no scheduler has.
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self::FastestPathFirst(FastestPathFirst::default())
+    }
+}
+
+impl Scheduler {
+    /// The scheduler of this name for an owner that `has` so much for it.
+    ///
+    /// # Errors
+    /// There is none of this name, or it needs more.
+    pub fn fitting(name: &str, has: Needs) -> Result<Self, UnfitScheduler> {
+        let scheduler: Self = name.parse()?;
+        match scheduler.needs().beyond(has) {
+            None => Ok(scheduler),
+            Some(lacks) => Err(UnfitScheduler::Lacks { name: scheduler.name(), lacks }),
+        }
+    }
+
+    /// The names of those that an owner has enough for.
+    pub fn fitting_names(has: Needs) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.iter().copied().filter(move |name| Self::fitting(name, has).is_ok())
+    }
+}
+
+/// A name that stands for no scheduler, or for none that its owner can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no scheduler is called {name:?}; there are {}", Scheduler::NAMES.join(", "))]
-pub struct UnknownScheduler {
-    /// The name asked for.
-    pub name: String,
+#[non_exhaustive]
+pub enum UnfitScheduler {
+    /// No scheduler is called so.
+    #[error("no scheduler is called \"{name}\"")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+    },
+    /// It needs what there is not.
+    #[error("\"{name}\" needs {lacks}, which there are not here")]
+    Lacks {
+        /// The scheduler.
+        name: &'static str,
+        /// What it needs.
+        lacks: &'static str,
+    },
 }
 
 registry! {
@@ -93,6 +151,17 @@ mod tests {
             assert!(!scheduler.about().is_empty());
         }
         let error = "rr".parse::<Scheduler>().unwrap_err().to_string();
-        assert!(error.starts_with("no scheduler is called \"rr\"; there are lowest-rtt, round-robin, "), "{error}");
+        assert_eq!(error, "no scheduler is called \"rr\"");
+        assert_eq!(Scheduler::default().name(), "fastest-path-first");
+    }
+
+    #[test]
+    fn an_owner_refuses_what_it_has_not_enough_for() {
+        let fit = |has| Scheduler::fitting_names(has).collect::<Vec<_>>();
+        assert_eq!(fit(Needs::ALL), Scheduler::NAMES);
+        assert_eq!(fit(Needs::NOTHING), ["lowest-rtt", "round-robin", "weighted", "cheapest-path-first"]);
+        let has = Needs { queues: false, ..Needs::ALL };
+        let error = Scheduler::fitting("otias", has).unwrap_err().to_string();
+        assert_eq!(error, "\"otias\" needs queues of single paths, which there are not here");
     }
 }

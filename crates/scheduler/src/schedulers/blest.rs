@@ -8,7 +8,7 @@
 //!
 //! bytes. If `λ·X` does not fit into what the window leaves beside the bytes of s, the packet waits for f.
 
-use crate::{Decision, PacketMeta, PathScheduler, PathView, fastest};
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView, fastest};
 use clock::{Duration, Instant};
 
 /// The bounds of λ and its steps, as MPTCP of Linux has them.
@@ -69,5 +69,9 @@ impl PathScheduler for Blest {
 
     fn on_window_limited(&mut self, _now: Instant) {
         self.limited = true;
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { windows: true, ..Needs::NOTHING }
     }
 }

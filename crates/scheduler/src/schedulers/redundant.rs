@@ -1,9 +1,10 @@
 //! Redundant: every packet on every path, each at its own pace. For what must arrive early, at whatever cost.
 
-use crate::{Decision, LowestRtt, PacketMeta, PathScheduler, PathView};
+use super::LowestRtt;
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView};
 use clock::Instant;
 
-/// New packets go to the fastest open path; the others follow ([`PathScheduler::is_redundant`]).
+/// New packets go to the fastest open path; the others follow ([`Needs::copies`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Redundant;
 
@@ -12,7 +13,7 @@ impl PathScheduler for Redundant {
         LowestRtt.select(packet, paths, now)
     }
 
-    fn is_redundant(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs { copies: true, ..Needs::NOTHING }
     }
 }
