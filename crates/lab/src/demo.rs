@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::error::Step;
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::run::{Options, run};
+use crate::run::{Hosts, Options, run};
 use crate::{LabError, wireshark};
 
 /// The share of the sum of the single paths that all together must reach.
@@ -44,7 +44,7 @@ pub fn demo(options: &Options, progress: &mut Progress) -> Result<Demo, LabError
     let directory = options.directory.clone().unwrap_or_else(|| PathBuf::from("target/demo"));
     fs::create_dir_all(&directory).step(format!("making the directory {}", directory.display()))?;
     let mut demo = Demo {
-        virtual_time: options.virtual_time,
+        virtual_time: options.hosts != Hosts::Real,
         scenarios: Vec::new(),
         failures: Vec::new(),
         directory: directory.clone(),

@@ -25,7 +25,7 @@
 //! paths = [["a", "b"], ["a", "r", "b"]]
 //! "#;
 //! let scenario = scenario::parse(text, "two-paths.toml")?;
-//! let options = lab::Options { virtual_time: true, together: true, ..lab::Options::new()? };
+//! let options = lab::Options { hosts: lab::Hosts::Virtual, together: true, ..lab::Options::new()? };
 //! let report = lab::run(&scenario, &options, &mut lab::Progress::silent())?;
 //! assert!(report.sha256_equal && report.together_mbps > 8.0, "more than one path carries");
 //! # Ok::<(), lab::LabError>(())
@@ -47,6 +47,7 @@ mod progress;
 mod real;
 mod report;
 mod run;
+mod simulated;
 mod site;
 mod topology;
 mod transfer;
@@ -63,4 +64,4 @@ pub use namespace::{Namespace, Program, Running};
 pub use privilege::become_root;
 pub use progress::Progress;
 pub use report::{FlowReport, PathReport, Report};
-pub use run::{Options, run};
+pub use run::{Hosts, Options, run};

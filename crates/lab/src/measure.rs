@@ -9,7 +9,7 @@ use crate::datagrams::{DatagramReport, Quantiles};
 use crate::plan::{Kind, Plan, Protocol};
 use crate::progress::Progress;
 use crate::report::{FlowReport, PathReport, Report};
-use crate::run::Options;
+use crate::run::{Hosts, Options};
 use crate::site::capture_file;
 use crate::{LabError, wireshark};
 
@@ -134,7 +134,7 @@ pub(crate) fn run_all(
     let (ff, ff_shared) = friendliness(plan, &together).map_or((None, None), |(ff, shared)| (Some(ff), shared));
     Ok(Report {
         name: plan.name.clone(),
-        virtual_time: options.virtual_time,
+        virtual_time: options.hosts != Hosts::Real,
         ratio: (sum_mbps > 0.0).then(|| main(&together) / sum_mbps),
         sum_mbps,
         together_mbps: main(&together),

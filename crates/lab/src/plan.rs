@@ -103,6 +103,8 @@ const USUAL: &str = "cubic";
 const CALL: u32 = 1280;
 /// A call's packet has the headers of IPv6 and UDP and a number of 8 bytes.
 const SMALLEST_CALL: u32 = 56;
+/// What a program takes to open one of many connections.
+pub(crate) const OPENING: Duration = Duration::from_micros(100);
 /// From one echo request to the next.
 const PING: Duration = Duration::from_millis(50);
 /// More flows than this between a handful of namespaces are a slip of the pen.

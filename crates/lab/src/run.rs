@@ -13,8 +13,32 @@ use crate::privilege::check_programs;
 use crate::progress::Progress;
 use crate::real::Real;
 use crate::report::Report;
+use crate::simulated::InSimulator;
 use crate::virtual_time::Virtual;
 use crate::{LabError, interrupt};
+
+/// What hosts a scenario runs between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hosts {
+    /// Network namespaces with their kernels, programs and daemons, in real time.
+    Real,
+    /// The data plane of the daemons over the same links in virtual time, between simulated TCPs instead of kernels and
+    /// programs. They need no rights and no programs.
+    Virtual,
+    /// The core of these, without bytes, in the packet simulator.
+    Simulated,
+}
+
+impl Hosts {
+    /// A word for tables and directories.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::Virtual => "virtual",
+            Self::Simulated => "sim",
+        }
+    }
+}
 
 /// How a laboratory runs.
 #[derive(Clone, Debug)]
@@ -23,9 +47,8 @@ pub struct Options {
     pub directory: Option<PathBuf>,
     /// The program `sinnet`, to be started as the daemons; usually this very program.
     pub executable: PathBuf,
-    /// Virtual time: the same data plane over the same links, between two simulated TCPs instead of kernels and programs.
-    /// Needs no rights and no programs.
-    pub virtual_time: bool,
+    /// Between which hosts.
+    pub hosts: Hosts,
     /// Only the run over all paths, none over a single one.
     pub together: bool,
 }
@@ -37,7 +60,7 @@ impl Options {
     /// When the system does not tell what program this is.
     pub fn new() -> Result<Self, LabError> {
         let executable = std::env::current_exe().step("finding this program's file")?;
-        Ok(Self { directory: None, executable, virtual_time: false, together: false })
+        Ok(Self { directory: None, executable, hosts: Hosts::Real, together: false })
     }
 }
 
@@ -48,16 +71,17 @@ impl Options {
 /// [`LabError::Forbidden`] without the right to make namespaces, [`LabError::Scenario`] for what a laboratory cannot do,
 /// and when a program is missing or fails.
 pub fn run(scenario: &Scenario, options: &Options, progress: &mut Progress) -> Result<Report, LabError> {
-    scenario.check_for(if options.virtual_time { Engine::LabVirtual } else { Engine::Lab })?;
+    scenario.check_for(if options.hosts == Hosts::Real { Engine::Lab } else { Engine::LabVirtual })?;
     let plan = Plan::new(scenario)?;
     let directory = options.directory.as_deref();
     if let Some(directory) = directory {
         fs::create_dir_all(directory).step(format!("making the directory {}", directory.display()))?;
     }
     interrupt::listen()?;
-    if options.virtual_time {
-        let mut laboratory = Virtual::new(&plan, scenario, directory)?;
-        return run_all(&plan, &mut laboratory, options, progress);
+    match options.hosts {
+        Hosts::Virtual => return run_all(&plan, &mut Virtual::new(&plan, scenario, directory)?, options, progress),
+        Hosts::Simulated => return run_all(&plan, &mut InSimulator::new(&plan)?, options, progress),
+        Hosts::Real => {}
     }
     check_programs(&plan)?;
     let temporary = tempfile::Builder::new().prefix("sinnet-lab-").tempdir().step("making a temporary directory")?;

@@ -1,6 +1,6 @@
 //! The laboratory in virtual time. Oracles: what the links carry less the bytes of headers, SHA-256, and that a run can be replayed.
 
-use lab::{Options, Progress, Report};
+use lab::{Hosts, Options, Progress, Report};
 
 const TWO_PATHS: &str = include_str!("../../../scenarios/lab/two-paths.toml");
 const THREE_PATHS: &str = include_str!("../../../scenarios/lab/three-paths.toml");
@@ -8,7 +8,7 @@ const CUT: &str = include_str!("../../../scenarios/lab/cut.toml");
 
 fn run(text: &str) -> Report {
     let scenario = scenario::parse(text, "scenario.toml").expect("a scenario");
-    let options = Options { directory: None, executable: "sinnet".into(), virtual_time: true, together: false };
+    let options = Options { directory: None, executable: "sinnet".into(), hosts: Hosts::Virtual, together: false };
     lab::run(&scenario, &options, &mut Progress::silent()).expect("a report")
 }
 
@@ -93,7 +93,7 @@ fn many_connections_complete() {
 #[test]
 fn what_a_laboratory_cannot_do_it_says() {
     let error = |text: &str| {
-        let options = Options { directory: None, executable: "sinnet".into(), virtual_time: true, together: true };
+        let options = Options { directory: None, executable: "sinnet".into(), hosts: Hosts::Virtual, together: true };
         match scenario::parse(text, "scenario.toml") {
             Ok(scenario) => {
                 lab::run(&scenario, &options, &mut Progress::silent()).expect_err("no laboratory").to_string()

@@ -4,7 +4,7 @@
 //! The association is there when its first flow starts; the exchange of keys takes no time and no packets.
 
 use clock::{Duration, Instant, Rng};
-use congestion::{Rule, WindowRule as _};
+use congestion::{InitialWindow, Rule, WindowRule as _};
 use multipath::{
     Change, Class, Dispatch, Ecn, Enqueued, Feedback, FlowId, HEARTBEAT, Heartbeat, Memory, Meta, Number, Overhead,
     PathEvent, PathState, ReceivedPacket, Reordering, Report, Reporter, ReportingPath, Resequencing, SKIPPED, Segment,
@@ -12,7 +12,7 @@ use multipath::{
 };
 use scheduler::PathId;
 use transport::mhip::{PathArrivals, PathCounters, PathStatus};
-use transport::{Blocks, Flags, FlowConfig, NO_BLOCKS, Packet, expand};
+use transport::{Blocks, Flags, FlowConfig, NO_BLOCKS, Packet, TcpConfig, expand};
 
 /// The options of an association.
 #[derive(Clone, Debug)]
@@ -27,6 +27,15 @@ impl Default for AssociationConfig {
     /// As the daemon has it, over Ethernet.
     fn default() -> Self {
         Self { mtu: 1500, rule: multipath::usual_rule() }
+    }
+}
+
+impl AssociationConfig {
+    /// The TCP of a program: its packets fit those of paths, and its first window is that of the routes to peers.
+    pub fn tcp_inside(&self, rule: Rule) -> TcpConfig {
+        let mut tcp = TcpConfig::linux(rule, multipath::inner_room(self.mtu) as u32 + IP_HEADER, IP_HEADER);
+        tcp.engine.initial_window = InitialWindow::Packets(multipath::FIRST_WINDOW);
+        tcp
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clock::Duration;
-use congestion::{Host, InitialWindow};
+use congestion::Host;
 use scenario::{Association, FlowSpec, Inside, NodeIndex, Scenario};
 use text::Diagnostic;
 use transport::{EchoConfig, FlowConfig, TcpConfig};
@@ -16,9 +16,8 @@ use crate::rules;
 
 /// Bytes of a whole packet of UDP where the file says nothing: what every path of IPv6 carries (RFC 8200 §5).
 const UDP_PACKET: u32 = 1280;
-/// Headers of UDP and of an echo, and the data of an echo as `ping` has them, in bytes.
+/// The header of UDP, in bytes.
 const UDP_HEADER: u32 = 8;
-const ECHO: u32 = 56;
 /// From one echo request to the next.
 const PING: Duration = Duration::from_millis(50);
 /// What follows the inner header has at least so much room, as the daemon wants it.
@@ -97,7 +96,8 @@ pub(crate) fn traffic(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Res
     match flow.sinnet.inside {
         Inside::Tcp => {
             let rule = rules::rule(scenario, index, flow.congestion.as_deref().unwrap_or("cubic"), Host::Tcp)?;
-            Ok(FlowConfig::Tcp(Arc::new(tcp(flow, TcpConfig::linux(rule, largest, IP_HEADER)))))
+            let config = AssociationConfig { mtu: mtu(flow), ..AssociationConfig::default() };
+            Ok(FlowConfig::Tcp(Arc::new(tcp(flow, config.tcp_inside(rule)))))
         }
         Inside::Udp => {
             let size = flow.packet_size.unwrap_or(UDP_PACKET);
@@ -107,16 +107,12 @@ pub(crate) fn traffic(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Res
             }
             Ok(FlowConfig::Udp(udp(scenario, index, flow, size, IP_HEADER + UDP_HEADER)?))
         }
-        Inside::Ping => {
-            let header_size = IP_HEADER + UDP_HEADER;
-            Ok(FlowConfig::Echo(EchoConfig { interval: PING, packet_size: header_size + ECHO, header_size }))
-        }
+        Inside::Ping => Ok(FlowConfig::Echo(EchoConfig::ping(PING, IP_HEADER))),
     }
 }
 
-/// The TCP of a program: its first window is that of the routes to peers.
+/// The TCP of a program, with what the flow says of it.
 fn tcp(flow: &FlowSpec, mut tcp: TcpConfig) -> TcpConfig {
-    tcp.engine.initial_window = InitialWindow::Packets(multipath::FIRST_WINDOW);
     set_window(&mut tcp, flow);
     set_details(&mut tcp, &flow.tcp);
     tcp.data = data(flow, tcp.mss());

@@ -17,6 +17,14 @@ pub struct EchoConfig {
     pub header_size: u32,
 }
 
+impl EchoConfig {
+    /// As `ping` does: 56 bytes of data behind an IP header of so many bytes.
+    pub fn ping(interval: Duration, ip_header: u32) -> Self {
+        let header_size = ip_header + 8;
+        Self { interval, packet_size: header_size + 56, header_size }
+    }
+}
+
 /// Who asks.
 #[derive(Clone, Debug)]
 pub struct EchoSource {

@@ -1,20 +1,24 @@
-//! `sinnet compare`: a scenario in virtual and in real time.
+//! `sinnet compare`: a scenario between two kinds of hosts.
 
 use std::path::PathBuf;
 
-use lab::{Options, Progress};
+use lab::{Hosts, Options, Progress};
 
 use super::Failure;
 use super::lab::{failure, read};
 use crate::output;
 
-/// Run a scenario in virtual time and in the laboratory, and print both side by side with their deviation. The exit status is
-/// 0 where goodput agrees within 10 % and, of competing flows, friendliness within 0.15; otherwise 1.
+/// Run a scenario between hosts of two kinds, and print both side by side with their deviation. The exit status is 0 where
+/// goodput agrees within 10 % and, of competing flows, friendliness within 0.15; otherwise 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The scenario file.
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
+    /// What is compared with what: "real" hosts in namespaces, "virtual" ones with the same data plane, or "sim", its core in the
+    /// packet simulator. Only "real" needs rights.
+    #[arg(long, value_name = "ONE,OTHER", default_value = "virtual,real", value_parser = sides)]
+    between: [Hosts; 2],
     /// Runs of each, with seeds that follow each other; what is compared are the means.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -27,16 +31,26 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    // Before anything else, because it must happen while there is one thread.
-    lab::become_root().map_err(failure)?;
+    if arguments.between.contains(&Hosts::Real) {
+        // Before anything else, because it must happen while there is one thread.
+        lab::become_root().map_err(failure)?;
+    }
     let scenario = read(&arguments.scenario)?;
     let options = Options { directory: arguments.out.clone(), ..Options::new().map_err(failure)? };
-    let comparison = lab::compare(&scenario, arguments.runs, &options, &mut Progress::on_stderr()).map_err(failure)?;
+    let comparison = lab::compare(&scenario, arguments.between, arguments.runs, &options, &mut Progress::on_stderr())
+        .map_err(failure)?;
     if arguments.json {
         let json = serde_json::to_string_pretty(&comparison).map_err(|error| Failure::failed(error.to_string()))?;
         output::result(&json)?;
     } else {
         output::result(&comparison.to_string())?;
     }
-    if comparison.agree { Ok(()) } else { Err(Failure::failed("virtual and real time do not agree")) }
+    if comparison.agree { Ok(()) } else { Err(Failure::failed("the two do not agree")) }
+}
+
+fn sides(written: &str) -> Result<[Hosts; 2], String> {
+    let all = [Hosts::Real, Hosts::Virtual, Hosts::Simulated];
+    let side = |word: &str| all.into_iter().find(|hosts| hosts.name() == word.trim());
+    let sides = written.split_once(',').and_then(|(one, other)| Some([side(one)?, side(other)?]));
+    sides.ok_or_else(|| "two of real, virtual and sim are needed: sim,virtual".to_owned())
 }

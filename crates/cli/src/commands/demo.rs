@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lab::{LabError, Options, Progress};
+use lab::{Hosts, LabError, Options, Progress};
 
 use super::{Failure, lab::failure};
 use crate::output;
@@ -30,7 +30,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             }
             Err(error) => return Err(failure(error)),
         };
-    let options = Options { directory: Some(arguments.out.clone()), virtual_time, ..Options::new().map_err(failure)? };
+    let hosts = if virtual_time { Hosts::Virtual } else { Hosts::Real };
+    let options = Options { directory: Some(arguments.out.clone()), hosts, ..Options::new().map_err(failure)? };
     let demo = lab::demo(&options, &mut progress).map_err(failure)?;
     output::result(&format!("\n{demo}"))?;
     if demo.passed() { Ok(()) } else { Err(Failure::failed("the demonstration did not show what it should")) }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::{LabError, Options, Progress};
+use lab::{Hosts, LabError, Options, Progress};
 use scenario::{Document, Scenario};
 
 use super::Failure;
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = read(&arguments.scenario)?;
     let options = Options {
         directory: arguments.out.clone(),
-        virtual_time: arguments.virtual_time,
+        hosts: if arguments.virtual_time { Hosts::Virtual } else { Hosts::Real },
         together: arguments.together,
         ..Options::new().map_err(failure)?
     };

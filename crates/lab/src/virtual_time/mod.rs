@@ -27,7 +27,7 @@ use wire::ip::{V4_HEADER, V6_HEADER};
 use crate::error::Step;
 use crate::interrupt::check;
 use crate::measure::{Laboratory, Measured, Run, Transfer, file_size, pairs};
-use crate::plan::{FlowPlan, Plan, Protocol};
+use crate::plan::{FlowPlan, OPENING, Plan, Protocol};
 use crate::progress::Progress;
 use crate::site::{MTU, capture_file};
 use crate::watch::Watch;
@@ -43,8 +43,6 @@ const CONGESTION: [&str; 3] = ["cubic", "reno", "vegas"];
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How often they are asked.
 const ASK: Duration = Duration::from_millis(20);
-/// What a program takes to open one of many connections.
-const OPENING: Duration = Duration::from_micros(100);
 /// Steps between two looks at what a person sees and wants.
 const LOOK: u32 = 2000;
 
