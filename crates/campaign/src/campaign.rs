@@ -74,6 +74,8 @@ pub struct Seeds {
 pub struct Campaign {
     name: String,
     text: String,
+    /// What is the same in all runs, as TOML; empty where points are no sweep.
+    settings: String,
     points: Vec<Point>,
     scenarios: Vec<Scenario>,
 }
@@ -94,10 +96,20 @@ impl Campaign {
     /// Anything in any point of the sweep that makes no sense.
     pub fn parse(text: &str, name: &str, assignments: &[String], seeds: Seeds) -> Result<Self, CampaignError> {
         let mut document = Document::load(text, name, &mut scenario::read_beside)?;
+        let extends_nothing = Document::parse(text, name).is_ok();
         for assignment in assignments {
             document.set(assignment)?;
         }
-        Self::of_points(text, document.points()?, seeds)
+        // The file as it is, with its comments, where it says all; otherwise what was really run.
+        let made_of = if extends_nothing && assignments.is_empty() {
+            text.to_owned()
+        } else {
+            let set = assignments.iter().map(|assignment| format!(" --set {assignment:?}")).collect::<String>();
+            format!("# {name}{set}, with what it extends\n{}", document.to_toml())
+        };
+        let mut campaign = Self::of_points(&made_of, document.points()?, seeds)?;
+        campaign.settings = settings(document);
+        Ok(campaign)
     }
 
     /// A campaign over `points` that need not be the product of a sweep; points with the same values are one. `text` is
@@ -106,8 +118,13 @@ impl Campaign {
     /// # Errors
     /// Anything in any point that makes no sense.
     pub fn of_points(text: &str, points: Vec<scenario::Point>, seeds: Seeds) -> Result<Self, CampaignError> {
-        let mut campaign =
-            Self { name: String::new(), text: text.to_owned(), points: Vec::new(), scenarios: Vec::new() };
+        let mut campaign = Self {
+            name: String::new(),
+            text: text.to_owned(),
+            settings: String::new(),
+            points: Vec::new(),
+            scenarios: Vec::new(),
+        };
         let count = seeds.count.map_or(1, |count| u64::from(count.get()));
         let runs = (points.len() as u64).saturating_mul(count);
         if runs > MOST_RUNS {
@@ -154,6 +171,15 @@ impl Campaign {
         self.scenarios.iter().map(|scenario| Expectation::of(scenario).map_err(CampaignError::from)).collect()
     }
 
+    /// What is right but may not be meant, in a sentence: queues without a limit.
+    pub fn remark(&self) -> Option<String> {
+        let links: BTreeSet<&str> = self.scenarios.iter().flat_map(Scenario::queues_without_limit).collect();
+        let names = links.into_iter().collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| {
+            format!("without a `queue`, everything may wait at {names}: queue = \"1bdp\" is usual, \"unlimited\" says that it is meant")
+        })
+    }
+
     /// How many runs it has.
     pub fn runs(&self) -> usize {
         self.points.iter().map(|point| point.seeds.len()).sum()
@@ -176,12 +202,22 @@ impl Campaign {
                 return Err(CampaignError::TooManySamples { interval, rows });
             }
         }
-        let job = Job { name: &self.name, text: &self.text, points: &self.points };
+        let job = Job { name: &self.name, text: &self.text, settings: &self.settings, points: &self.points };
         let simulate = |point: usize, seed, interval, watch: &mut Watch<'_>| {
             self.scenarios.get(point).map_or(Ok(None), |scenario| simulate(scenario, seed, interval, watch))
         };
         execute::execute(&job, options, stop, simulate, progress)
     }
+}
+
+/// What tells the runs of one campaign from another's: all but seeds and the values of a sweep, which may grow.
+fn settings(mut document: Document) -> String {
+    let swept = document.swept();
+    for key in &swept {
+        // Swept, its own value decides nothing; that it is one of the swept keys is noted.
+        let _ = document.set(&format!("{key}=\"swept\""));
+    }
+    without_seed(document)
 }
 
 /// Rows of a run's longest time series.

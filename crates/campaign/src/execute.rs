@@ -10,7 +10,7 @@ use clock::Duration;
 use simulator::RunResult;
 
 use crate::files::StoreError;
-use crate::metrics::{FLOW, LINK, Label, Metric, Parameter, TOTAL};
+use crate::metrics::{FLOW, LINK, Label, Metric, Parameter, TOTAL, numbers};
 use crate::report::{FlowGroup, PointReport, Report};
 use crate::series;
 use crate::store::{Origin, Spec, Store};
@@ -63,8 +63,10 @@ pub(crate) struct Point {
 /// A campaign without what simulates.
 pub(crate) struct Job<'a> {
     pub(crate) name: &'a str,
-    /// The scenario as given.
+    /// The scenario that is run, with its sweep.
     pub(crate) text: &'a str,
+    /// What is the same in all runs.
+    pub(crate) settings: &'a str,
     pub(crate) points: &'a [Point],
 }
 
@@ -94,7 +96,7 @@ pub(crate) fn execute<E: From<StoreError> + Send>(
     mut progress: impl FnMut(Progress),
 ) -> Result<Report, E> {
     let store = match &options.out {
-        Some(root) => Some(Store::open(root, job.name, job.text, options.origin.clone())?),
+        Some(root) => Some(Store::open(root, job.name, (job.text, job.settings), options.origin.clone())?),
         None => None,
     };
     let interval = options.out.as_ref().and(options.interval);
@@ -190,20 +192,19 @@ fn report(job: &Job<'_>, options: &Options, results: Vec<Option<RunResult>>, sto
     Report { scenario: job.name.into(), version: options.origin.version.clone(), points, stopped }
 }
 
-/// Per parameter, whether all its values are numbers.
+/// Per parameter, whether all its values are numbers, or quantities of one unit.
 fn column_types(points: &[Point]) -> Vec<bool> {
     let parameters = points.first().map_or(0, |point| point.parameters.len());
-    let number = |point: &Point, index: usize| {
-        point.parameters.get(index).is_some_and(|(_, value)| value.parse::<f64>().is_ok())
+    let values = |index: usize| {
+        points.iter().filter_map(move |point| point.parameters.get(index)).map(|(_, value)| value.as_str())
     };
-    (0..parameters).map(|index| points.iter().all(|point| number(point, index))).collect()
+    (0..parameters).map(|index| numbers(values(index)).is_some()).collect()
 }
 
 fn label(store: &Store, spec: &Spec<'_>, point: &Point, types: &[bool]) -> Label {
     let parameters = point.parameters.iter().zip(types).map(|((key, value), &is_number)| {
-        let text = || Parameter::Text(value.clone());
-        let parameter = if is_number { value.parse().map_or_else(|_| text(), Parameter::Number) } else { text() };
-        (key.clone(), parameter)
+        let number = numbers([value.as_str()]).and_then(|numbers| numbers.first().copied()).filter(|_| is_number);
+        (key.clone(), number.map_or_else(|| Parameter::Text(value.clone()), Parameter::Number))
     });
     Label { run: store.name(spec), seed: spec.seed, parameters: parameters.collect() }
 }
@@ -310,7 +311,7 @@ mod tests {
     /// Runs seeds 1 to `seeds` of both points, setting `stop` after `patience` simulated runs; tells how many there were.
     fn run(out: Option<&Path>, seeds: u64, patience: usize) -> (Report, usize) {
         let points = points(seeds);
-        let job = Job { name: "s", text: "text", points: &points };
+        let job = Job { name: "s", text: "text", settings: "", points: &points };
         let (simulated, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let simulate = |point, seed, _, watch: &mut Watch<'_>| {
             if simulated.fetch_add(1, Ordering::SeqCst) >= patience {

@@ -2,6 +2,7 @@
 
 use fairness::jain;
 use simulator::{Distribution, FlowResult, LinkResult, RunResult};
+use text::units;
 
 use crate::table::{Table, Values};
 
@@ -91,6 +92,23 @@ pub(crate) enum Parameter {
     Text(String),
 }
 
+/// What the values of a swept key are: (kind, number) where it is a number, with the unit that goes with it.
+fn measured(value: &str) -> Option<(&'static str, f64)> {
+    let plain = || value.parse::<f64>().ok().map(|number| ("", number));
+    let time = || units::time(value).ok().map(|time| ("s", time.as_secs_f64()));
+    let rate = || units::rate(value).ok().map(|rate| ("bit/s", rate as f64));
+    let bytes = || units::bytes(value).ok().map(|bytes| ("B", bytes as f64));
+    let packets = || units::packets(value).ok().map(|packets| ("p", f64::from(packets)));
+    plain().or_else(time).or_else(rate).or_else(bytes).or_else(packets)
+}
+
+/// The values of one swept key as numbers, if all of them are, and of one unit: seconds, bit/s, bytes or packets.
+pub(crate) fn numbers<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<Vec<f64>> {
+    let measured = values.into_iter().map(measured).collect::<Option<Vec<_>>>()?;
+    let unit = measured.first().map(|(unit, _)| *unit);
+    measured.iter().all(|(other, _)| Some(*other) == unit).then(|| measured.iter().map(|(_, number)| *number).collect())
+}
+
 impl Label {
     /// Adds the columns `run`, `seed` and one per parameter.
     pub(crate) fn begin(&self, table: Table) -> Table {
@@ -102,5 +120,23 @@ impl Label {
             };
             table.with(name.clone(), values)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_of_one_unit_are_numbers_that_sort() {
+        let of = |values: &[&str]| numbers(values.iter().copied());
+        assert_eq!(of(&["1s", "10ms", "200us"]), Some(vec![1.0, 0.01, 0.0002]));
+        assert_eq!(of(&["800kbit/s", "2Mbit/s"]), Some(vec![8e5, 2e6]));
+        assert_eq!(of(&["64kB", "100B"]), Some(vec![64_000.0, 100.0]));
+        assert_eq!(of(&["50p", "100p"]), Some(vec![50.0, 100.0]));
+        assert_eq!(of(&["0.1", "1"]), Some(vec![0.1, 1.0]));
+        for mixed in [&["1s", "1"][..], &["50p", "64kB"], &["cubic", "reno"], &["1.5bdp", "1p"]] {
+            assert_eq!(of(mixed), None, "{mixed:?}");
+        }
     }
 }

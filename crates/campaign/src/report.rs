@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use simulator::{FlowResult, LinkResult, RunResult};
 
-use crate::metrics::{FLOW, LINK, Metric, TOTAL};
+use crate::metrics::{FLOW, LINK, Metric, TOTAL, numbers};
 
 /// All that a campaign found. Serialises to the JSON of `sinnet sim --json`.
 #[derive(Clone, Debug)]
@@ -39,6 +39,52 @@ pub struct FlowGroup {
     pub name: String,
     /// How many flows it stands for.
     pub count: usize,
+}
+
+impl Report {
+    /// A row per run and flow: the swept keys, the seed, the flow and its numbers, as in `summary_flows.parquet`. Comma-separated
+    /// as in RFC 4180; what was not measured is empty.
+    pub fn csv(&self) -> String {
+        let keys: Vec<&str> = self
+            .points
+            .first()
+            .map(|point| point.parameters.iter().map(|(key, _)| key.as_str()).collect())
+            .unwrap_or_default();
+        let swept: Vec<Option<Vec<f64>>> = (0..keys.len())
+            .map(|index| {
+                numbers(
+                    self.points.iter().filter_map(|point| point.parameters.get(index)).map(|(_, value)| value.as_str()),
+                )
+            })
+            .collect();
+        let names = keys.iter().copied().chain(["seed", "flow"]).chain(FLOW.iter().map(|(name, _)| *name));
+        let mut text = row(names.map(cell));
+        for (number, point) in self.points.iter().enumerate() {
+            let values = point.parameters.iter().zip(&swept).map(|((_, value), column)| {
+                let number = column.as_ref().and_then(|column| column.get(number));
+                number.map_or_else(|| cell(value), f64::to_string)
+            });
+            let values: Vec<String> = values.collect();
+            for run in &point.runs {
+                for flow in &run.flows {
+                    let metrics = FLOW.iter().map(|(_, metric)| metric(flow));
+                    let metrics = metrics.map(|value| if value.is_nan() { String::new() } else { value.to_string() });
+                    let label = [run.seed.to_string(), cell(&flow.name)];
+                    text += &row(values.iter().cloned().chain(label).chain(metrics));
+                }
+            }
+        }
+        text
+    }
+}
+
+fn row(cells: impl Iterator<Item = String>) -> String {
+    cells.collect::<Vec<_>>().join(",") + "\n"
+}
+
+/// RFC 4180 §2.
+fn cell(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
 impl PointReport {
@@ -225,6 +271,20 @@ mod tests {
         // Two values 1 and 3: sd = √2, t(0.975, 1) = 12.7062, half width = t·√2/√2.
         assert!((goodput["ci95"].as_f64().unwrap() - 12.7062047).abs() < 1e-6);
         assert!(json["summary"]["flows"][0]["rtt_p95_ms"].is_null(), "nothing was measured");
+    }
+
+    #[test]
+    fn the_rows_are_comma_separated_and_numbers() {
+        let parameters =
+            vec![("link.s-d.delay".into(), "10ms".into()), ("flow.f.congestion".into(), "daimd:a=1,b=2".into())];
+        let point = PointReport { parameters, groups: vec![], runs: vec![run(1, 1.5), run(2, 2.0)] };
+        let report = Report { scenario: "s".into(), version: "1".into(), points: vec![point], stopped: false };
+        let text = report.csv();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("link.s-d.delay,flow.f.congestion,seed,flow,goodput_mbps,"), "{}", lines[0]);
+        assert!(lines[1].starts_with("0.01,\"daimd:a=1,b=2\",1,f,1.5,"), "{}", lines[1]);
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].contains(",,"), "no round trip was measured: {}", lines[1]);
     }
 
     #[test]

@@ -22,8 +22,10 @@ pub(crate) fn flows(label: &Label, result: &RunResult) -> Table {
 pub(crate) fn paths(label: &Label, result: &RunResult) -> Table {
     let (mut times, mut names, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
     let (mut cwnd, mut ssthresh, mut flight, mut srtt) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut rates = Vec::new();
+    let mut before: Option<&Sample> = None;
     for sample in &result.series {
-        for (flow, state) in result.flows.iter().zip(&sample.flows) {
+        for (index, (flow, state)) in result.flows.iter().zip(&sample.flows).enumerate() {
             let whole = PathSample {
                 cwnd: state.cwnd,
                 ssthresh: state.ssthresh,
@@ -43,8 +45,15 @@ pub(crate) fn paths(label: &Label, result: &RunResult) -> Table {
                 ssthresh.push(known(path.ssthresh, path.ssthresh.is_finite() && path.ssthresh > 0.0));
                 flight.push(path.flight);
                 srtt.push(known(path.srtt_ms, path.srtt_ms > 0.0));
+                // Of a flow of one path, its link tells.
+                let earlier = before.and_then(|before| before.flows.get(index)?.paths.get(number as usize));
+                let gained =
+                    path.arrived_bytes.saturating_sub(earlier.map_or(0, |earlier| earlier.arrived_bytes)) as f64;
+                let passed = sample.time_s - before.map_or(0.0, |before| before.time_s);
+                rates.push(known(gained * 8e-6 / passed, passed > 0.0 && !state.paths.is_empty()));
             }
         }
+        before = Some(sample);
     }
     label
         .begin(Table::new())
@@ -55,6 +64,7 @@ pub(crate) fn paths(label: &Label, result: &RunResult) -> Table {
         .with("ssthresh_packets", Values::Float(ssthresh))
         .with("flight_packets", Values::Count(flight))
         .with("srtt_ms", Values::Float(srtt))
+        .with("throughput_mbps", Values::Float(rates))
 }
 
 /// Per link and direction. Counters are totals since the start; rates are over the interval before the sample.
@@ -145,7 +155,13 @@ mod tests {
 
     #[test]
     fn every_path_has_a_row_and_what_is_not_known_is_null() {
-        let path = |cwnd| PathSample { cwnd, ssthresh: f64::INFINITY, flight: 3, ..PathSample::default() };
+        let path = |cwnd| PathSample {
+            cwnd,
+            ssthresh: f64::INFINITY,
+            flight: 3,
+            arrived_bytes: 250_000,
+            ..PathSample::default()
+        };
         let single = FlowSample { cwnd: 4.0, ssthresh: 2.0, srtt_ms: 20.0, ..FlowSample::default() };
         let multi = FlowSample { paths: vec![path(5.0), path(6.0)], ..FlowSample::default() };
         let flow = |name: &str| FlowResult { name: name.into(), ..FlowResult::default() };
@@ -161,5 +177,7 @@ mod tests {
         assert_eq!(column("cwnd_packets"), "Some(Float([4.0, 5.0, 6.0]))");
         assert_eq!(column("ssthresh_packets"), "Some(Float([2.0, NaN, NaN]))");
         assert_eq!(column("srtt_ms"), "Some(Float([20.0, NaN, NaN]))");
+        // 250,000 bytes in the first second.
+        assert_eq!(column("throughput_mbps"), "Some(Float([NaN, 2.0, 2.0]))");
     }
 }

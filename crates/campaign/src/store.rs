@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! DIR/campaign.json      what made it: scenario, version, program
-//! DIR/scenario.toml      the scenario as given last
+//! DIR/scenario.toml      the scenario that was run last, with what it extends and what --set says worked in
 //! DIR/summary.parquet    a row per run                      (written at the end, of all runs of the last start)
 //! DIR/summary_flows.parquet, DIR/summary_links.parquet      a row per run and flow, or run and link
 //! DIR/flows/RUN.parquet, DIR/paths/…, DIR/links/…           the time series of a run
 //! DIR/pcap/RUN/LINK.pcapng                                  what crossed each link
 //! DIR/runs/RUN.json      the result of a run and the exact scenario; written last, so where it is, the run is complete
 //! ```
+//!
+//! A column of a swept key has numbers where all its values are: times in seconds, rates in bit/s, amounts in bytes or packets.
 //!
 //! RUN is the seed and a hash over the resolved scenario, the seed and the program.
 
@@ -60,6 +62,9 @@ pub(crate) struct Store {
 struct Header {
     format: String,
     scenario: String,
+    /// What is the same in all runs; empty where nothing is said about that.
+    #[serde(default)]
+    settings: String,
     version: String,
     program: String,
 }
@@ -88,7 +93,12 @@ struct StoredFile {
 
 impl Store {
     /// Opens the campaign in `root`, or begins one there.
-    pub(crate) fn open(root: &Path, scenario: &str, text: &str, origin: Origin) -> Result<Self, StoreError> {
+    pub(crate) fn open(
+        root: &Path,
+        scenario: &str,
+        (text, settings): (&str, &str),
+        origin: Origin,
+    ) -> Result<Self, StoreError> {
         directory(root)?;
         let header = root.join("campaign.json");
         match fs::read(&header) {
@@ -107,6 +117,13 @@ impl Store {
                     );
                     return Err(StoreError::Foreign { path: root.to_owned(), what });
                 }
+                if let Some(difference) = difference(&found.settings, settings) {
+                    let what = format!(
+                        "holds runs with other settings, and time series of both would be mixed: {difference}. Take another \
+                         directory, or sweep over what differs"
+                    );
+                    return Err(StoreError::Foreign { path: root.to_owned(), what });
+                }
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if let Some(entry) = visible(root)? {
@@ -121,11 +138,14 @@ impl Store {
         }
         let store = Self { root: root.to_owned(), origin };
         store.check_parquet()?;
-        for name in SERIES.iter().chain(&["runs", "pcap"]) {
+        for name in SERIES.iter().chain(&["runs"]) {
             directory(&root.join(name))?;
         }
         let Origin { version, program } = store.origin.clone();
-        write_json(&header, &Header { format: FORMAT.into(), scenario: scenario.into(), version, program })?;
+        write_json(
+            &header,
+            &Header { format: FORMAT.into(), scenario: scenario.into(), settings: settings.into(), version, program },
+        )?;
         write_whole(&root.join("scenario.toml"), |file| file.write_all(text.as_bytes()))?;
         Ok(store)
     }
@@ -269,6 +289,18 @@ impl Store {
     }
 }
 
+/// The first line in which settings differ; none where either says nothing.
+fn difference(there: &str, here: &str) -> Option<String> {
+    if there == here || there.is_empty() || here.is_empty() {
+        return None;
+    }
+    let only = |one: &str, other: &str| {
+        let line = one.lines().find(|line| !line.is_empty() && !other.lines().any(|known| known == *line));
+        line.map_or_else(|| "nothing".to_owned(), |line| format!("`{line}`"))
+    };
+    Some(format!("{} there, {} here", only(there, here), only(here, there)))
+}
+
 /// The first entry of `root` that is not hidden.
 fn visible(root: &Path) -> Result<Option<std::ffi::OsString>, StoreError> {
     let failed = |error| StoreError::write(root, error);
@@ -323,7 +355,7 @@ mod tests {
     const SPEC: Spec<'_> = Spec { scenario: "text", seed: 7, interval: Some(1), pcap: false };
 
     fn open(root: &Path, program: &str) -> Result<Store, StoreError> {
-        Store::open(root, "s", "text", Origin { version: "1".into(), program: program.into() })
+        Store::open(root, "s", ("text", "duration = 1\n"), Origin { version: "1".into(), program: program.into() })
     }
 
     fn table() -> Table {
@@ -397,7 +429,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         open(root.path(), "p").unwrap();
         let origin = Origin { version: "1".into(), program: "p".into() };
-        let told = Store::open(root.path(), "other", "", origin).unwrap_err().to_string();
+        let told = Store::open(root.path(), "other", ("", ""), origin.clone()).unwrap_err().to_string();
         assert!(told.contains("another scenario"), "{told}");
+        // The time series of one directory are read as one.
+        let told = Store::open(root.path(), "s", ("", "duration = 2\n"), origin).unwrap_err().to_string();
+        assert!(told.contains("`duration = 1` there, `duration = 2` here"), "{told}");
     }
 }

@@ -134,6 +134,17 @@ fn a_campaign_is_stored_and_goes_on() {
         assert!(found.iter().all(|path| rows(path) == 20));
     }
     assert_eq!(fs::read_to_string(out.join("scenario.toml")).unwrap(), fs::read_to_string(&path).unwrap());
+    // Every column is in the documentation, which calls swept keys by an example.
+    let documented = include_str!("../../../docs/results.md");
+    for table in files(&out).into_iter().chain(["flows", "paths", "links"].map(|kind| files(&out.join(kind)).remove(0)))
+    {
+        let Some("parquet") = table.extension().and_then(|extension| extension.to_str()) else { continue };
+        let reader = SerializedFileReader::new(File::open(&table).unwrap()).unwrap();
+        for field in reader.metadata().file_metadata().schema().get_fields() {
+            let name = field.name().replace("link.s-d.rate", "link.s-d.delay");
+            assert!(documented.contains(&format!("`{name}`")), "{name} of {table:?}");
+        }
+    }
     let record: Value = serde_json::from_slice(&fs::read(&files(&out.join("runs"))[0]).unwrap()).unwrap();
     assert_eq!(record["version"], env!("CARGO_PKG_VERSION"));
     assert!(record["scenario"].as_str().unwrap().contains("packet_size = 1250"));
@@ -164,6 +175,81 @@ fn a_campaign_is_stored_and_goes_on() {
     for index in 0..4 {
         assert_eq!(again["runs"][index]["digest"], first["runs"][index]["digest"]);
     }
+}
+
+/// What is stored says what was run, also with `--set` and `extends`, and can be run again as it is.
+#[test]
+fn what_is_stored_is_what_was_run() {
+    let directory = tempfile::tempdir().unwrap();
+    scenario(directory.path(), ONE_FLOW);
+    let path = directory.path().join("two.toml");
+    fs::write(&path, "extends = \"scenario.toml\"\n[sweep]\n\"link.s-d.delay\" = [\"10ms\", \"5ms\"]\n").unwrap();
+    let out = directory.path().join("out");
+    let set = ["--set", "duration=2s", "--set", "link.s-d.rate=1Mbit/s", "--out", &text(&out), "--json"];
+    let first = json(&sim(&path, &set));
+    let stored = directory.path().join("moved.toml");
+    fs::copy(out.join("scenario.toml"), &stored).unwrap();
+    let kept = fs::read_to_string(&stored).unwrap();
+    assert!(kept.contains("duration = \"2s\"") && kept.contains("1Mbit/s") && !kept.contains("extends ="), "{kept}");
+    let again = json(&sim(&stored, &["--json"]));
+    for index in 0..2 {
+        assert_eq!(again["runs"][index]["digest"], first["runs"][index]["digest"]);
+        assert_eq!(again["runs"][index]["virtual_s"], 2.0);
+    }
+    // The Parquet files have it too, and the swept times as numbers, which sort.
+    let reader = SerializedFileReader::new(File::open(out.join("summary.parquet")).unwrap()).unwrap();
+    let notes = reader.metadata().file_metadata().key_value_metadata().unwrap();
+    let note = notes.iter().find(|note| note.key == "sinnet.scenario").unwrap();
+    assert_eq!(note.value.as_deref(), Some(kept.as_str()));
+    let delays: Vec<f64> = reader.get_row_iter(None).unwrap().map(|row| row.unwrap().get_double(2).unwrap()).collect();
+    assert_eq!(delays, [0.01, 0.005]);
+    // As rows, too.
+    let rows = sim(&path, &["--csv", "--set", "duration=2s", "--set", "link.s-d.rate=1Mbit/s"]);
+    let rows = String::from_utf8(rows.stdout).unwrap();
+    assert!(rows.starts_with("link.s-d.delay,seed,flow,goodput_mbps,") && rows.contains("\n0.005,1,f.2,"), "{rows}");
+
+    // Runs with other settings would be mixed with these; more values of the sweep are welcome.
+    let told = sim(&path, &["--set", "duration=3s", "--set", "link.s-d.rate=1Mbit/s", "--out", &text(&out)]);
+    let told = String::from_utf8(told.stderr).unwrap();
+    assert!(told.contains("`duration = \"2s\"` there, `duration = \"3s\"` here"), "{told}");
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace("\"5ms\"", "\"5ms\", \"7ms\"")).unwrap();
+    let more = json(&sim(&path, &set));
+    assert_eq!(more["runs"].as_array().unwrap().len(), 3);
+    assert_eq!(more["runs"][0]["cpu_s"], first["runs"][0]["cpu_s"], "it was not run again");
+}
+
+/// What the command line sets is set: never overruled by a sweep without a word.
+#[test]
+fn a_swept_key_that_is_set_is_swept_no_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let path =
+        scenario(directory.path(), &format!("{ONE_FLOW}\n[sweep]\nlink.s-d.rate = [\"1Mbit/s\", \"2Mbit/s\"]\n"));
+    let one = json(&sim(&path, &["--json", "--set", "link.s-d.rate=3Mbit/s"]));
+    assert_eq!(one["runs"].as_array().unwrap().len(), 1);
+    assert!(one["runs"][0]["flows"][0]["goodput_mbps"].as_f64().unwrap() > 1.0, "{one}");
+    refused(directory.path(), &path, &["--set", "link.s-d.rate=50"], "50", false);
+    refused(
+        directory.path(),
+        &path,
+        &["--set", "link.*.rate=3Mbit/s"],
+        "the sweep over `link.s-d.rate` would set this key",
+        false,
+    );
+}
+
+/// ns-3's users expect a hundred packets.
+#[test]
+fn a_queue_without_a_limit_is_remarked_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let told = |text: &str| {
+        let output = sim(&scenario(directory.path(), text), &[]);
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(told(ONE_FLOW), "");
+    assert_eq!(told(&ONE_FLOW.replace("\"1.5bdp\"", "\"unlimited\"")), "", "it is meant");
+    let silent = told(&ONE_FLOW.replace("queue = \"1.5bdp\"\n", ""));
+    assert!(silent.contains("everything may wait at s-d"), "{silent}");
 }
 
 #[test]

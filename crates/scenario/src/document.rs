@@ -87,10 +87,11 @@ impl Document {
 
     /// Sets one key, as `--set key=value` does: `duration=60s`, `link.a-r1.rate=4Mbit/s`, `flow.f.congestion=cubic`,
     /// `flow.*.packet_size=1500`. Links are called by their name ("a-r1" unless the file gives one), flows by
-    /// theirs, both also by their number from 1; `a-r1,r1-b` is both of these, and `*` is all. The value is TOML, or a string without quotes.
+    /// theirs, both also by their number from 1; `a-r1,r1-b` is both of these, and `*` is all. The value is TOML, or a string
+    /// without quotes. A key that is swept has this one value then, and is swept no more.
     ///
     /// # Errors
-    /// No `=`, or a link or flow that does not exist.
+    /// No `=`, a link or flow that does not exist, or a key that is swept under another name and would change again.
     pub fn set(&mut self, assignment: &str) -> Result<(), Diagnostic> {
         let source = Arc::new(Source { name: "--set".to_owned(), text: assignment.to_owned() });
         let place = |span| Place { source: Arc::clone(&source), span };
@@ -105,7 +106,68 @@ impl Document {
         });
         let value = parsed.map_or_else(|| Value::String(value.trim().to_owned()), |entry| entry.node.value);
         let node = relocate(Node { value, place: value_place.clone() }, &value_place);
-        self.assign(key.trim(), &place(0..key.len()), &node)
+        let key_place = place(0..key.len());
+        self.assign(key.trim(), &key_place, &node)?;
+        self.fix(key.trim(), &key_place)
+    }
+
+    /// Takes a key out of the sweep.
+    fn fix(&mut self, key: &str, key_place: &Place) -> Result<(), Diagnostic> {
+        let Value::Table(root) = &self.root.value else { return Ok(()) };
+        let Some(sweep) = root.get("sweep") else { return Ok(()) };
+        let mut axes = Vec::new();
+        // What is wrong with the sweep is told by `points`.
+        if flatten("", &sweep.node, &mut axes).is_err() {
+            return Ok(());
+        }
+        let ours = self.targets(key);
+        for (swept, ..) in &axes {
+            let theirs = self.targets(swept);
+            if swept != key && theirs.iter().any(|target| ours.contains(target)) {
+                let help = format!("--set {swept}=… has one value in place of the sweep");
+                return Err(key_place.error(format!("the sweep over `{swept}` would set this key again"), Some(help)));
+            }
+        }
+        let others = axes.iter().filter(|(swept, ..)| swept != key).map(|(swept, place, values)| Entry {
+            key: swept.clone(),
+            key_place: (*place).clone(),
+            node: Node { value: Value::Array(values.to_vec()), place: (*place).clone() },
+        });
+        let others = Table { entries: others.collect() };
+        let Value::Table(root) = &mut self.root.value else { return Ok(()) };
+        if others.entries.is_empty() {
+            root.remove("sweep");
+        } else if let Some(sweep) = root.get_mut("sweep") {
+            sweep.node.value = Value::Table(others);
+        }
+        Ok(())
+    }
+
+    /// The keys that a key with lists, numbers or stars in it stands for: list, index and the rest.
+    fn targets(&self, key: &str) -> Vec<(String, usize, String)> {
+        let mut parts = key.splitn(3, '.');
+        let (Some(list @ ("link" | "flow")), Some(which), Some(rest)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return vec![(String::new(), 0, key.to_owned())];
+        };
+        let Value::Table(root) = &self.root.value else { return Vec::new() };
+        let Some(Value::Array(elements)) = root.get(list).map(|entry| &entry.node.value) else { return Vec::new() };
+        let named = |index: usize, node: &Node| {
+            which
+                .split(',')
+                .any(|which| which == "*" || which == identity(list, node, index) || which == (index + 1).to_string())
+        };
+        let meant = elements.iter().enumerate().filter(|(index, node)| named(*index, node));
+        meant.map(|(index, _)| (list.to_owned(), index, rest.to_owned())).collect()
+    }
+
+    /// The keys that are swept, in the order of the file.
+    pub fn swept(&self) -> Vec<String> {
+        let Value::Table(root) = &self.root.value else { return Vec::new() };
+        let mut axes = Vec::new();
+        // What is wrong with the sweep is told by `points`.
+        let _ = root.get("sweep").map(|sweep| flatten("", &sweep.node, &mut axes));
+        axes.into_iter().map(|(key, ..)| key).collect()
     }
 
     /// The scenario, when nothing is swept.

@@ -106,6 +106,15 @@ impl Scenario {
         schema::check(&self.tree, Table::Scenario, Some(engine))
     }
 
+    /// Names of links that have a rate and say nothing of their queue, which has no limit then.
+    pub fn queues_without_limit(&self) -> Vec<&str> {
+        let Value::Table(root) = &self.tree.value else { return Vec::new() };
+        let Some(Value::Array(tables)) = root.get("link").map(|entry| &entry.node.value) else { return Vec::new() };
+        let silent = |node: &Node| matches!(&node.value, Value::Table(table) if table.get("queue").is_none());
+        let limited = self.links.iter().zip(tables).filter(|(link, node)| link.rate.is_some() && silent(node));
+        limited.map(|(link, _)| link.name.as_str()).collect()
+    }
+
     /// An error that points at `key` of flow number `flow` (from 0), or at the flow where it has no such key: for
     /// what only the laboratory that runs the scenario can know.
     pub fn error_in_flow(

@@ -22,6 +22,9 @@ pub(crate) struct Arguments {
     /// Runs of each, with seeds that follow each other; what is compared are the means.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+    /// Set a key of the scenario: duration=10s, link.a-b.rate=4Mbit/s. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    assignments: Vec<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -35,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         // Before anything else, because it must happen while there is one thread.
         lab::become_root().map_err(failure)?;
     }
-    let scenario = read(&arguments.scenario)?;
+    let scenario = read(&arguments.scenario, &arguments.assignments)?;
     let options = Options { directory: arguments.out.clone(), ..Options::new().map_err(failure)? };
     let comparison = lab::compare(&scenario, arguments.between, arguments.runs, &options, &mut Progress::on_stderr())
         .map_err(failure)?;

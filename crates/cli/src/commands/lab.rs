@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     /// Only all paths together, and no path alone.
     #[arg(long)]
     together: bool,
+    /// Set a key of the scenario: duration=10s, link.a-b.rate=4Mbit/s. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    assignments: Vec<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -34,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         // Before anything else, because it must happen while there is one thread.
         lab::become_root().map_err(failure)?;
     }
-    let scenario = read(&arguments.scenario)?;
+    let scenario = read(&arguments.scenario, &arguments.assignments)?;
     let options = Options {
         directory: arguments.out.clone(),
         hosts: if arguments.virtual_time { Hosts::Virtual } else { Hosts::Real },
@@ -49,13 +52,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     output::result(lab::table(std::slice::from_ref(&report)).trim_end())
 }
 
-/// Reads a scenario file.
-pub(super) fn read(path: &Path) -> Result<Scenario, Failure> {
+/// Reads a scenario file, and works in what the command line sets.
+pub(super) fn read(path: &Path, assignments: &[String]) -> Result<Scenario, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::input(format!("the scenario {name} cannot be read: {error}")))?;
     let document = Document::load(&text, &name, &mut scenario::read_beside);
-    document.and_then(|document| document.scenario()).map_err(|error| Failure::input(error.to_string()))
+    let scenario = document.and_then(|mut document| {
+        assignments.iter().try_for_each(|assignment| document.set(assignment))?;
+        document.scenario()
+    });
+    scenario.map_err(|error| Failure::input(error.to_string()))
 }
 
 /// What the person can put right has exit status 2.

@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// Time between the samples of the stored time series, such as 10ms.
     #[arg(long, value_name = "T", requires = "out", default_value = "100ms", value_parser = interval)]
     interval: clock::Duration,
+    /// Print a row per run and flow, comma-separated.
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
 }
 
 /// What is run, how often, and how it is told: the same for all that runs a scenario.
@@ -82,12 +85,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         pcap: arguments.pcap,
         origin: origin(arguments.out.is_some())?,
     };
+    if let Some(remark) = campaign.remark() {
+        output::error(&remark);
+    }
     let stop = stop_on_signals()?;
     let bar = bar();
     let report = campaign.run(&options, &stop, |progress| show(&bar, &progress));
     bar.finish_and_clear();
     let report = report.map_err(failure)?;
-    if arguments.runs.json {
+    if arguments.csv {
+        output::result(report.csv().trim_end())?;
+    } else if arguments.runs.json {
         output::json(&report)?;
     } else {
         output::result(report.to_string().trim_end())?;
