@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: demo test build lint docs deny unit fuzz papers package semver bench bench-lab bench-simulator hostile need-demo need-test
+.PHONY: install uninstall demo test build lint docs deny unit fuzz papers package semver bench bench-lab bench-simulator hostile need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -17,6 +17,25 @@ test: need-test lint docs deny unit fuzz
 
 build:
 	$(CARGO) build --release --locked -p sinnet-cli
+
+## The program, manual pages, completions and the systemd unit to PREFIX. It builds nothing, so that root does not: `make build` first.
+PREFIX ?= /usr/local
+UNITS ?= /etc/systemd/system
+install:
+	@[ -x target/release/sinnet ] || { echo "there is no target/release/sinnet yet: run make build, without sudo"; exit 1; }
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d $(DESTDIR)$(UNITS)
+	install -s -m 755 target/release/sinnet $(DESTDIR)$(PREFIX)/bin/sinnet
+	target/release/sinnet man $(DESTDIR)$(PREFIX)/share/man/man1
+	target/release/sinnet completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sinnet
+	target/release/sinnet completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sinnet
+	target/release/sinnet completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sinnet.fish
+	sed 's,/usr/local/bin,$(PREFIX)/bin,' dist/sinnet.service >$(DESTDIR)$(UNITS)/sinnet.service
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/sinnet $(DESTDIR)$(PREFIX)/share/man/man1/sinnet.1 $(DESTDIR)$(PREFIX)/share/man/man1/sinnet-*.1 \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sinnet $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sinnet \
+	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sinnet.fish $(DESTDIR)$(UNITS)/sinnet.service
 
 lint:
 	$(CARGO) fmt --all -- --check

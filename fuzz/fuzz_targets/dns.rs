@@ -12,7 +12,7 @@ fn names() -> &'static Names {
     NAMES.get_or_init(|| {
         let mut names = Names::default();
         let hit = Hit([0x20, 1, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-        names.add("b.hip", hit, Lsi([1, 2, 3, 4])).expect("a name");
+        names.add("b.hip", hit, Some(Lsi([1, 2, 3, 4]))).expect("a name");
         names
     })
 }

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Failure, clean, compare, demo, down, fairness, help, keygen, lab, papers, sim, status, up};
+use commands::{
+    Failure, check, clean, compare, demo, down, fairness, help, hosts, keygen, lab, manual, papers, sim, status, up,
+};
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
 #[derive(Debug, Parser)]
@@ -20,9 +22,11 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Keygen(keygen::Arguments),
+    Check(check::Arguments),
     Up(up::Arguments),
     Status(status::Arguments),
     Down(down::Arguments),
+    Hosts(hosts::Arguments),
     Clean(clean::Arguments),
     Lab(lab::Arguments),
     Demo(demo::Arguments),
@@ -31,15 +35,19 @@ enum Command {
     Fairness(fairness::Arguments),
     Papers(papers::Arguments),
     Help(help::Arguments),
+    Man(manual::Man),
+    Completions(manual::Completions),
 }
 
 fn main() -> ExitCode {
     // clap ends the program itself, with 2, where the command line is wrong.
     let result = match Arguments::parse().command {
         Command::Keygen(arguments) => keygen::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Up(arguments) => up::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Down(arguments) => down::run(&arguments),
+        Command::Hosts(arguments) => hosts::run(&arguments),
         Command::Clean(arguments) => clean::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
@@ -48,6 +56,8 @@ fn main() -> ExitCode {
         Command::Fairness(arguments) => fairness::run(&arguments),
         Command::Papers(arguments) => papers::run(&arguments),
         Command::Help(arguments) => help::run(&arguments),
+        Command::Man(arguments) => manual::man(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -52,7 +52,7 @@ fn a_configuration_is_checked_without_starting_anything() {
     let text =
         "identity = \"a.pem\"\n[[path]]\nname = \"x\"\ninterface = \"eth0\"\nrate = \"8Mbit/s\"\ndelay = \"3ms\"\n";
     fs::write(directory.path().join("a.toml"), text).expect("writes");
-    let check = || told(&sinnet(directory.path(), &["up", "-c", "a.toml", "--check"]));
+    let check = || told(&sinnet(directory.path(), &["check", "a.toml"]));
 
     let (status, out, error) = check();
     assert_eq!((status, out.as_str()), (Some(2), ""));
@@ -61,7 +61,7 @@ fn a_configuration_is_checked_without_starting_anything() {
     let (_, hit, _) = told(&sinnet(directory.path(), &["keygen", "--out", "a.pem"]));
     let (status, out, error) = check();
     assert_eq!((status, error.as_str()), (Some(0), ""));
-    assert!(out.contains("1 paths, 0 peers") && out.contains(hit.trim()), "{out}");
+    assert!(out.contains("1 path, 0 peers") && out.contains(hit.trim()), "{out}");
 
     fs::write(directory.path().join("a.toml"), text.replace("rate", "rat")).expect("writes");
     let (status, _, error) = check();
@@ -86,6 +86,47 @@ fn what_is_not_there_is_said_with_a_remedy() {
     assert_eq!(run(&["up"]).0, Some(2));
     assert_eq!(run(&["dance"]).0, Some(2));
     assert_eq!(run(&["--version"]).0, Some(0));
+}
+
+/// For programs of hosts whose resolver does not ask Sinnet: hosts(5).
+#[test]
+fn names_are_printed_for_etc_hosts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = |arguments: &[&str]| told(&sinnet(directory.path(), arguments));
+    let (_, hit, _) = run(&["keygen", "--out", "a.pem"]);
+    let text = "identity = \"a.pem\"\n[[peer]]\nname = \"b.hip\"\nhit = \"2001:22::b\"\nlsi = \"198.18.0.11\"\n";
+    fs::write(directory.path().join("a.toml"), text).expect("writes");
+    let (status, out, _) = run(&["hosts", "-c", "a.toml"]);
+    assert_eq!(status, Some(0));
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[0], format!("# {} is this host", hit.trim()));
+    assert!(lines[1].starts_with("# 198.1"), "{out}");
+    assert_eq!(lines[2..], ["2001:22::b b.hip", "198.18.0.11 b.hip"]);
+    fs::write(directory.path().join("a.toml"), format!("name = \"a.hip\"\n{text}")).expect("writes");
+    assert!(run(&["hosts", "-c", "a.toml"]).1.starts_with(&format!("{} a.hip\n", hit.trim())));
+}
+
+#[test]
+fn manual_pages_and_completions_come_from_the_commands() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = |arguments: &[&str]| told(&sinnet(directory.path(), arguments));
+    assert_eq!(run(&["man", "man1"]).0, Some(0));
+    let page = |name: &str| fs::read_to_string(directory.path().join("man1").join(name)).expect("a page");
+    assert!(page("sinnet.1").starts_with(".ie") && page("sinnet-sim.1").contains("SCENARIO.toml"));
+    for (shell, word) in [("bash", "_sinnet()"), ("zsh", "#compdef sinnet"), ("fish", "complete -c sinnet")] {
+        let (status, out, _) = run(&["completions", shell]);
+        assert!(status == Some(0) && out.contains(word) && out.contains("keygen"), "{shell}: {out}");
+    }
+}
+
+#[test]
+fn the_reference_of_the_configuration_is_what_the_program_says() {
+    let (_, out, _) = told(&sinnet(Path::new("."), &["help", "config", "--markdown"]));
+    assert_eq!(
+        out,
+        include_str!("../../../docs/configuration.md"),
+        "sinnet help config --markdown >docs/configuration.md"
+    );
 }
 
 #[test]

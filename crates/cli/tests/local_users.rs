@@ -60,7 +60,8 @@ ip addr add 10.2.0.1/24 dev e2; ip link set e2 up; $there ip link set f2 up
 for _ in $(seq 50); do grep -q '10.2.0.1 on p2 is there and is used' a.log && break; sleep 0.1; done
 grep '10.2.0.1 on p2 is there and is used' a.log
 # A terminal that closes ends nothing.
-kill -HUP $a; sleep 0.5; grep -q 'SIGHUP.*restart to apply' a.log
+printf '[[peer]]\nname = "new.hip"\nhit = "2001:22::77"\nlocators = ["10.1.0.7"]\n' >>a.toml
+kill -HUP $a; sleep 0.5; grep -q 'SIGHUP.*new.hip is new' a.log
 $sinnet status --control run/a.sock --json | grep -q '"ready": true'
 # The one that dies leaves no memory behind.
 grep -q 'Max core file size  *0  *0 ' /proc/$a/limits

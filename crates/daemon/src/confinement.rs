@@ -19,6 +19,8 @@ use seccompiler::{
 pub struct Files {
     /// Directories out of which it may remove files: that of the control socket.
     pub remove: Vec<PathBuf>,
+    /// Files, or directories of files, that it may read: the configuration.
+    pub read: Vec<PathBuf>,
 }
 
 /// The last interface of Landlock whose rights we know; older kernels know less.
@@ -42,6 +44,11 @@ pub fn files(files: &Files) -> io::Result<bool> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory.as_path() };
         let directory = PathFd::new(directory).map_err(io::Error::other)?;
         rules = rules.add_rule(PathBeneath::new(directory, AccessFs::RemoveFile)).map_err(failed)?;
+    }
+    for path in &files.read {
+        // One that is gone meanwhile cannot be read again, which is told when it is tried.
+        let Ok(path) = PathFd::new(path) else { continue };
+        rules = rules.add_rule(PathBeneath::new(path, AccessFs::ReadFile)).map_err(failed)?;
     }
     let status = rules.restrict_self().map_err(failed)?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)

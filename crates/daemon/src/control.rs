@@ -154,7 +154,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Listens at `path`, whose directory is created if need be.
+    /// Listens at `path`, whose directory is created if need be, in one that is there.
     ///
     /// # Errors
     /// Where another daemon listens there, where there is anything but what a killed daemon of ours left, or where the
@@ -259,7 +259,10 @@ fn user_of(stream: &UnixStream) -> u32 {
 /// Makes the socket's directory, and gives it to the daemon's user where it is ours alone, so that the socket can be removed.
 fn prepare(directory: &Path, access: Access) -> io::Result<()> {
     let made = !directory.exists();
-    fs::create_dir_all(directory)?;
+    if made {
+        // One level: whoever mistypes a path shall not find directories where they were none.
+        fs::create_dir(directory)?;
+    }
     let usual = Path::new(DEFAULT_PATH).parent() == Some(directory);
     if (made || usual) && access.user != Access::own().user {
         chown(directory, Some(access.user), None)?;

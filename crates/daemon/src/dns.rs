@@ -20,19 +20,21 @@ pub const MAX_MESSAGE: usize = 512;
 /// The names that are answered for.
 #[derive(Debug, Default)]
 pub struct Names {
-    forward: BTreeMap<Name, (Hit, Lsi)>,
+    forward: BTreeMap<Name, (Hit, Option<Lsi>)>,
     reverse: BTreeMap<IpAddr, Name>,
 }
 
 impl Names {
-    /// Adds a host. The first host to claim an address keeps it for the way back.
+    /// Adds a host, with its LSI if programs can reach that. The first host to claim an address keeps it for the way back.
     ///
     /// # Errors
     /// A sentence that says why `name` is no DNS name.
-    pub fn add(&mut self, name: &str, hit: Hit, lsi: Lsi) -> Result<(), String> {
+    pub fn add(&mut self, name: &str, hit: Hit, lsi: Option<Lsi>) -> Result<(), String> {
         let name = parse_name(name)?;
         self.reverse.entry(IpAddr::V6(hit.0.into())).or_insert_with(|| name.clone());
-        self.reverse.entry(IpAddr::V4(lsi.0.into())).or_insert_with(|| name.clone());
+        if let Some(lsi) = lsi {
+            self.reverse.entry(IpAddr::V4(lsi.0.into())).or_insert_with(|| name.clone());
+        }
         self.forward.entry(name).or_insert((hit, lsi));
         Ok(())
     }
@@ -77,7 +79,7 @@ impl Names {
             answer.metadata.authoritative = true;
             match question.query_type() {
                 RecordType::A => {
-                    answer.add_answer(record(RData::A(A(lsi.0.into()))));
+                    answer.add_answers(lsi.map(|lsi| record(RData::A(A(lsi.0.into())))));
                 }
                 RecordType::AAAA => {
                     answer.add_answer(record(RData::AAAA(AAAA(hit.0.into()))));
@@ -129,7 +131,7 @@ mod tests {
 
     fn names() -> Names {
         let mut names = Names::default();
-        names.add("b.hip", hit(), Lsi([1, 2, 3, 4])).expect("a name");
+        names.add("b.hip", hit(), Some(Lsi([1, 2, 3, 4]))).expect("a name");
         names
     }
 

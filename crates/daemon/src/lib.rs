@@ -30,6 +30,7 @@ pub mod names;
 pub mod netlink;
 mod network;
 pub mod privileges;
+mod reload;
 mod runtime;
 pub mod sockets;
 mod start;
@@ -41,4 +42,4 @@ mod visitors;
 mod watch;
 
 pub use network::clean;
-pub use start::{UpError, UpOptions, check, up};
+pub use start::{Checked, UpError, UpOptions, check, hosts, up};

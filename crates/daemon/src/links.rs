@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use clock::Duration;
 use text::Diagnostic;
-use wire::Hit;
+use wire::{Hit, Lsi};
 
 use crate::config::{Config, InterfacesConfig, PathConfig};
 use crate::netlink::Interface;
@@ -83,19 +83,25 @@ fn configured(
     Ok((link, interface.index))
 }
 
-/// Each interface that leads anywhere, with an address of each family that some peer has.
+/// Each interface that leads anywhere, with an address of each family: a peer may have others than we were told.
 fn automatic(config: &Config, interfaces: &[Interface]) -> Vec<Link> {
     let is_hit = |address: &IpAddr| matches!(address, IpAddr::V6(address) if Hit::from(*address).is_orchid());
+    let is_lsi = |address: &IpAddr| matches!(address, IpAddr::V4(address) if config.lsi_range.has(Lsi::from(*address)));
     let mut links = Vec::new();
     for running in [true, false] {
         for interface in interfaces.iter().filter(|interface| interface.running == running) {
-            // A Sinnet's own device is no access link of another.
+            // A Sinnet's own device is no access link of another, and a tunnel between identities leads through it.
             let own = interface.name == config.device || interface.addresses.iter().any(is_hit);
-            if own || interface.loopback || InterfacesConfig::lists(&config.interfaces.ignore, &interface.name) {
+            let inside = interface.tunnel.iter().any(|end| is_hit(end) || is_lsi(end));
+            if own
+                || inside
+                || interface.loopback
+                || InterfacesConfig::lists(&config.interfaces.ignore, &interface.name)
+            {
                 continue;
             }
             let mut families = [true, false].into_iter().filter_map(|v4| {
-                let of_family = |address: &&IpAddr| address.is_ipv4() == v4 && usable(config, **address);
+                let of_family = |address: &&IpAddr| address.is_ipv4() == v4 && !is_link_local(**address);
                 interface.global.iter().find(of_family)
             });
             let first = families.next();
@@ -104,7 +110,7 @@ fn automatic(config: &Config, interfaces: &[Interface]) -> Vec<Link> {
                     name: format!("{}{suffix}", interface.name),
                     address: *address,
                     device: Some(interface.name.clone()),
-                    mtu: carries(interface),
+                    mtu: config.interfaces.mtu.map_or(carries(interface), |mtu| mtu.min(carries(interface))),
                     rate: None,
                     delay: crate::config::UNKNOWN_DELAY,
                     backup: InterfacesConfig::lists(&config.interfaces.backup, &interface.name),
@@ -159,13 +165,17 @@ fn find<'a>(
 
 /// An address that can be told to others and is of the family of some peer's locator.
 fn usable(config: &Config, address: IpAddr) -> bool {
-    let link_local = match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    };
     let mut locators = config.peers.iter().flat_map(|peer| &peer.locators).peekable();
     let nobody = locators.peek().is_none();
-    !link_local && (nobody || locators.any(|locator| locator.address.is_ipv4() == address.is_ipv4()))
+    let fits = nobody || locators.any(|locator| locator.address.is_ipv4() == address.is_ipv4());
+    fits && !is_link_local(address)
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
 }
 
 fn listed<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
@@ -190,6 +200,7 @@ mod tests {
                 running: name != "idle0",
                 global: addresses.iter().filter(global).copied().collect(),
                 addresses,
+                tunnel: Vec::new(),
             }
         };
         vec![
@@ -232,21 +243,46 @@ mod tests {
             list.iter().map(|(name, address, backup)| ((*name).to_owned(), (*address).to_owned(), *backup)).collect()
         };
         let text = "[interfaces]\nignore = [\"dock*\"]\nbackup = [\"wwan0\"]\n".to_owned();
-        // What has no carrier comes last, and only families of peers count.
-        let expected = [("eth0", "192.0.2.10", false), ("wwan0", "203.0.113.10", true), ("idle0", "192.0.2.77", false)];
-        assert_eq!(found(&(text.clone() + &peer("\"198.51.100.7\""))), own(&expected));
-        assert_eq!(found(&(text.clone() + &peer("\"2001:db8::7\""))), own(&[("eth0", "2001:db8::1", false)]));
+        // What has no carrier comes last. A host listens in both families, whatever it was told of its peers: who was told
+        // an IPv6 address of this host finds it there.
         let expected = [
             ("eth0", "192.0.2.10", false),
             ("eth0/6", "2001:db8::1", false),
             ("wwan0", "203.0.113.10", true),
             ("idle0", "192.0.2.77", false),
         ];
-        assert_eq!(found(&text), own(&expected));
+        for locators in [None, Some("\"198.51.100.7\""), Some("\"2001:db8::7\"")] {
+            let peer = locators.map(peer).unwrap_or_default();
+            assert_eq!(found(&(text.clone() + &peer)), own(&expected), "{locators:?}");
+        }
         // Containers' bridges are none unless the list says so.
         let docker = |text| found(text).iter().any(|(name, ..)| name == "docker0");
         assert!(!docker("") && !docker("[interfaces]\nbackup = [\"wwan0\"]\n"));
         assert!(docker("[interfaces]\nignore = []\n"));
+    }
+
+    #[test]
+    fn tunnels_between_identities_are_no_access_links() {
+        let config = crate::config::parse("identity = \"a.pem\"\n", "a.toml").expect("right");
+        let mut machine = machine();
+        let tunnel = |ends: [&str; 2]| ends.map(|end| end.parse().expect("an address")).to_vec();
+        let names = |machine: &[Interface]| {
+            resolve(&config, machine).links.into_iter().map(|link| link.name).collect::<Vec<_>>()
+        };
+        machine[2].tunnel = tunnel(["192.0.2.10", "198.51.100.7"]);
+        assert!(names(&machine).contains(&"wwan0".to_owned()), "a tunnel elsewhere is one");
+        for ends in [["2001:22::1", "2001:22::7"], ["198.18.0.1", "198.19.0.7"]] {
+            machine[2].tunnel = tunnel(ends);
+            assert!(!names(&machine).contains(&"wwan0".to_owned()), "{ends:?}");
+        }
+    }
+
+    #[test]
+    fn the_largest_packet_of_all_interfaces_is_configured_at_once() {
+        let text = "identity = \"a.pem\"\n[interfaces]\nmtu = 1430\n";
+        let links = resolve(&crate::config::parse(text, "a.toml").expect("right"), &machine()).links;
+        let mtus: Vec<_> = links.iter().map(|link| (&*link.name, link.mtu)).collect();
+        assert_eq!(mtus, [("eth0", 1430), ("eth0/6", 1430), ("wwan0", 1420), ("idle0", 1430)]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Metrics for Prometheus: what `sinnet status --json` tells, in the OpenMetrics text format, over just enough of HTTP/1.1
-//! (RFC 9112): `GET /metrics`, one answer per connection.
+//! Metrics for Prometheus: what `sinnet status --json` tells, over just enough of HTTP/1.1 (RFC 9112): `GET /metrics`, one answer
+//! per connection. In the OpenMetrics text format for who accepts that, as Prometheus does, and otherwise in Prometheus' own.
 //!
 //! The format comes from `prometheus-client`, the Prometheus project's own library. It is filled anew for each answer,
 //! because the numbers live in the wedge, which knows nothing of metrics.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::BorrowedFd;
@@ -31,7 +32,9 @@ const LIMITS: Limits = Limits { ordinary: 16, trusted: 0, question: 2 * LONGEST_
 /// So old may be what is told.
 const STALE: Duration = Duration::from_millis(100);
 /// What OpenMetrics texts are called.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// And those of Prometheus' own format.
+const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The daemon's end.
 #[derive(Debug)]
@@ -103,9 +106,10 @@ fn respond(request: &[u8], private: bool, text: &mut impl FnMut() -> String) -> 
     let request = String::from_utf8_lossy(request);
     let mut lines = request.split("\r\n");
     let line = lines.next().unwrap_or_default();
-    let named = lines.filter_map(|line| line.split_once(':')).filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+    let fields: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(':')).collect();
+    let of = |wanted: &'static str| fields.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
     // A page in a browser whose name was made to point here would come with that name (DNS rebinding).
-    if private && named.clone().any(|(_, host)| !is_here(host.trim())) {
+    if private && of("host").any(|(_, host)| !is_here(host.trim())) {
         return response("421 Misdirected Request", "text/plain", "ask for localhost or 127.0.0.1\n", true);
     }
     let mut words = line.split(' ');
@@ -113,7 +117,11 @@ fn respond(request: &[u8], private: bool, text: &mut impl FnMut() -> String) -> 
     let target = target.map(|target| target.split('?').next().unwrap_or_default());
     match (method, target, version) {
         (Some(method @ ("GET" | "HEAD")), Some("/metrics"), Some("HTTP/1.1" | "HTTP/1.0")) => {
-            response("200 OK", CONTENT_TYPE, &text(), method == "GET")
+            let open = of("accept").any(|(_, accepted)| accepted.contains("application/openmetrics-text"));
+            match open {
+                true => response("200 OK", OPEN_METRICS, &text(), method == "GET"),
+                false => response("200 OK", PLAIN, &plain(&text()), method == "GET"),
+            }
         }
         (Some(method @ ("GET" | "HEAD")), Some(_), Some("HTTP/1.1" | "HTTP/1.0")) => {
             response("404 Not Found", "text/plain", "the metrics are at /metrics\n", method == "GET")
@@ -144,27 +152,79 @@ fn response(status: &str, kind: &str, body: &str, with_body: bool) -> Vec<u8> {
     format!("{head}{}", if with_body { body } else { "" }).into_bytes()
 }
 
+/// OpenMetrics as Prometheus' older text format: there a family is called as its samples are, and no more than counters and
+/// gauges of these are known.
+fn plain(open: &str) -> String {
+    let words =
+        |line: &str| line.strip_prefix("# ").map(|rest| rest.splitn(3, ' ').map(str::to_owned).collect::<Vec<_>>());
+    let kinds: BTreeMap<String, String> = open
+        .lines()
+        .filter_map(words)
+        .filter_map(|words| match words.as_slice() {
+            [kind, name, value] if kind == "TYPE" => Some((name.clone(), value.clone())),
+            _ => None,
+        })
+        .collect();
+    let mut text = String::new();
+    for line in open.lines() {
+        let told = match words(line).as_deref() {
+            Some([what, name, rest]) if what == "HELP" || what == "TYPE" => {
+                let (suffix, kind) = match kinds.get(name).map_or("", String::as_str) {
+                    "counter" => ("_total", "counter"),
+                    "info" => ("_info", "gauge"),
+                    kind => ("", kind),
+                };
+                format!("# {what} {name}{suffix} {}", if what == "TYPE" { kind } else { rest })
+            }
+            // UNIT and EOF.
+            Some(_) => continue,
+            None => line.to_owned(),
+        };
+        text += &told;
+        text.push('\n');
+    }
+    text
+}
+
+/// What is told of the process itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    /// When it was started, in seconds since 1970.
+    pub started: u64,
+    /// The time of processors that it has used, in seconds.
+    pub cpu: f64,
+}
+
 type Labels = Vec<(&'static str, String)>;
 type Count = Family<Labels, Counter>;
 type Measure = Family<Labels, Gauge<f64, AtomicU64>>;
 
 /// The state as OpenMetrics text.
-pub fn text(device: &str, daemon: &Counters, status: &Status) -> String {
-    let mut registry = Registry::with_prefix("sinnet");
+pub fn text(device: &str, daemon: &Counters, status: &Status, process: Process) -> String {
+    let mut all = Registry::default();
+    let of_process = all.sub_registry_with_prefix("process");
+    let cpu = Counter::<f64, AtomicU64>::default();
+    cpu.inc_by(process.cpu.max(0.0));
+    of_process.register_with_unit("cpu", "Time of processors used", Unit::Seconds, cpu);
+    let started = Gauge::<f64, AtomicU64>::default();
+    started.set(process.started as f64);
+    of_process.register_with_unit("start_time", "Start, since 1970", Unit::Seconds, started);
+    let registry = all.sub_registry_with_prefix("sinnet");
+    registry.register("build", "The program", Info::new(vec![("version", env!("CARGO_PKG_VERSION").to_owned())]));
     let Status { hit, lsi, peers, counters, control, .. } = status;
     let host = [("device", device.to_owned()), ("hit", hit.clone()), ("lsi", lsi.clone())];
     registry.register("host", "This host", Info::new(host.to_vec()));
     let refused = Counter::<u64, AtomicU64>::default();
     refused.inc_by(daemon.unsent);
     registry.register("unsent_packets", "Packets that the kernel did not take", refused);
-    events(&mut registry, "data_events", "What happened to packets, as `counters` of the status", counters);
-    events(&mut registry, "control_events", "What happened to HIP packets, as `control` of the status", control);
-    events(&mut registry, "daemon_events", "What happened in the daemon, as `daemon` of the status", daemon);
-    associations(&mut registry, peers);
-    paths(&mut registry, peers);
+    events(registry, "data_events", "What happened to packets, as `counters` of the status", counters);
+    events(registry, "control_events", "What happened to HIP packets, as `control` of the status", control);
+    events(registry, "daemon_events", "What happened in the daemon, as `daemon` of the status", daemon);
+    associations(registry, peers);
+    paths(registry, peers);
     let mut text = String::new();
     // Writing to a String does not fail.
-    let _ = encode(&mut text, &registry);
+    let _ = encode(&mut text, &all);
     text
 }
 
@@ -185,6 +245,7 @@ fn associations(registry: &mut Registry, peers: &[PeerStatus]) {
     set.measure("association_established", "Whether the association is up", None, |peer| {
         Some(f64::from(u8::from(peer.state == "ESTABLISHED")))
     });
+    set.measure("association_age", "How long there has been an association", Some(Unit::Seconds), |peer| peer.age_s);
     set.measure("association_feedback", "Whether the peer gives feedback", None, |peer| {
         Some(f64::from(u8::from(peer.feedback)))
     });
@@ -209,7 +270,8 @@ fn associations(registry: &mut Registry, peers: &[PeerStatus]) {
         "Packets dropped because programs sent more than the paths carry",
         |peer| Some(buffer(peer)?.dropped),
     );
-    set.measure("paths_bind", "Of the time, the part in which the paths were the limit", Some(Unit::Ratios), |peer| {
+    let ratio = Some(Unit::Other("ratio".to_owned()));
+    set.measure("paths_bind", "Of the time, the part in which the paths were the limit", ratio, |peer| {
         Some(buffer(peer)?.paths_bind)
     });
 }

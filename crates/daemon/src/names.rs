@@ -45,6 +45,11 @@ impl Responder {
         Ok(Self { datagrams, visitors: Visitors::new(listener, LIMITS), own: address.ip(), names })
     }
 
+    /// Answers for other names from now on.
+    pub fn rename(&mut self, names: Names) {
+        self.names = names;
+    }
+
     /// What to poll for.
     pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         std::iter::once((self.datagrams.as_fd(), PollFlags::IN)).chain(self.visitors.interests())
@@ -125,7 +130,7 @@ mod tests {
 
     fn responder() -> (Responder, SocketAddr) {
         let mut names = Names::default();
-        names.add("b.hip", Hit::default(), Lsi([1, 2, 3, 4])).expect("a name");
+        names.add("b.hip", Hit::default(), Some(Lsi([1, 2, 3, 4]))).expect("a name");
         let responder = Responder::listen_on("127.0.0.1:0".parse().expect("an address"), names).expect("binds");
         let address = responder.datagrams.local_addr().expect("bound");
         (responder, address)

@@ -10,7 +10,10 @@ use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
-use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoGeneve, InfoGre, InfoGre6, InfoIpTunnel, InfoVti,
+    InfoVxlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
     RouteType,
@@ -37,6 +40,8 @@ pub struct Interface {
     pub addresses: Vec<IpAddr>,
     /// Those of them with a meaning beyond this link, without those that are about to end (RFC 4862 §5.5.4).
     pub global: Vec<IpAddr>,
+    /// The two ends of the tunnel that it is, as far as the kernel knows them.
+    pub tunnel: Vec<IpAddr>,
 }
 
 /// All interfaces, with their addresses.
@@ -59,6 +64,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             running: flags.contains(LinkFlags::Running),
             addresses: Vec::new(),
             global: Vec::new(),
+            tunnel: Vec::new(),
         };
         if !flags.contains(LinkFlags::Up) {
             down.push(interface.index);
@@ -67,6 +73,12 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             match attribute {
                 LinkAttribute::IfName(name) => interface.name = name,
                 LinkAttribute::Mtu(mtu) => interface.mtu = mtu,
+                LinkAttribute::LinkInfo(info) => {
+                    interface.tunnel = info
+                        .iter()
+                        .flat_map(|info| if let LinkInfo::Data(data) = info { ends(data) } else { Vec::new() })
+                        .collect();
+                }
                 _ => {}
             }
         }
@@ -98,6 +110,42 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
         }
     })?;
     Ok(interfaces)
+}
+
+/// Between which addresses a tunnel leads.
+fn ends(data: &InfoData) -> Vec<IpAddr> {
+    fn of<T>(attributes: &[T], end: impl Fn(&T) -> Option<IpAddr>) -> Vec<IpAddr> {
+        attributes.iter().filter_map(end).collect()
+    }
+    match data {
+        InfoData::Vxlan(attributes) => of(attributes, |attribute| match attribute {
+            InfoVxlan::Group(end) | InfoVxlan::Local(end) => Some((*end).into()),
+            InfoVxlan::Group6(end) | InfoVxlan::Local6(end) => Some((*end).into()),
+            _ => None,
+        }),
+        InfoData::Geneve(attributes) => of(attributes, |attribute| match attribute {
+            InfoGeneve::Remote(end) | InfoGeneve::Local(end) => Some((*end).into()),
+            InfoGeneve::Remote6(end) | InfoGeneve::Local6(end) => Some((*end).into()),
+            _ => None,
+        }),
+        InfoData::IpTunnel(attributes) => of(attributes, |attribute| match attribute {
+            InfoIpTunnel::Local(end) | InfoIpTunnel::Remote(end) => Some(*end),
+            _ => None,
+        }),
+        InfoData::GreTun(attributes) | InfoData::GreTap(attributes) => of(attributes, |attribute| match attribute {
+            InfoGre::Local(end) | InfoGre::Remote(end) => Some((*end).into()),
+            _ => None,
+        }),
+        InfoData::GreTun6(attributes) | InfoData::GreTap6(attributes) => of(attributes, |attribute| match attribute {
+            InfoGre6::Local(end) | InfoGre6::Remote(end) => Some((*end).into()),
+            _ => None,
+        }),
+        InfoData::Vti(attributes) => of(attributes, |attribute| match attribute {
+            InfoVti::Local(end) | InfoVti::Remote(end) => Some(*end),
+            _ => None,
+        }),
+        _ => Vec::new(),
+    }
 }
 
 /// Becomes readable when an interface or an address appears, disappears or changes.

@@ -17,9 +17,10 @@ use crate::counters::Counters;
 use crate::device::{Device, Errors};
 use crate::firewall::Firewall;
 use crate::keylog::KeyLog;
-use crate::metrics::{self, Metrics};
+use crate::metrics::{self, Metrics, Process};
 use crate::names::Responder;
 use crate::privileges::Confined;
+use crate::reload::Reload;
 use crate::sockets::{PathSocket, Received};
 use crate::status::Status;
 use crate::time::{self, Clock, STIR_AFTER};
@@ -36,6 +37,8 @@ const FAREWELL: Duration = Duration::from_millis(700);
 /// Everything that runs.
 pub(crate) struct Runtime {
     pub(crate) clock: Clock,
+    /// When, in seconds since 1970.
+    pub(crate) started: u64,
     pub(crate) random: ChaCha20Rng,
     pub(crate) wedge: Wedge,
     pub(crate) device: Device,
@@ -43,6 +46,7 @@ pub(crate) struct Runtime {
     pub(crate) firewall: Option<Firewall>,
     pub(crate) watch: Watch,
     pub(crate) uplinks: Uplinks,
+    pub(crate) reload: Reload,
     pub(crate) sockets: Vec<PathSocket>,
     pub(crate) responder: Option<Responder>,
     pub(crate) control: Control,
@@ -143,9 +147,10 @@ impl Runtime {
                 self.responder.iter_mut().for_each(|responder| responder.turn(now));
             }
             if ready.hangups && signalled(&mut self.hangups) {
-                tracing::info!(
-                    "SIGHUP: goes on as it is; the configuration is read at the start, so restart to apply it"
-                );
+                match self.reload.turn(&mut self.uplinks, &mut self.wedge, self.responder.as_mut()) {
+                    Ok(told) => tracing::info!("{told}"),
+                    Err(error) => tracing::warn!("SIGHUP: goes on as it is: {error}"),
+                }
             }
             let mut stop = ready.signals && signalled(&mut self.signals);
             if ready.control {
@@ -304,6 +309,8 @@ impl Runtime {
         self.control.turn(now, |request| match request {
             Request::Status => json!(Status {
                 ready: true,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                uptime_s: now.saturating_since(Instant::ZERO).as_secs_f64(),
                 device: name.clone(),
                 daemon: counters,
                 confined: confined.clone(),
@@ -320,8 +327,9 @@ impl Runtime {
     fn tell_metrics(&mut self) {
         let (now, counters) = (self.clock.now(), self.counters());
         let (wedge, device) = (&self.wedge, &self.uplinks.config.device);
+        let process = Process { started: self.started, cpu: time::cpu_seconds() };
         self.metrics.iter_mut().for_each(|metrics| {
-            metrics.turn(now, || metrics::text(device, &counters, &wedge.status(now)));
+            metrics.turn(now, || metrics::text(device, &counters, &wedge.status(now), process));
         });
     }
 
@@ -335,6 +343,8 @@ impl Runtime {
                 }
                 return;
             }
+            // Many where a peer tells many addresses.
+            WedgeEvent::Opening { .. } => return tracing::debug!("{event}"),
             WedgeEvent::Established { peer } => {
                 buffers.associated.insert(peer.clone());
             }
@@ -350,6 +360,7 @@ impl Runtime {
             WedgeEvent::PathDead { .. }
             | WedgeEvent::PathDown { .. }
             | WedgeEvent::Failed { .. }
+            | WedgeEvent::Unanswered { .. }
             | WedgeEvent::Refused { .. } => tracing::warn!("{event}{hidden}"),
             _ => tracing::info!("{event}{hidden}"),
         }
@@ -366,6 +377,7 @@ fn kind(event: &WedgeEvent) -> (String, u32) {
         WedgeEvent::Established { peer } => (format!("established {peer}"), CHANGES),
         WedgeEvent::Closed { peer, .. } => (format!("closed {peer}"), CHANGES),
         WedgeEvent::Failed { peer, .. } => (format!("failed {peer}"), CHANGES),
+        WedgeEvent::Unanswered { peer, .. } => (format!("unanswered {peer}"), 1),
         WedgeEvent::PathUp { peer, .. } => (format!("up {peer}"), CHANGES),
         WedgeEvent::PathDown { peer, .. } => (format!("down {peer}"), CHANGES),
         WedgeEvent::PathDead { peer, .. } => (format!("dead {peer}"), CHANGES),

@@ -23,6 +23,7 @@ use crate::links::{self, Link, Resolved};
 use crate::metrics::Metrics;
 use crate::names::Responder;
 use crate::netlink::Monitor;
+use crate::reload::Reload;
 use crate::runtime::Runtime;
 use crate::sockets::PathSocket;
 use crate::time::{self, Clock};
@@ -73,17 +74,56 @@ struct Loaded {
     identity: HostIdentity,
 }
 
-/// Reads the configuration at `path` and the key it names, and nothing else: a sentence that says what it is for.
+/// What [`check`] has found.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// What the configuration is for, in a sentence.
+    pub summary: String,
+    /// What is right but may not be meant, or is not there now; each a sentence.
+    pub remarks: Vec<String>,
+}
+
+/// Reads the configuration at `path` and the key it names, and looks at the interfaces of this machine. Needs no privileges.
 ///
 /// # Errors
 /// What is wrong with the file or the key.
-pub fn check(path: &Path) -> Result<String, UpError> {
+pub fn check(path: &Path) -> Result<Checked, UpError> {
     let Loaded { config, identity } = load(path)?;
+    let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let paths = match config.paths.len() {
         0 => "every interface a path".to_owned(),
-        count => format!("{count} paths"),
+        paths => count(paths, "path"),
     };
-    Ok(format!("{paths}, {} peers, HIT {}", config.peers.len(), identity.hit()))
+    let (hit, (lsi, _)) = (identity.hit(), config.assign_lsis(identity.hit()));
+    let summary = format!("{paths}, {}, HIT {hit}, LSI {lsi}", count(config.peers.len(), "peer"));
+    let mut remarks = config.remarks();
+    // Where not even that is allowed nothing can be said about it.
+    if let Ok(interfaces) = netlink::interfaces() {
+        let Resolved { links, missing } = links::resolve(&config, &interfaces);
+        let here = links.iter().map(|link| format!("{} {}", link.name, link.address)).collect::<Vec<_>>();
+        remarks.extend(missing.iter().map(|missing| format!("{missing}\nit becomes a path when it is there")));
+        remarks.push(match here.as_slice() {
+            [] => "no interface of this machine has an address now: Sinnet starts, and waits for one".to_owned(),
+            some => format!("paths here and now: {}", some.join(", ")),
+        });
+    }
+    Ok(Checked { summary, remarks })
+}
+
+/// The identities that the configuration at `path` knows, as /etc/hosts has them: HIT or LSI, and the name. This host comes
+/// first, with no name if it has none.
+///
+/// # Errors
+/// What is wrong with the file or the key.
+pub fn hosts(path: &Path) -> Result<Vec<(IpAddr, String)>, UpError> {
+    let Loaded { config, identity } = load(path)?;
+    let (lsi, peer_lsis) = config.assign_lsis(identity.hit());
+    let own = (identity.hit(), lsi, config.name.clone().unwrap_or_default());
+    let peers = config.peers.iter().zip(peer_lsis).map(|(peer, lsi)| (peer.hit, lsi, peer.name.clone()));
+    let lines = |(hit, lsi, name): (wire::Hit, Lsi, String)| {
+        [(IpAddr::V6(hit.address()), name.clone()), (IpAddr::V4(lsi.address()), name)]
+    };
+    Ok(std::iter::once(own).chain(peers).flat_map(lines).collect())
 }
 
 /// Runs a daemon with the configuration at `path` until SIGINT, SIGTERM or a request ends it.
@@ -108,14 +148,9 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         Monitor::open().map_err(|error| UpError::Setup(format!("listening for changes of addresses: {error}")))?;
     let interfaces =
         netlink::interfaces().map_err(|error| UpError::Setup(format!("asking for the interfaces: {error}")))?;
-    let Resolved { links, mut missing } = links::resolve(&config, &interfaces);
+    let Resolved { links, missing } = links::resolve(&config, &interfaces);
     if links.is_empty() {
-        return Err(match missing.is_empty() {
-            true => {
-                UpError::Setup("no interface has an address to reach the peers from: is the network up?".to_owned())
-            }
-            false => missing.remove(0).into(),
-        });
+        tracing::warn!("no access link has an address yet: is the network up? They become paths when they have one");
     }
     for error in &missing {
         tracing::warn!("{}; it becomes a path when it is there", error.message());
@@ -165,7 +200,13 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
         tracing::debug!(%error, "timers stay coarse");
     }
-    let files = Files { remove: control_path.parent().map(Path::to_owned).into_iter().collect() };
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // Editors replace files; but what root could read beside it is not for a daemon that somebody else steers.
+    let readable = match file.parent() {
+        Some(directory) if runs_as.user != 0 => directory.to_owned(),
+        _ => file.clone(),
+    };
+    let files = Files { remove: control_path.parent().map(Path::to_owned).into_iter().collect(), read: vec![readable] };
     let confined = privileges::confine(&runs_as, &files).map_err(|error| confine_failure(&runs_as, &error))?;
     if rustix::process::geteuid().is_root() {
         tracing::warn!("runs as root, if without its capabilities: `useradd --system sinnet` makes a user to run as");
@@ -176,15 +217,18 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         %hit, %lsi, device = config.device, mtu = device_config.mtu, control = %control_path.display(),
         "ready"
     );
+    let reload = Reload { path: file, own: (hit, lsi) };
     let uplinks = Uplinks { config, peer_lsis, links, monitor };
     let runtime = Runtime {
         clock,
+        started: time::seconds_since_1970(),
         random,
         wedge,
         device,
         firewall,
         watch,
         uplinks,
+        reload,
         sockets,
         responder,
         control,
@@ -215,16 +259,24 @@ fn load(path: &Path) -> Result<Loaded, UpError> {
     let text = std::fs::read_to_string(path).map_err(|source| UpError::Unreadable { path: path.to_owned(), source })?;
     let config = config::parse(&text, &path.display().to_string())?;
     let identity = config.read_identity(path.parent().unwrap_or(Path::new("")))?;
+    config.check_peers(identity.hit())?;
     Ok(Loaded { config, identity })
 }
 
-/// A locator as [`Route`] has it: the port says how packets travel.
+/// A locator of ours as [`Route`] has it: the port says how packets travel.
 pub(crate) fn locator(config: &Config, address: IpAddr) -> SocketAddr {
-    let port = match config.encapsulation {
-        Encapsulation::Udp => hip::UDP_PORT,
-        Encapsulation::Native => 0,
-    };
-    SocketAddr::new(address, port)
+    match config.encapsulation {
+        Encapsulation::Udp => SocketAddr::new(address, config.port),
+        Encapsulation::Native => SocketAddr::new(address, 0),
+    }
+}
+
+/// A locator of a peer.
+fn remote(config: &Config, known: &config::LocatorConfig) -> SocketAddr {
+    match config.encapsulation {
+        Encapsulation::Udp => SocketAddr::new(known.address, known.port.unwrap_or(hip::UDP_PORT)),
+        Encapsulation::Native => SocketAddr::new(known.address, 0),
+    }
 }
 
 /// What the configuration says of this host.
@@ -254,12 +306,13 @@ pub(crate) fn peer_config(config: &Config, peer: &config::PeerConfig, lsi: Lsi, 
     let routes = peer.routes.iter().filter_map(|route| {
         let name = &config.paths.get(route.from)?.name;
         let local = locator(config, links.iter().find(|link| link.name == *name)?.address);
-        let mut known = PeerRoute::new(Route { local, remote: locator(config, route.to) });
+        let end = peer.locators.iter().find(|known| known.address == route.to)?;
+        let mut known = PeerRoute::new(Route { local, remote: remote(config, end) });
         (known.rate, known.delay) = (route.rate, route.delay);
         Some(known)
     });
     let locators = peer.locators.iter().map(|configured| {
-        let mut known = PeerLocator::new(locator(config, configured.address));
+        let mut known = PeerLocator::new(remote(config, configured));
         (known.rate, known.delay) = (configured.rate, configured.delay);
         known
     });
@@ -279,20 +332,37 @@ pub(crate) fn open_sockets(config: &Config, link: &Link) -> Result<Vec<PathSocke
     protocols.iter().map(|protocol| open(protocol).map_err(|error| (local, error))).collect()
 }
 
-/// A daemon without names is of use, so this is not an error.
-fn respond(config: &Config, hit: wire::Hit, lsi: Lsi, peer_lsis: &[Lsi]) -> Option<Responder> {
+/// The names of this host and its peers; of so many of these there are routes to the LSIs.
+pub(crate) fn names_of(config: &Config, (hit, lsi): (wire::Hit, Lsi), peers: &[Lsi], routed: usize) -> Names {
     let mut names = Names::default();
-    let own = config.name.iter().map(|name| (name, hit, lsi));
-    let peers = config.peers.iter().zip(peer_lsis).map(|(peer, lsi)| (&peer.name, peer.hit, *lsi));
+    let own = config.name.iter().map(|name| (name, hit, Some(lsi)));
+    let peers = config.peers.iter().zip(peers).enumerate();
+    let peers = peers.map(|(index, (peer, lsi))| (&peer.name, peer.hit, Some(*lsi).filter(|_| index < routed)));
     for (name, hit, lsi) in own.chain(peers) {
         if let Err(error) = names.add(name, hit, lsi) {
             tracing::warn!("{error}");
         }
     }
+    names
+}
+
+/// A daemon without names is of use, so this is not an error.
+fn respond(config: &Config, hit: wire::Hit, lsi: Lsi, peer_lsis: &[Lsi]) -> Option<Responder> {
+    let names = names_of(config, (hit, lsi), peer_lsis, config.peers.len());
     match Responder::listen(lsi, names) {
         Ok(responder) => Some(responder),
         Err(error) => {
-            tracing::warn!(%error, "no names: port 53 of {lsi} is not free; enabled = false in [dns] says that this is meant");
+            let why = match error.kind() {
+                io::ErrorKind::PermissionDenied => "without CAP_NET_BIND_SERVICE nobody but root may listen on port 53",
+                io::ErrorKind::AddrInUse => {
+                    "another program has port 53 of all addresses: let it listen on its own ones"
+                }
+                _ => "port 53 cannot be listened on",
+            };
+            tracing::warn!(
+                %error,
+                "no names at {lsi}: {why}; `sinnet hosts` prints lines for /etc/hosts, and enabled = false in [dns] says that this is meant"
+            );
             None
         }
     }
@@ -327,6 +397,7 @@ fn control_failure(path: &Path, error: &io::Error) -> UpError {
     let remedy = match error.kind() {
         io::ErrorKind::AddrInUse => "`sinnet down` ends it, or --control PATH lets this one stand beside it",
         io::ErrorKind::PermissionDenied => "start as root, or choose another place with --control PATH",
+        io::ErrorKind::NotFound => "its directory, or the one that has it, is not there",
         _ => "--control PATH chooses another place",
     };
     UpError::Setup(format!("the control socket {} cannot be used: {error}; {remedy}", path.display()))

@@ -13,6 +13,10 @@ use crate::privileges::Confined;
 pub struct Status {
     /// True once everything is set up; there is no answer before.
     pub ready: bool,
+    /// The version of the daemon.
+    pub version: String,
+    /// How long ago it was started, in seconds.
+    pub uptime_s: f64,
     /// The name of the TUN device.
     pub device: String,
     /// What happened at the edges to the kernel, to programs and to people.

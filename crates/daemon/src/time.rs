@@ -36,6 +36,12 @@ pub fn seconds_since_1970() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// The time of processors that this process has used, in seconds.
+pub fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 /// A generator for keys and nonces, seeded with 256 bits from the operating system. A stream cipher rather than a system
 /// call per number, because every packet of a CBC suite needs an initialisation vector.
 ///

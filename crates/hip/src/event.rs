@@ -99,6 +99,20 @@ pub enum Event {
         /// Who it says it is from. Nothing proves that.
         peer: Option<Hit>,
     },
+    /// A peer has not answered for some seconds; the base exchange goes on. Told once in each.
+    Unanswered {
+        /// The peer.
+        peer: Hit,
+        /// The pairs of locators that are tried in turn.
+        routes: Vec<Route>,
+    },
+    /// A further path is being opened.
+    Opening {
+        /// The peer.
+        peer: Hit,
+        /// Its locators.
+        route: Route,
+    },
     /// The base exchange did not come to an end.
     Failed {
         /// The peer.

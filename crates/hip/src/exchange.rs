@@ -25,6 +25,8 @@ use crate::session::{Session, host_id, sign, verify};
 
 /// How often one I2 is sent before a fresh R1 is asked for, should the Responder not know its puzzle any more.
 const I2_TRIES: u32 = 2;
+/// The I1 that goes out after three seconds without an answer: a person may want to know by then.
+const WORTH_TELLING: u32 = 3;
 /// Hashes in one go at a puzzle: about 1 ms.
 const SLICE: u64 = 256;
 /// Between two goes, so that everything else has its turn.
@@ -301,6 +303,9 @@ impl Host {
                 }
                 let route = next_way(sent, record.standby.as_deref());
                 sent.retry.again(now, &self.config);
+                if sent.retry.tries == WORTH_TELLING {
+                    self.out.events.push_back(Event::Unanswered { peer, routes: sent.routes.clone() });
+                }
                 if let Some(route) = route {
                     self.out.send_again(route, &sent.asked.i1(&self.config, hit, peer, route));
                 }

@@ -217,7 +217,7 @@ impl Host {
             return false;
         }
         if packet.receiver() != self.hit() {
-            self.out.counters.not_for_us += 1;
+            self.out.refuse(now, Refusal::NotForUs, route, Some(packet.sender()));
             return false;
         }
         let sender = packet.sender();
@@ -321,6 +321,8 @@ pub(crate) enum Refusal {
     /// As malformed, but authentic.
     Syntax,
     Unexpected,
+    /// For another HIT than ours.
+    NotForUs,
     /// Of no peer of ours.
     Stranger,
     Puzzle,
@@ -385,6 +387,7 @@ impl Output {
         let counters = &mut self.counters;
         *match refusal {
             Refusal::Malformed | Refusal::Syntax => &mut counters.malformed,
+            Refusal::NotForUs => &mut counters.not_for_us,
             Refusal::Stranger => &mut counters.unknown_peer,
             Refusal::Unexpected => &mut counters.unexpected,
             Refusal::Puzzle => &mut counters.bad_puzzle,

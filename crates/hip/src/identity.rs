@@ -51,6 +51,12 @@ pub enum IdentityError {
     /// No PEM block of a private key.
     #[error("no private key in this PEM text: expected PRIVATE KEY, EC PRIVATE KEY or RSA PRIVATE KEY")]
     NoPrivateKey,
+    /// OpenSSH's own format.
+    #[error(
+        "a key in OpenSSH's own format: `sinnet keygen` makes one for this host; `ssh-keygen -p -m PKCS8 -f FILE` turns a \
+         copy of an ECDSA key on P-256 or P-384, or of an RSA key, into one that can be read"
+    )]
+    OpenSsh,
     /// The key is encrypted with a passphrase.
     #[error("the private key is encrypted: remove its passphrase, for example with `openssl pkey`")]
     Encrypted,
@@ -375,6 +381,9 @@ fn decode_rsa(host_identity: &[u8]) -> Result<RsaPublicKey, IdentityError> {
 fn private_key_block(pem: &str) -> Result<(&'static str, &str), IdentityError> {
     if pem.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || pem.contains("Proc-Type: 4,ENCRYPTED") {
         return Err(IdentityError::Encrypted);
+    }
+    if pem.contains("-----BEGIN OPENSSH PRIVATE KEY-----") {
+        return Err(IdentityError::OpenSsh);
     }
     ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"]
         .into_iter()

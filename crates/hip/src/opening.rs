@@ -101,6 +101,9 @@ impl Host {
             return up.postpone(route, now, self.config.path_retry);
         };
         self.out.send(route, packet.clone());
+        if replaces.is_none() {
+            self.out.events.push_back(Event::Opening { peer, route });
+        }
         let asked = up.asked.take().filter(|(path, _)| Some(*path) == replaces);
         let retry = asked.map_or_else(|| Retry::new(now, &self.config), |(_, retry)| retry);
         up.opening = Some(Opening { route, seq, nonce, secret, index, spi_in, packet, retry, replaces });

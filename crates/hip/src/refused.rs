@@ -18,6 +18,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 pub enum Refused {
     /// No HIP packet, or one whose parameters make no sense.
     Malformed,
+    /// For another HIT than ours.
+    NotForUs,
     /// From a host that is not among the peers.
     Stranger,
     /// A puzzle solution that is wrong, too old, or of another place.
@@ -44,6 +46,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Malformed => "they are no HIP packets, or make no sense",
+            Self::NotForUs => "they are for another HIT than ours; does the sender have the right one?",
             Self::Stranger => "that identity is not among the peers",
             Self::Puzzle => "the puzzle is not solved, or is too old",
             Self::Mac => "the HIP_MAC is wrong",
@@ -64,6 +67,7 @@ impl Refused {
         Some(match refusal {
             Refusal::Unexpected | Refusal::Replayed | Refusal::Crossed => return None,
             Refusal::Malformed | Refusal::Syntax => Self::Malformed,
+            Refusal::NotForUs => Self::NotForUs,
             Refusal::Stranger => Self::Stranger,
             Refusal::Puzzle => Self::Puzzle,
             Refusal::Mac => Self::Mac,

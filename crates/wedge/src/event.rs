@@ -85,6 +85,22 @@ pub enum WedgeEvent {
         /// A sentence.
         reason: String,
     },
+    /// The peer has not answered for some seconds, and is asked again and again.
+    Unanswered {
+        /// The peer's name.
+        peer: String,
+        /// Where it is asked.
+        places: Vec<std::net::SocketAddr>,
+        /// Our identity, which the peer has to know.
+        own: wire::Hit,
+    },
+    /// A further path is being opened.
+    Opening {
+        /// The peer's name.
+        peer: String,
+        /// Its locators.
+        route: Route,
+    },
     /// HIP packets are refused; at most once a minute for each reason.
     Refused {
         /// The peer's name, or the HIT that the packets claim. Nothing proves either.
@@ -116,6 +132,16 @@ impl fmt::Display for WedgeEvent {
             Self::Closed { peer, reason } => write!(f, "the association with {peer} has ended: {reason}"),
             Self::Notified { peer, message } => write!(f, "{peer} {}", Notice(*message)),
             Self::Failed { peer, reason } => write!(f, "no association with {peer}: {reason}"),
+            Self::Unanswered { peer, places, own } => {
+                let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "{peer} does not answer at {}, and is asked again: is it up, do firewalls on the way let this UDP port in, \
+                     does it have {own} as a peer, and is its HIT the one that we have?",
+                    places.join(", ")
+                )
+            }
+            Self::Opening { peer, route } => write!(f, "trying a path to {peer}: {route}"),
             Self::Refused { peer: Some(peer), route, what } => {
                 write!(f, "HIP packets from {} in the name of {peer} are refused: {what}", route.remote.ip())
             }

@@ -54,6 +54,8 @@ pub(crate) struct PeerState {
     pub copies: Copies,
     /// Since when packets were sent and nothing came back.
     pub(crate) silent_since: Option<Instant>,
+    /// Since when there is an association, if there is one.
+    pub(crate) since: Option<Instant>,
     /// It has answered a heartbeat in this association.
     echoes: bool,
     /// What goes to it.
@@ -81,6 +83,7 @@ impl PeerState {
             reporter: Reporter::default(),
             copies: Copies::default(),
             silent_since: None,
+            since: None,
             echoes: false,
             sender: Sender::new(Feedback::None, WedgeConfig::default_congestion()).with_scheduler(scheduler),
         }
@@ -260,6 +263,7 @@ impl PeerState {
     /// Forgets paths and flows' state that belongs to an association.
     pub(crate) fn disassociate(&mut self) -> Vec<Path> {
         self.silent_since = None;
+        self.since = None;
         self.doubt = None;
         self.sender.restart(Feedback::None, WedgeConfig::default_congestion());
         self.echoes = false;
@@ -272,7 +276,7 @@ impl PeerState {
     }
 
     /// A snapshot.
-    pub(crate) fn status(&self, state: String) -> PeerStatus {
+    pub(crate) fn status(&self, now: Instant, state: String) -> PeerStatus {
         let (waiting, statistics) = (&self.flows.resequencing, self.flows.resequencing.statistics());
         let feedback = self.sender.feedback();
         PeerStatus {
@@ -280,6 +284,7 @@ impl PeerState {
             hit: self.config.hit.to_string(),
             lsi: self.config.lsi.to_string(),
             state,
+            age_s: self.since.map(|since| now.saturating_since(since).as_secs_f64()),
             flows: self.flows.len(),
             held_packets: waiting.packets(),
             held_bytes: waiting.bytes(),

@@ -32,6 +32,8 @@ pub struct PeerStatus {
     pub lsi: String,
     /// State of the association by RFC 7401 §4.4, in words.
     pub state: String,
+    /// How long there has been an association, in seconds; absent without one.
+    pub age_s: Option<f64>,
     /// Whether the peer gives feedback; what is measured below is absent without.
     pub feedback: bool,
     /// Of a peer that gives none, where paths are measured by the acknowledgments of the TCP inside: segments in flight.

@@ -14,6 +14,7 @@ use multipath::Heartbeat;
 use rand_core::CryptoRng;
 use scheduler::{PathId, PathScheduler};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv6Addr;
 use wire::esp::{Encapsulated, classify, emit_hip_in_udp};
 use wire::ip::{V4_HEADER, V6_HEADER};
 use wire::{Hit, Lsi, Spi};
@@ -25,9 +26,6 @@ pub enum WedgeError {
     /// The association side refused its configuration.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// There is nothing to send on.
-    #[error("there is no path; configure at least one")]
-    NoPath,
     /// Every path needs an address of its own.
     #[error("the paths {0} and {1} have the same address; give each its own, or leave one out")]
     SameAddress(String, String),
@@ -85,7 +83,7 @@ pub struct Wedge {
 }
 
 impl Wedge {
-    /// A host without peers.
+    /// A host without peers. Paths may come later ([`Wedge::add_path`]).
     ///
     /// # Errors
     /// [`WedgeError`] for a configuration that cannot work.
@@ -224,14 +222,14 @@ impl Wedge {
     }
 
     /// A snapshot.
-    pub fn status(&self, _now: Instant) -> Status {
+    pub fn status(&self, now: Instant) -> Status {
         let states: BTreeMap<Hit, String> =
             self.host.associations().map(|association| (association.peer, association.state.to_string())).collect();
         let state = |peer: &PeerState| states.get(&peer.config.hit).cloned().unwrap_or_default();
         Status {
             hit: self.hit.to_string(),
             lsi: self.config.lsi.to_string(),
-            peers: self.peers.iter().map(|peer| peer.status(state(peer))).collect(),
+            peers: self.peers.iter().map(|peer| peer.status(now, state(peer))).collect(),
             counters: self.counters,
             control: *self.host.counters(),
         }
@@ -271,7 +269,7 @@ impl Wedge {
     }
 
     fn handle_event(&mut self, now: Instant, rng: &mut dyn CryptoRng, event: hip::Event) {
-        use hip::Event::{Closed, Doubted, Established, Failed, Notified, Refused};
+        use hip::Event::{Closed, Doubted, Established, Failed, Notified, Opening, Refused, Unanswered};
         use hip::Event::{PathBackup, PathDown, PathUp, PathVerified};
         if let Refused { what, route, peer } = event {
             let peer = peer.map(|hit| match self.by_hit.get(&hit).and_then(|index| self.peers.get(*index)) {
@@ -281,6 +279,8 @@ impl Wedge {
             return self.events.push_back(WedgeEvent::Refused { peer, route, what });
         }
         let (Established { peer: hit, .. }
+        | Unanswered { peer: hit, .. }
+        | Opening { peer: hit, .. }
         | PathUp { peer: hit, .. }
         | PathVerified { peer: hit, .. }
         | PathBackup { peer: hit, .. }
@@ -374,6 +374,13 @@ impl Wedge {
                 }
                 self.events.push_back(WedgeEvent::Closed { peer: name, reason });
             }
+            Unanswered { routes, .. } => {
+                let mut places: Vec<_> = routes.iter().map(|route| route.remote).collect();
+                places.sort_unstable();
+                places.dedup();
+                self.events.push_back(WedgeEvent::Unanswered { peer: name, places, own: self.hit });
+            }
+            Opening { route, .. } => self.events.push_back(WedgeEvent::Opening { peer: name, route }),
             Notified { message, .. } => self.events.push_back(WedgeEvent::Notified { peer: name, message }),
             Failed { reason, .. } => {
                 for path in peer.disassociate() {
@@ -406,7 +413,11 @@ fn check(config: &WedgeConfig) -> Result<usize, WedgeError> {
         }
         least = least.min(room(config, path)?);
     }
-    if config.paths.is_empty() { Err(WedgeError::NoPath) } else { Ok(least) }
+    if config.paths.is_empty() {
+        // They come later; what is usual fits most.
+        least = room(config, &LocalPath::new("", (Ipv6Addr::UNSPECIFIED, hip::UDP_PORT).into()))?;
+    }
+    Ok(least)
 }
 
 /// The largest inner payload that fits a path with any of the suites.

@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     /// Of scenario files or the configuration: the JSON schema, for editors.
     #[arg(long, conflicts_with = "key")]
     json_schema: bool,
-    /// Of scenario files: the reference documentation, in Markdown.
+    /// The reference documentation of all keys, in Markdown.
     #[arg(long, conflicts_with_all = ["key", "json_schema"])]
     markdown: bool,
 }
@@ -28,9 +28,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.topic.as_deref() {
         Some("scenario") => of_scenarios(arguments),
         Some("config") if arguments.json_schema => output::json(&daemon::config::json_schema()),
-        Some("config") if !arguments.markdown => of_configuration(arguments.key.as_deref()),
+        Some("config") if arguments.markdown => output::result(configuration_in_markdown().trim_end()),
+        Some("config") => of_configuration(arguments.key.as_deref()),
         _ if arguments.json_schema || arguments.markdown || arguments.key.is_some() => Err(Failure::input(
-            "keys and --json-schema are of `sinnet help scenario` and `sinnet help config`, --markdown of the former",
+            "keys, --json-schema and --markdown are of `sinnet help scenario` and `sinnet help config`",
         )),
         topic => of_command(topic),
     }
@@ -72,6 +73,24 @@ fn of_configuration(name: Option<&str>) -> Result<(), Failure> {
         Some(name) if told.is_empty() => Err(unknown(name, "config", KEYS.iter().map(|key| key.name))),
         _ => output::result(told.trim_end()),
     }
+}
+
+/// As `docs/configuration.md` has it.
+fn configuration_in_markdown() -> String {
+    let mut text = "# Configuration\n\nThe file of `sinnet up` is TOML. This page is made by `sinnet help config --markdown`; `sinnet help \
+                    config KEY` tells of one key in a\nterminal, and `sinnet check FILE` whether a file is right.\n"
+        .to_owned();
+    let mut table = "";
+    for key in KEYS {
+        if key.table != table {
+            table = key.table;
+            let _ = writeln!(text, "\n## {table}\n\n| key | value | default | what it does |\n|---|---|---|---|");
+        }
+        let default = if key.default.is_empty() { "required" } else { key.default };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "| `{}` | {} | {default} | {} |", key.name, key.value.in_words(), key.says);
+    }
+    text
 }
 
 /// There is no such key.

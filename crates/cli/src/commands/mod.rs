@@ -1,13 +1,16 @@
 //! The subcommands, one a file: arguments, a call into the room that does the work, and the result for people or scripts.
 
+pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod down;
 pub(crate) mod fairness;
 pub(crate) mod help;
+pub(crate) mod hosts;
 pub(crate) mod keygen;
 pub(crate) mod lab;
+pub(crate) mod manual;
 pub(crate) mod papers;
 pub(crate) mod sim;
 pub(crate) mod status;

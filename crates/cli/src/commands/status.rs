@@ -27,47 +27,80 @@ pub(crate) struct Arguments {
     watch: bool,
 }
 
+/// Rates are those over this time, in milliseconds, where nobody watches.
+const GLANCE: u64 = 400;
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    while show(arguments)? && arguments.watch {
-        #[expect(clippy::disallowed_methods, reason = "who watches, watches in real time")]
-        std::thread::sleep(std::time::Duration::from_secs(1));
+    let mut before = None;
+    if !arguments.json {
+        before = Some(ask(arguments)?);
+        pause(GLANCE);
     }
-    Ok(())
+    loop {
+        let status = ask(arguments)?;
+        if !show(arguments, &status, before.as_ref())? || !arguments.watch {
+            return Ok(());
+        }
+        before = Some(status);
+        pause(1000);
+    }
 }
 
-/// Shows it once, and says whether there is still a reader.
-fn show(arguments: &Arguments) -> Result<bool, Failure> {
-    let status = daemon::control::status(&arguments.control).map_err(|error| Failure::failed(error.to_string()))?;
+fn ask(arguments: &Arguments) -> Result<Status, Failure> {
+    daemon::control::status(&arguments.control).map_err(|error| Failure::failed(error.to_string()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "who watches, watches in real time")]
+fn pause(milliseconds: u64) {
+    std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+}
+
+/// Shows it once, with the rates since another time, and says whether there is still a reader.
+fn show(arguments: &Arguments, status: &Status, before: Option<&Status>) -> Result<bool, Failure> {
     match (arguments.json, arguments.watch) {
         (true, false) => output::watched(&format!("{:#}", json!(status))),
         // One line for each second.
         (true, true) => output::watched(&json!(status).to_string()),
-        (false, false) => output::watched(table(&status).trim_end()),
+        (false, false) => output::watched(table(status, before).trim_end()),
         // Each over the last on a terminal, one after the other in a file.
         (false, true) if std::io::stdout().is_terminal() => {
-            output::watched(&format!("\x1b[H\x1b[2J{}", table(&status).trim_end()))
+            output::watched(&format!("\x1b[H\x1b[2J{}", table(status, before).trim_end()))
         }
-        (false, true) => output::watched(&table(&status)),
+        (false, true) => output::watched(&table(status, before)),
     }
 }
 
 /// The state as a table for people; what is not there is left out.
-fn table(status: &Status) -> String {
+fn table(status: &Status, before: Option<&Status>) -> String {
     let (mut text, host) = (String::new(), &status.host);
     // Writing to a String does not fail.
-    let _ = writeln!(text, "{}  LSI {}  on {}", host.hit, host.lsi, status.device);
+    let _ = write!(text, "{}  LSI {}  on {}", host.hit, host.lsi, status.device);
+    if !status.version.is_empty() {
+        let _ = write!(text, "  version {}, up {}", status.version, age(status.uptime_s));
+    }
+    text.push('\n');
     if status.confined != Confined::default() {
         let _ = writeln!(text, "confined: {}", status.confined);
     }
     for peer in &host.peers {
-        let _ = writeln!(text, "\n{}  {}", peer.name, peer.state.to_lowercase());
+        let since = peer.age_s.map(|since| format!(" for {}", age(since))).unwrap_or_default();
+        let _ = writeln!(text, "\n{}  {}{since}", peer.name, state(&peer.state));
         let _ = writeln!(text, "  {}  LSI {}", peer.hit, peer.lsi);
         if peer.paths.is_empty() {
             continue;
         }
-        let mut rows =
-            vec![["path", "from", "to", "state", "round trip", "sent", "received"].map(str::to_owned).to_vec()];
-        rows.extend(peer.paths.iter().map(path));
+        let mut rows = vec![
+            ["path", "from", "to", "state", "round trip", "sends", "receives", "sent", "received"]
+                .map(str::to_owned)
+                .to_vec(),
+        ];
+        let earlier = before.and_then(|before| before.host.peers.iter().find(|other| other.hit == peer.hit));
+        let passed = before.map(|before| status.uptime_s - before.uptime_s);
+        let flows: Vec<_> = peer.paths.iter().map(|path| Flow::of(path, earlier, passed)).collect();
+        rows.extend(peer.paths.iter().zip(&flows).map(|(one, flow)| path(one, flow)));
+        if flows.len() > 1 {
+            rows.push(Flow::sum(&flows).row("all", ["", "", "", ""]));
+        }
         columns(&mut text, &rows);
         measured(&mut text, peer);
     }
@@ -100,7 +133,8 @@ fn measured(text: &mut String, peer: &PeerStatus) {
     // Writing to a String does not fail.
     let _ = writeln!(
         text,
-        "  {}: {} waiting, {:.1} ms, {} dropped; the paths were the limit {:.0} % of the time",
+        "  {}: {} wait to be sent, the last one {:.1} ms; {} packets dropped; for {:.0} % of the time there was more to send than \
+         the paths took",
         peer.congestion.as_deref().unwrap_or_default(),
         bytes(buffer.bytes as u64),
         buffer.delay_ms,
@@ -113,7 +147,68 @@ fn name(path: &PathStatus) -> String {
     if path.name.is_empty() { path.id.to_string() } else { path.name.clone() }
 }
 
-fn path(path: &PathStatus) -> Vec<String> {
+/// What a path carries: bits per second where they are known, and bytes in all.
+#[derive(Clone, Copy)]
+struct Flow {
+    sends: Option<f64>,
+    receives: Option<f64>,
+    sent: u64,
+    received: u64,
+}
+
+impl Flow {
+    /// The rates follow from what the same path had carried `passed` seconds before.
+    fn of(path: &PathStatus, earlier: Option<&PeerStatus>, passed: Option<f64>) -> Self {
+        let then = earlier.and_then(|peer| peer.paths.iter().find(|other| other.id == path.id));
+        let rate = |count: fn(&PathStatus) -> u64| {
+            // An association that began anew counts from zero.
+            let gained = count(path).checked_sub(count(then?))?;
+            passed.filter(|passed| *passed > 0.0).map(|passed| gained as f64 * 8.0 / passed)
+        };
+        let (sends, receives) = (rate(|path| path.bytes_out), rate(|path| path.bytes_in));
+        Self { sends, receives, sent: path.bytes_out, received: path.bytes_in }
+    }
+
+    fn sum(all: &[Self]) -> Self {
+        let rate =
+            |of: fn(&Self) -> Option<f64>| all.iter().map(of).collect::<Option<Vec<_>>>().map(|some| some.iter().sum());
+        let (sent, received) = (all.iter().map(|one| one.sent).sum(), all.iter().map(|one| one.received).sum());
+        Self { sends: rate(|one| one.sends), receives: rate(|one| one.receives), sent, received }
+    }
+
+    fn row(&self, name: &str, [from, to, state, round_trip]: [&str; 4]) -> Vec<String> {
+        let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{:.2} Mbit/s", rate / 1e6));
+        let words = [name, from, to, state, round_trip].map(str::to_owned);
+        let numbers = [rate(self.sends), rate(self.receives), bytes(self.sent), bytes(self.received)];
+        words.into_iter().chain(numbers).collect()
+    }
+}
+
+/// What the states of RFC 7401 §4.4 mean.
+fn state(name: &str) -> String {
+    let meaning = match name {
+        "UNASSOCIATED" => "not connected: a program's first packet begins",
+        "I1-SENT" => "connecting: no answer yet",
+        "I2-SENT" => "connecting: has answered, and has not accepted us yet",
+        "CLOSING" | "CLOSED" => "closing",
+        "E-FAILED" => "not reached: a program's next packet tries again",
+        other => return other.to_lowercase(),
+    };
+    format!("{meaning} ({})", name.to_lowercase())
+}
+
+/// A length of time in its two largest units.
+fn age(seconds: f64) -> String {
+    let seconds = seconds as u64;
+    match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, s) => format!("{s} s"),
+        (0, 0, m, s) => format!("{m} min {s} s"),
+        (0, h, m, _) => format!("{h} h {m} min"),
+        (d, h, ..) => format!("{d} d {h} h"),
+    }
+}
+
+fn path(path: &PathStatus, flow: &Flow) -> Vec<String> {
     let state = match (path.alive, path.standby, path.backup) {
         (false, ..) => "no answer",
         (true, true, _) => "stands by",
@@ -121,15 +216,7 @@ fn path(path: &PathStatus) -> Vec<String> {
         (true, false, false) => "up",
     };
     let round_trip = path.srtt_ms.map_or("-".to_owned(), |ms| format!("{ms:.1} ms"));
-    vec![
-        name(path),
-        path.local.clone(),
-        path.remote.clone(),
-        state.to_owned(),
-        round_trip,
-        bytes(path.bytes_out),
-        bytes(path.bytes_in),
-    ]
+    flow.row(&name(path), [&path.local, &path.remote, state, &round_trip])
 }
 
 /// Every counter that is not zero, with what it counts.
@@ -182,36 +269,44 @@ mod tests {
     #[test]
     fn the_table_says_what_matters_and_nothing_about_what_is_not() {
         let status = serde_json::json!({
-            "hit": "2001:22::a", "lsi": "198.18.0.1", "device": "sinnet0",
+            "hit": "2001:22::a", "lsi": "198.18.0.1", "device": "sinnet0", "version": "0.1.0", "uptime_s": 7262.5,
             "counters": {"no_association": 3, "bad_icv": 0},
             "peers": [
-                {"name": "b.hip", "hit": "2001:22::b", "lsi": "198.18.0.2", "state": "ESTABLISHED", "paths": [
+                {"name": "b.hip", "hit": "2001:22::b", "lsi": "198.18.0.2", "state": "ESTABLISHED", "age_s": 61.5, "paths": [
                     {"id": 0, "name": "dsl", "local": "192.0.2.1", "remote": "192.0.2.2", "alive": true, "srtt_ms": 60.04,
                      "bytes_out": 999, "bytes_in": 12_345_678, "measured": {"delivery_rate": 7_950_000, "cwnd": 90_000,
                      "in_flight": 1500, "lost": 1, "delivered": 999, "reordered": 0, "ce": 2}},
+                    {"id": 1, "name": "lte", "local": "192.0.2.3", "remote": "192.0.2.2", "alive": true, "backup": true,
+                     "standby": true, "bytes_out": 1, "bytes_in": 1000},
                 ], "congestion": "mhip", "send_buffer": {"bytes": 3000, "delay_ms": 2.04, "dropped": 7, "paths_bind": 0.5}},
                 {"name": "c.hip", "hit": "2001:22::c", "lsi": "198.18.0.3", "state": "UNASSOCIATED", "paths": []},
             ],
         });
         let status: Status = serde_json::from_value(status).expect("a status");
+        let before = serde_json::json!({"uptime_s": 7260.5, "peers": [{"hit": "2001:22::b", "paths": [
+            {"id": 0, "bytes_out": 999, "bytes_in": 9_845_678}, {"id": 1, "bytes_out": 1, "bytes_in": 1000},
+        ]}]});
+        let before: Status = serde_json::from_value(before).expect("a status");
         let expected = "\
-2001:22::a  LSI 198.18.0.1  on sinnet0
+2001:22::a  LSI 198.18.0.1  on sinnet0  version 0.1.0, up 2 h 1 min
 
-b.hip  established
+b.hip  established for 1 min 1 s
   2001:22::b  LSI 198.18.0.2
-  path  from       to         state  round trip  sent   received
-  dsl   192.0.2.1  192.0.2.2  up     60.0 ms     999 B  12.3 MB
+  path  from       to         state      round trip  sends        receives      sent    received
+  dsl   192.0.2.1  192.0.2.2  up         60.0 ms     0.00 Mbit/s  10.00 Mbit/s  999 B   12.3 MB
+  lte   192.0.2.3  192.0.2.2  stands by  -           0.00 Mbit/s  0.00 Mbit/s   1 B     1.0 kB
+  all                                                0.00 Mbit/s  10.00 Mbit/s  1.0 kB  12.3 MB
   path  delivers     window   in flight  lost    reordered  marked
   dsl   7.95 Mbit/s  90.0 kB  1.5 kB     0.10 %  0          2
-  mhip: 3.0 kB waiting, 2.0 ms, 7 dropped; the paths were the limit 50 % of the time
+  mhip: 3.0 kB wait to be sent, the last one 2.0 ms; 7 packets dropped; for 50 % of the time there was more to send than the paths took
 
-c.hip  unassociated
+c.hip  not connected: a program's first packet begins (unassociated)
   2001:22::c  LSI 198.18.0.3
 
 counted of packets:
 3             no_association  Dropped: the base exchange failed, or the association ended.
 ";
-        assert_eq!(table(&status), expected);
+        assert_eq!(table(&status, Some(&before)), expected);
     }
 
     #[test]
@@ -225,7 +320,7 @@ counted of packets:
         };
         let sets = SETS.iter().map(|one| (one.key.to_owned(), set(one.meanings)));
         let status: Status = serde_json::from_value(Value::Object(sets.collect())).expect("a status");
-        let text = table(&status);
+        let text = table(&status, None);
         // The names are those that are serialised, which `daemon` tests; here they come with their sentences.
         for (name, meaning) in SETS.iter().flat_map(|one| one.meanings) {
             assert!(!meaning.is_empty());

@@ -9,7 +9,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tracing_subscriber::EnvFilter;
 
 use super::Failure;
-use crate::output;
 
 /// Run until Ctrl-C, SIGTERM or `sinnet down`. SINNET_LOG sets what is told, for example to `debug`.
 #[derive(Debug, clap::Args)]
@@ -24,16 +23,9 @@ pub(crate) struct Arguments {
     /// read the file can read the traffic.
     #[arg(long, value_name = "FILE")]
     esp_keylog: Option<PathBuf>,
-    /// Only read the configuration and the key, and say whether they are right.
-    #[arg(long)]
-    check: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if arguments.check {
-        let summary = daemon::check(&arguments.config).map_err(failure)?;
-        return output::result(&format!("{} is right: {summary}", arguments.config.display()));
-    }
     let filter = EnvFilter::try_from_env("SINNET_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -69,7 +61,7 @@ impl Write for Patient {
     }
 }
 
-fn failure(error: UpError) -> Failure {
+pub(super) fn failure(error: UpError) -> Failure {
     match error {
         UpError::Configuration(_) | UpError::Unreadable { .. } => Failure::input(error.to_string()),
         UpError::Setup(_) | UpError::Loop(_) => Failure::failed(error.to_string()),

@@ -33,7 +33,7 @@ impl LsiRange {
     }
 
     /// The address that follows from the last bits of the HIT, or the next that is free.
-    pub(super) fn free(self, hit: &Hit, taken: &[Lsi]) -> Lsi {
+    pub(crate) fn free(self, hit: &Hit, taken: &[Lsi]) -> Lsi {
         let hosts = self.hosts();
         let [.., w, x, y, z] = hit.0;
         let start = u32::from_be_bytes([w, x, y, z]) % hosts;

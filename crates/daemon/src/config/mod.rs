@@ -76,6 +76,8 @@ pub struct Config {
     pub esp_suites: Vec<EspSuite>,
     /// How packets travel.
     pub encapsulation: Encapsulation,
+    /// This host's UDP port.
+    pub port: u16,
     /// A path gets new keys after so many packets sent.
     pub rekey_packets: u32,
     /// Or after so much time, from 10 s to a week.
@@ -150,11 +152,13 @@ pub struct InterfacesConfig {
     pub ignore: Vec<String>,
     /// These carry data only where no other path works.
     pub backup: Vec<String>,
+    /// The largest IP packet on all of them, in bytes, where it is less than the interface's.
+    pub mtu: Option<u16>,
 }
 
 impl Default for InterfacesConfig {
     fn default() -> Self {
-        Self { ignore: INSIDE.map(str::to_owned).to_vec(), backup: Vec::new() }
+        Self { ignore: INSIDE.map(str::to_owned).to_vec(), backup: Vec::new(), mtu: None }
     }
 }
 
@@ -186,10 +190,12 @@ pub struct PeerConfig {
     pub hit: Hit,
     /// Its LSI, if it is not to follow from the HIT.
     pub lsi: Option<Lsi>,
-    /// Its addresses; at least one.
+    /// Its addresses; without one only the peer can begin.
     pub locators: Vec<LocatorConfig>,
     /// Which of our paths goes to which of its addresses; empty for automatic pairing.
     pub routes: Vec<RouteConfig>,
+    name_span: Range<usize>,
+    hit_span: Range<usize>,
 }
 
 /// An address of a peer.
@@ -197,6 +203,8 @@ pub struct PeerConfig {
 pub struct LocatorConfig {
     /// The address.
     pub address: IpAddr,
+    /// The UDP port, where it is not the usual one.
+    pub port: Option<u16>,
     /// What the peer's link there carries, in bit/s, where it is less than ours.
     pub rate: Option<u64>,
     /// One way, where it is more than ours.
@@ -219,7 +227,7 @@ pub struct RouteConfig {
 /// How HIP and ESP travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
-    /// In UDP on port 10500, through every NAT and firewall that lets UDP pass (RFC 5770).
+    /// In UDP, through every NAT and firewall that lets UDP pass (RFC 5770).
     Udp,
     /// As IP protocols 139 and 50.
     Native,
@@ -261,6 +269,31 @@ impl Config {
                 "it must be a PEM file with a private key; `sinnet keygen --out FILE` makes one",
             )
         })
+    }
+
+    /// Refuses this host as a peer of its own.
+    ///
+    /// # Errors
+    /// Points at the peer's HIT.
+    pub(crate) fn check_peers(&self, own: Hit) -> Result<(), Diagnostic> {
+        let Some(peer) = self.peers.iter().find(|peer| peer.hit == own) else { return Ok(()) };
+        let message = format!("\"{}\" has the HIT of this host's own identity", peer.name);
+        Err(self.source.error(&peer.hit_span, message, "it is what `sinnet keygen` printed on the peer's machine"))
+    }
+
+    /// What is right but may not be meant: sentences.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        /// Names that nobody has in the public DNS, by RFC 6761, 6762, 8375 or habit.
+        const OURS: [&str; 10] =
+            ["hip", "internal", "home.arpa", "lan", "local", "localdomain", "test", "example", "invalid", "localhost"];
+        let is_ours =
+            |name: &str| !name.contains('.') || OURS.iter().any(|own| name.to_ascii_lowercase().ends_with(own));
+        let public = self.peers.iter().filter(|peer| !is_ours(&peer.name)).map(|peer| {
+            let message = format!("programs of this host that ask for \"{}\" are led to this peer", peer.name);
+            let help = "if somebody else has that name in the DNS, take another, such as \"b.hip\"";
+            self.source.error(&peer.name_span, message, help).to_string()
+        });
+        public.collect()
     }
 
     /// An error of a path that is only seen on this machine.

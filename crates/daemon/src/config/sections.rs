@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use clock::Duration;
 use congestion::Host;
-use hip::HostConfig;
 use hip::dh::Group;
 use hip::esp::EspSuite;
+use hip::{HostConfig, UDP_PORT};
 use scheduler::{Needs, Scheduler};
 use text::Diagnostic;
 use wedge::WedgeConfig;
@@ -26,6 +26,9 @@ const DELAY: &str = "as in delay = \"30ms\", one way";
 pub(crate) const UNKNOWN_DELAY: Duration = Duration::from_millis(25);
 const REKEY: &str = "after how long paths get new keys, from 10s to 168h, as in rekey = \"1h\"";
 const ADDRESS: &str = "an IPv4 or IPv6 address, as in \"192.0.2.10\"";
+const LOCATOR: &str =
+    "an IPv4 or IPv6 address, as in \"192.0.2.10\", or with a UDP port \"192.0.2.10:4500\", \"[2001:db8::7]:4500\"";
+const MTU: &str = "the largest IP packet of the link in bytes, from 1280 to 65535, as in mtu = 1500";
 const LSI: &str =
     "an LSI is an IPv4 address in `lsi_range`, as in lsi = \"198.18.0.2\"; HIPL's are in lsi_range = \"1.0.0.0/8\"";
 const LSI_RANGE: &str = "addresses that nothing else here has, /8 to /24, as in lsi_range = \"198.18.0.0/15\"";
@@ -73,7 +76,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         .map_or_else(|| Congestion::Measured(WedgeConfig::default_congestion()), |congestion| congestion.value);
     let scheduler = scheduler(&mut file, &congestion)?;
     let Tun { device, forward, firewall } = tun(&mut file)?;
-    let Esp { suites: esp_suites, encapsulation, rekey_packets, rekey_interval } = esp(&mut file)?;
+    let Esp { suites: esp_suites, encapsulation, port, rekey_packets, rekey_interval } = esp(&mut file)?;
     let (groups, puzzle_difficulty) = hip(&mut file)?;
     let dns = match file.section("dns", "[dns]")? {
         Some(mut dns) => dns.flag("enabled")?.unwrap_or(true),
@@ -89,7 +92,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
     let peers = file
         .sections("peer", "[[peer]]")?
         .into_iter()
-        .map(|section| peer(section, &paths, lsi_range, &mut seen))
+        .map(|section| peer(section, &paths, lsi_range, encapsulation, &mut seen))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Config {
         name: name.map(|name| name.value),
@@ -110,6 +113,7 @@ pub(super) fn read(source: Source) -> Result<Config, Diagnostic> {
         peers,
         esp_suites,
         encapsulation,
+        port,
         rekey_packets,
         rekey_interval,
         groups,
@@ -198,11 +202,7 @@ fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
         }
         let rate = section.parsed("rate", RATE, parse_rate)?;
         let delay = section.parsed("delay", DELAY, parse_delay)?;
-        let mtu_help = "the largest IP packet of the link in bytes, from 1280 to 65535, as in mtu = 1500";
-        let mtu = section.number::<u16>("mtu", mtu_help)?;
-        if let Some(mtu) = mtu.as_ref().filter(|mtu| mtu.value < 1280) {
-            return Err(source.error(&mtu.span, format!("an MTU of {} is too small", mtu.value), mtu_help));
-        }
+        let mtu = mtu(&mut section)?;
         let backup = section.flag("backup")?.unwrap_or(false);
         paths.push(PathConfig {
             name: name.value,
@@ -210,12 +210,22 @@ fn paths(file: &mut Section<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
             interface: interface.map(|interface| interface.value),
             rate: rate.map(|rate| rate.value),
             delay: delay.map_or(UNKNOWN_DELAY, |delay| delay.value),
-            mtu: mtu.map(|mtu| mtu.value),
+            mtu,
             backup,
             span,
         });
     }
     Ok(paths)
+}
+
+fn mtu(section: &mut Section<'_>) -> Result<Option<u16>, Diagnostic> {
+    let mtu = section.number::<u16>("mtu", MTU)?;
+    match mtu {
+        Some(At { value, span }) if value < 1280 => {
+            Err(section.source().error(&span, format!("an MTU of {value} is too small"), MTU))
+        }
+        mtu => Ok(mtu.map(|mtu| mtu.value)),
+    }
 }
 
 fn interfaces(file: &mut Section<'_>, paths: &[PathConfig]) -> Result<InterfacesConfig, Diagnostic> {
@@ -238,10 +248,8 @@ fn interfaces(file: &mut Section<'_>, paths: &[PathConfig]) -> Result<Interfaces
         list.value.iter().map(name).collect::<Result<Vec<_>, Diagnostic>>().map(Some)
     };
     let usual = InterfacesConfig::default();
-    Ok(InterfacesConfig {
-        ignore: names("ignore")?.unwrap_or(usual.ignore),
-        backup: names("backup")?.unwrap_or(usual.backup),
-    })
+    let (ignore, backup) = (names("ignore")?.unwrap_or(usual.ignore), names("backup")?.unwrap_or(usual.backup));
+    Ok(InterfacesConfig { ignore, backup, mtu: mtu(&mut section)? })
 }
 
 struct Tun {
@@ -273,6 +281,7 @@ fn tun(file: &mut Section<'_>) -> Result<Tun, Diagnostic> {
 struct Esp {
     suites: Vec<EspSuite>,
     encapsulation: Encapsulation,
+    port: u16,
     rekey_packets: u32,
     rekey_interval: Duration,
 }
@@ -283,12 +292,24 @@ fn esp(file: &mut Section<'_>) -> Result<Esp, Diagnostic> {
         return Ok(Esp {
             suites: esp_suites,
             encapsulation: Encapsulation::Udp,
+            port: UDP_PORT,
             rekey_packets: WedgeConfig::RENEW_AT,
             rekey_interval,
         });
     };
     let suites = choices(&mut esp, "suites", &SUITES)?.unwrap_or(esp_suites);
     let encapsulation = esp.parsed("encapsulation", &one_of(&ENCAPSULATIONS), |text| choice(text, &ENCAPSULATIONS))?;
+    let encapsulation = encapsulation.map_or(Encapsulation::Udp, |encapsulation| encapsulation.value);
+    let help =
+        "a UDP port from 1 to 65535, as in port = 4500; peers that know it write locators = [\"192.0.2.10:4500\"]";
+    let port = esp.number::<u16>("port", help)?;
+    if let Some(port) = port.as_ref().filter(|port| port.value == 0 || encapsulation == Encapsulation::Native) {
+        let message = match encapsulation {
+            Encapsulation::Udp => "there is no UDP port 0",
+            Encapsulation::Native => "the native protocols have no ports",
+        };
+        return Err(esp.source().error(&port.span, message, help));
+    }
     let help = "a number of packets from 10000 to 1073741824, the default";
     let rekey = esp.number::<u32>("rekey_packets", help)?;
     if let Some(rekey) = rekey.as_ref().filter(|rekey| !(10_000..=WedgeConfig::RENEW_AT).contains(&rekey.value)) {
@@ -297,7 +318,8 @@ fn esp(file: &mut Section<'_>) -> Result<Esp, Diagnostic> {
     let interval = esp.parsed("rekey", REKEY, parse_lifetime)?;
     Ok(Esp {
         suites,
-        encapsulation: encapsulation.map_or(Encapsulation::Udp, |encapsulation| encapsulation.value),
+        encapsulation,
+        port: port.map_or(UDP_PORT, |port| port.value),
         rekey_packets: rekey.map_or(WedgeConfig::RENEW_AT, |rekey| rekey.value),
         rekey_interval: interval.map_or(rekey_interval, |interval| interval.value),
     })
@@ -361,6 +383,7 @@ fn peer(
     mut section: Section<'_>,
     paths: &[PathConfig],
     lsi_range: LsiRange,
+    encapsulation: Encapsulation,
     seen: &mut Seen,
 ) -> Result<PeerConfig, Diagnostic> {
     let source = section.source();
@@ -375,14 +398,15 @@ fn peer(
         seen.lsi(source, lsi)?;
     }
     let help = "as in locators = [\"198.51.100.7\", \"203.0.113.7\"]";
-    let list = section.list("locators", help)?.ok_or_else(|| section.missing("locators", help))?;
-    if list.value.is_empty() {
+    let list = section.list("locators", help)?;
+    if let Some(list) = list.as_ref().filter(|list| list.value.is_empty()) {
+        let help = format!("{help}; without the key only the peer can begin, from wherever it is");
         return Err(source.error(&list.span, format!("the peer \"{}\" has no address", name.value), help));
     }
     let mut locators: Vec<LocatorConfig> = Vec::new();
-    for item in list.value {
+    for item in list.into_iter().flat_map(|list| list.value) {
         let span = item.span();
-        let locator = locator(source, item)?;
+        let locator = locator(source, item, lsi_range, encapsulation)?;
         if locators.iter().any(|other| other.address == locator.address) {
             let message = format!("the peer \"{}\" has the address {} twice", name.value, locator.address);
             return Err(source.error(&span, message, "name each address once"));
@@ -395,7 +419,15 @@ fn peer(
         None => Vec::new(),
         Some(list) => list.value.into_iter().map(|item| route(item, paths, &locators)).collect::<Result<_, _>>()?,
     };
-    Ok(PeerConfig { name: name.value, hit: hit.value, lsi: lsi.map(|lsi| lsi.value), locators, routes })
+    Ok(PeerConfig {
+        name: name.value,
+        hit: hit.value,
+        lsi: lsi.map(|lsi| lsi.value),
+        locators,
+        routes,
+        name_span: name.span,
+        hit_span: hit.span,
+    })
 }
 
 /// An address that no path can reach by its family is a mistake. A path known only by its interface may reach any, and so
@@ -417,15 +449,23 @@ fn reachable(
     ))
 }
 
-fn locator(source: &Source, item: Item<'_>) -> Result<LocatorConfig, Diagnostic> {
+fn locator(
+    source: &Source,
+    item: Item<'_>,
+    lsi_range: LsiRange,
+    encapsulation: Encapsulation,
+) -> Result<LocatorConfig, Diagnostic> {
+    let parse = |text: &str| place(text, lsi_range, encapsulation);
     if let Some(text) = item.as_text() {
-        let address = address(text).map_err(|message| source.error(&item.span(), message, ADDRESS))?;
-        return Ok(LocatorConfig { address, rate: None, delay: None });
+        let (address, port) = parse(text).map_err(|message| source.error(&item.span(), message, LOCATOR))?;
+        return Ok(LocatorConfig { address, port, rate: None, delay: None });
     }
     let mut section = item.section("a locator")?;
-    let address = section.parsed("address", ADDRESS, address)?.ok_or_else(|| section.missing("address", ADDRESS))?;
+    let place = section.parsed("address", LOCATOR, parse)?.ok_or_else(|| section.missing("address", LOCATOR))?;
+    let (address, port) = place.value;
     Ok(LocatorConfig {
-        address: address.value,
+        address,
+        port,
         rate: section.parsed("rate", RATE, parse_rate)?.map(|rate| rate.value),
         delay: section.parsed("delay", DELAY, parse_delay)?.map(|delay| delay.value),
     })
@@ -495,6 +535,32 @@ fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, String> {
 fn one_of<T>(known: &[(&str, T)]) -> String {
     let names = known.iter().map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>();
     format!("possible are {}", names.join(", "))
+}
+
+/// Where a peer is: an address of the network, with a UDP port if there is one.
+fn place(text: &str, lsis: LsiRange, encapsulation: Encapsulation) -> Result<(IpAddr, Option<u16>), String> {
+    let (address, port) = match text.parse::<SocketAddr>() {
+        Ok(place) => (address(&place.ip().to_string())?, Some(place.port())),
+        Err(_) => (address(text)?, None),
+    };
+    match port {
+        Some(0) => return Err(format!("\"{text}\" has no port that packets could go to")),
+        Some(port) if encapsulation == Encapsulation::Native => {
+            return Err(format!("the native protocols of [esp] have no ports, and so no {port}"));
+        }
+        _ => {}
+    }
+    let is_identity = match address {
+        IpAddr::V4(address) => lsis.has(Lsi::from(address)),
+        IpAddr::V6(address) => Hit::from(address).is_orchid(),
+    };
+    if is_identity {
+        return Err(format!("{address} is an identity, which programs use, and no place in the network"));
+    }
+    if address.is_loopback() {
+        return Err(format!("{address} is this host itself"));
+    }
+    Ok((address, port))
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {

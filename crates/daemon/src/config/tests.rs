@@ -93,10 +93,10 @@ fn little_is_enough() {
 
 #[test]
 fn without_paths_they_are_found() {
-    let text = "identity = \"a.pem\"\n[interfaces]\nignore = [\"docker*\"]\nbackup = [\"wwan0\"]\n";
+    let text = "identity = \"a.pem\"\n[interfaces]\nignore = [\"docker*\"]\nbackup = [\"wwan0\"]\nmtu = 1430\n";
     let config = parse(text, "a.toml").expect("right");
-    let InterfacesConfig { ignore, backup } = &config.interfaces;
-    assert!(config.paths.is_empty() && ignore == &["docker*"] && backup == &["wwan0"]);
+    let InterfacesConfig { ignore, backup, mtu } = &config.interfaces;
+    assert!(config.paths.is_empty() && ignore == &["docker*"] && backup == &["wwan0"] && *mtu == Some(1430));
     let lists = |name| (InterfacesConfig::lists(ignore, name), InterfacesConfig::lists(backup, name));
     assert_eq!(
         ["docker0", "dock", "wwan0", "wwan01"].map(lists),
@@ -183,7 +183,6 @@ const WRONG: &[Wrong] = &[
     ),
     ("address = \"192.0.2.10\"\n", "", (4, 1), "[[path]] lacks the key `address`", "interface = \"eth0\""),
     ("hit = \"2001:22:0:1::b\"\n", "", (17, 1), "[[peer]] lacks the key `hit`", "sinnet keygen"),
-    ("locators = [\"2001:db8::c\"]\n", "", (23, 1), "[[peer]] lacks the key `locators`", "locators = ["),
     // Unknown keys, with the nearest known one.
     ("rate = \"8Mbit/s\"", "rat = \"8Mbit/s\"", (7, 1), "[[path]] has no key `rat`", "did you mean `rate`?"),
     ("identity =", "identty =", (1, 1), "the file has no key `identty`", "did you mean `identity`?"),
@@ -239,6 +238,19 @@ const WRONG: &[Wrong] = &[
     ("\"30ms\"", "30", (8, 9), "`delay` is not a text", "quotation marks"),
     ("192.0.2.10", "192.0.2.300", (6, 11), "\"192.0.2.300\" is no IP address", "192.0.2.10"),
     ("192.0.2.10", "0.0.0.0", (6, 11), "no address of a host", "192.0.2.10"),
+    ("\"native\"", "\"udp\"\nport = 0", (34, 8), "there is no UDP port 0", "port = 4500"),
+    ("\"native\"", "\"native\"\nport = 4500", (34, 8), "the native protocols have no ports", "port = 4500"),
+    (
+        "[\"198.51.100.7\",",
+        "[\"198.51.100.7:4500\",",
+        (20, 13),
+        "the native protocols of [esp] have no ports",
+        "192.0.2.10",
+    ),
+    ("[\"198.51.100.7\",", "[\"198.51.100.7:0\",", (20, 13), "no port that packets could go to", ":4500"),
+    ("[\"198.51.100.7\",", "[\"127.0.0.1\",", (20, 13), "127.0.0.1 is this host itself", "192.0.2.10"),
+    ("[\"198.51.100.7\",", "[\"198.18.3.4\",", (20, 13), "198.18.3.4 is an identity", "192.0.2.10"),
+    ("\"203.0.113.7\", rate", "\"2001:22::7\", rate", (20, 41), "2001:22::7 is an identity", "192.0.2.10"),
     ("1420", "1000", (15, 7), "an MTU of 1000 is too small", "1280"),
     ("1420", "\"big\"", (15, 7), "`mtu` is no such number", "1280"),
     ("198.18.0.12", "10.0.0.12", (26, 7), "10.0.0.12 is no LSI", "1.0.0.0/8"),
@@ -292,6 +304,31 @@ fn each_error_points_at_its_place_and_says_what_would_be_right() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn a_peer_may_have_no_locators_and_a_locator_a_port() {
+    let without = GOOD.replace("locators = [\"2001:db8::c\"]\n", "");
+    assert!(parse(&without, "a.toml").expect("the peer begins").peers[1].locators.is_empty());
+    let ports = GOOD
+        .replace("\"native\"", "\"udp\"\nport = 4500")
+        .replace("[\"198.51.100.7\"", "[\"198.51.100.7:4501\"")
+        .replace("\"2001:db8::c\"", "\"[2001:db8::c]:4502\"");
+    let config = parse(&ports, "a.toml").expect("right");
+    let places = config.peers.iter().flat_map(|peer| &peer.locators).map(|locator| (locator.address, locator.port));
+    let expected = [("198.51.100.7", Some(4501)), ("203.0.113.7", None), ("2001:db8::c", Some(4502))];
+    let expected = expected.map(|(address, port)| (address.parse().expect("an address"), port));
+    assert_eq!(places.collect::<Vec<_>>(), expected);
+    assert_eq!(config.port, 4500);
+    assert_eq!(parse(GOOD, "a.toml").expect("right").port, 10500);
+}
+
+#[test]
+fn this_host_is_no_peer_of_its_own() {
+    let config = parse(GOOD, "a.toml").expect("right");
+    assert!(config.check_peers("2001:22:0:1::a".parse().expect("a HIT")).is_ok());
+    let error = config.check_peers("2001:22:0:1::c".parse().expect("a HIT")).expect_err("c");
+    assert_eq!((error.line(), error.column()), (25, 7), "{error}");
 }
 
 #[test]

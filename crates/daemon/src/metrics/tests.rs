@@ -7,6 +7,8 @@ use std::io::{BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use wedge::{Measured, SendBufferStatus};
 
+const PROCESS: Process = Process { started: 1_700_000_000, cpu: 12.5 };
+
 fn state() -> Status {
     let path = |id: u16, name: &str| {
         json!({
@@ -107,7 +109,7 @@ fn labels(list: &[(&str, &str)]) -> Vec<(String, String)> {
 #[test]
 fn the_text_is_open_metrics_and_says_what_the_status_says() {
     let mut state = state();
-    let before = parse(&text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state));
+    let before = parse(&text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state, PROCESS));
     assert!(!before.keys().any(|(name, _)| name.contains("cwnd")), "what is not known is not told");
     let mut buffer = SendBufferStatus::default();
     (buffer.packets, buffer.bytes, buffer.delay_ms, buffer.dropped, buffer.paths_bind) = (2, 3000, 2.5, 7, 0.25);
@@ -116,7 +118,7 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
     (measured.delivered, measured.lost, measured.ce) = (100, 1, 2);
     state.peers[0].send_buffer = Some(buffer);
     state.peers[0].paths[0].measured = Some(measured);
-    let samples = parse(&text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state));
+    let samples = parse(&text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state, PROCESS));
     let sample = |name: &str, list: &[(&str, &str)]| samples.get(&(name.to_owned(), labels(list))).copied();
     let peer = &[("peer", "b.hip")];
     let eth0 = &[
@@ -128,7 +130,10 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
     ];
     let host = &[("device", "sinnet0"), ("hit", "2001:22::a"), ("lsi", "198.18.0.1")];
     type Expected<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
-    let all: [Expected<'_>; 12] = [
+    let all: [Expected<'_>; 15] = [
+        ("process_cpu_seconds_total", &[], 12.5),
+        ("process_start_time_seconds", &[], 1.7e9),
+        ("sinnet_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0),
         ("sinnet_host_info", host, 1.0),
         ("sinnet_unsent_packets_total", &[], 4.0),
         ("sinnet_data_events_total", &[("event", "no_peer")], 12.0),
@@ -136,7 +141,7 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
         ("sinnet_association_established", peer, 1.0),
         ("sinnet_send_buffer_bytes", peer, 3000.0),
         ("sinnet_send_buffer_delay_seconds", peer, 0.0025),
-        ("sinnet_paths_bind_ratios", peer, 0.25),
+        ("sinnet_paths_bind_ratio", peer, 0.25),
         ("sinnet_path_srtt_seconds", eth0, 0.0415),
         ("sinnet_path_sent_bytes_total", eth0, u64::MAX as f64),
         ("sinnet_path_delivery_rate_bits_per_second", eth0, 8e6),
@@ -147,7 +152,7 @@ fn the_text_is_open_metrics_and_says_what_the_status_says() {
             sample(name, labels),
             Some(value),
             "{name} in\n{}",
-            text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state)
+            text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state, PROCESS)
         );
     }
     assert!(samples.keys().any(|(_, labels)| labels.iter().any(|(_, value)| value.contains("\"quoted\\name\"\nin"))));
@@ -194,9 +199,14 @@ fn ask(request: &[u8]) -> String {
 
 #[test]
 fn it_speaks_as_much_http_as_it_takes() {
-    let answer = ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let answer = ask(
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text;q=0.5,*/*;q=0.1\r\n\r\n",
+    );
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text;"), "{answer}");
     assert!(answer.contains("\r\nContent-Length: 10\r\n") && answer.ends_with("\r\n\r\nx 1\n# EOF\n"), "{answer}");
+    let plain = ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n");
+    assert!(plain.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4;"), "{plain}");
+    assert!(plain.ends_with("\r\n\r\nx 1\n"), "{plain}");
     assert!(ask(b"HEAD /metrics HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n"));
     assert!(ask(b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(ask(b"POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
@@ -224,4 +234,28 @@ fn a_name_that_a_stranger_made_point_here_is_not_answered() {
     for host in ["localhost", "LOCALHOST:9480", "127.0.0.1:9480", "[::1]:9480", "[::1]", "127.0.0.2"] {
         assert!(ask(&format!("Host: {host}")).starts_with("HTTP/1.1 200 "), "{host}");
     }
+}
+
+/// The rules of Prometheus' text format: a family's HELP and TYPE have the name of its samples, its types are five, and nothing
+/// else stands behind a #.
+#[test]
+fn the_older_format_names_families_as_samples_and_has_the_same_numbers() {
+    let open = text("sinnet0", &Counters { unsent: 4, ..Counters::default() }, &state(), PROCESS);
+    let plain = plain(&open);
+    let samples =
+        |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(samples(&plain), samples(&open));
+    let mut family = "";
+    for line in plain.lines() {
+        match line.strip_prefix("# ").map(|rest| rest.splitn(3, ' ').collect::<Vec<_>>()).as_deref() {
+            Some(["HELP", name, _]) => family = name,
+            Some(["TYPE", name, kind]) => {
+                assert!(*name == family && ["counter", "gauge"].contains(kind), "{line}");
+            }
+            Some(_) => panic!("{line}"),
+            None => assert_eq!(line.split(['{', ' ']).next(), Some(family), "{line}"),
+        }
+    }
+    assert!(plain.contains("# TYPE sinnet_unsent_packets_total counter\n"));
+    assert!(plain.contains("# TYPE sinnet_host_info gauge\n"));
 }

@@ -36,6 +36,8 @@ pub struct Side {
     pub notices: Vec<u16>,
     /// What was told about packets that were refused.
     pub refused: Vec<Refused>,
+    /// How often it was told that the peer has not answered for a while.
+    pub unanswered: u32,
 }
 
 /// A packet on its way.
@@ -92,6 +94,7 @@ impl Side {
             doubted: Vec::new(),
             notices: Vec::new(),
             refused: Vec::new(),
+            unanswered: 0,
         }
     }
 
@@ -142,6 +145,8 @@ impl Side {
                 Event::Doubted { path, .. } => self.doubted.push(path),
                 Event::Notified { message, .. } => self.notices.push(message),
                 Event::Refused { what, .. } => self.refused.push(what),
+                Event::Unanswered { .. } => self.unanswered += 1,
+                Event::Opening { .. } => {}
             }
         }
     }
