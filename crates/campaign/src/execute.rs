@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use clock::Duration;
 use simulator::RunResult;
 
-use crate::files::StoreError;
+use crate::files::{StoreError, directory};
 use crate::metrics::{FLOW, LINK, Label, Metric, Parameter, TOTAL, numbers};
 use crate::report::{FlowGroup, PointReport, Report};
 use crate::series;
@@ -129,7 +129,10 @@ pub(crate) fn execute<E: From<StoreError> + Send>(
         };
         let captures = store.as_ref().filter(|_| spec.pcap).map(|store| store.captures(&spec));
         let tracer = match &captures {
-            Some(target) => Some(Tracer::new(target, &point.links, point.ends.clone())?),
+            Some(target) => {
+                target.parent().map(directory).transpose()?;
+                Some(Tracer::new(target, &point.links, point.ends.clone())?)
+            }
             None => None,
         };
         let mut watch = Watch { tracer, done_ns: &done_ns, counted_ns: 0, stop };

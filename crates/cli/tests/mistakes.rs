@@ -79,7 +79,7 @@ const IN_SCENARIOS: &[Row] = &[
     ("\"tcp\"", "\"tpc\"", "12:12", &["did you mean \"tcp\""]),
     ("protocol = \"tcp\"", "protocol = \"tcp\"\ncongestion = \"newrono\"", "13:14", &["did you mean \"newreno\""]),
     ("protocol = \"tcp\"", "protocol = \"udp\"", "8:1", &["a UDP source needs its `rate`", "1Mbit/s"]),
-    ("duration = \"5s\"\n", "", "1:1", &["lacks the key `duration`", "duration ="]),
+    ("duration = \"5s\"\n", "", "1:1", &["a scenario needs `duration`", "duration ="]),
     ("[\"s\", \"d\"]", "[\"s\", \"s\"]", "4:11", &["a link from \"s\" to itself"]),
 ];
 

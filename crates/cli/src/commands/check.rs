@@ -44,7 +44,14 @@ fn of_scenario(file: &Path) -> Result<String, Failure> {
     match Campaign::load(file, &[], Seeds::default()) {
         Ok(campaign) if campaign.runs() == 1 => commands.push(format!("`{}`", Engine::Sim.command())),
         Ok(campaign) => commands.push(format!("`{}`, {} scenarios of a sweep", Engine::Sim.command(), campaign.runs())),
-        Err(error) => refusals.push((Engine::Sim, error.to_string())),
+        Err(error) => {
+            // Where it honours every key, what it refuses is wrong elsewhere, too.
+            let scenarios = points.iter().map(|point| point.document.scenario());
+            if scenarios.flatten().all(|scenario| scenario.check_for(Engine::Sim).is_ok()) {
+                return Err(Failure::input(error.to_string()));
+            }
+            refusals.push((Engine::Sim, error.to_string()));
+        }
     }
     if points.len() == 1 {
         for engine in [Engine::LabVirtual, Engine::Lab] {
