@@ -63,7 +63,7 @@ address add 1 7
 ping -c 3 -i 0.2 -W 10 -w 15 $B
 grep -c 'has proved its identity' a.log | grep -qx 1
 # What Prometheus reads says how much each path has carried, and holds no key.
-curl -sS --max-time 5 -o metrics http://127.0.0.1:9480/metrics
+curl -sS --max-time 5 -H 'Accept: application/openmetrics-text' -o metrics http://127.0.0.1:9480/metrics
 tail -1 metrics | grep -qx '# EOF'
 grep -q '^sinnet_path_received_bytes_total{peer="b.hip",.*,name="e1",.*} [1-9]' metrics
 keys=$(grep -o '0x[0-9a-f]*' a.keys | cut -c3-); [ $(echo "$keys" | wc -w) -ge 4 ]

@@ -478,8 +478,8 @@ mod tests {
             (told(2, false, &["flow.f.scheduler=blets"]), "did you mean \"blest\"?"),
             (told(2, false, &["flow.f.scheduler=quick"]), "there are lowest-rtt, round-robin, weighted, redundant, "),
             (told(2, false, &["flow.f.scheduler=blest", "flow.f.rates=configured"]), "\"blest\" needs windows"),
-            (told(2, true, &["flow.f.scheduler=blest"]), "has \"fastest-path-first\""),
-            (told(2, false, &["flow.f.stop=3s"]), "`stop` is not for \"sinnet\""),
+            (told(2, true, &["flow.f.scheduler=blest"]), "of the same association, has \"blest\""),
+            (told(2, false, &["flow.f.stop=3s"]), "does not honour `stop` of \"sinnet\""),
             (told(0, false, &["flow.f.ecn=true"]), "`sinnet lab` does not honour `ecn`"),
             (told(0, false, &["flow.f.protocol=udp", "flow.f.rate=1Mbit/s"]), "`sinnet lab` has no \"udp\""),
         ] {
