@@ -89,7 +89,7 @@ pub fn emit(
 /// A whole IP packet with a datagram in it, as hosts send it.
 ///
 /// # Errors
-/// As [`emit`] and [`ip::emit`](crate::ip::emit).
+/// As [`emit`] and [`ip::emit`].
 pub fn packet(source: (IpAddr, u16), destination: (IpAddr, u16), payload: &[u8]) -> Result<Vec<u8>, Malformed> {
     let length = HEADER + payload.len();
     let mut packet = Vec::with_capacity(V6_HEADER + length);

@@ -337,7 +337,7 @@ pub fn json_schema() -> Value {
     })
 }
 
-/// What the schema calls a table: "[[path]]" is "path".
+/// What the schema calls a table: `[[path]]` is `path`.
 fn plain(table: &str) -> String {
     let name = table.trim_matches(['[', ']']);
     name.trim_start_matches("a ").trim_start_matches("the ").to_owned()
