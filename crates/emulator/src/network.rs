@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use clock::{Duration, Instant, Rng};
-use link::{ChangeKind, Link, LinkConfig, LinkStatistics, ProcessingJitter};
+use link::{ChangeKind, Link, LinkConfig, LinkStatistics, ProcessingJitter, longest_processing};
 
 use crate::histogram::Histogram;
 use crate::outer::{addresses, ecn_of, flow_of, mark_congestion};
@@ -66,10 +66,6 @@ struct Route {
     transits: Histogram,
 }
 
-/// A host takes at most the time of so many bytes on the slowest link of their route for a packet ...
-const FULL_PACKET: u64 = 1500;
-/// ... and at most this.
-const LONGEST_HASTE: Duration = Duration::from_millis(1);
 /// How exact times under way are told.
 const TRANSIT: Duration = Duration::from_micros(200);
 
@@ -118,8 +114,7 @@ impl Network {
     pub fn add_route(&mut self, from: IpAddr, to: IpAddr, hops: Vec<LinkId>, port: usize) -> RouteId {
         let route = RouteId(self.routes.len());
         let slowest = hops.iter().filter_map(|hop| self.links.get(hop.0)?.rate()).min();
-        let max_processing =
-            slowest.map_or(Duration::ZERO, |rate| Duration::of_transmission(FULL_PACKET, rate)).min(LONGEST_HASTE);
+        let max_processing = slowest.map_or(Duration::ZERO, longest_processing);
         self.routes.push(Route { hops, max_processing, port, delivered_bytes: 0, transits: Histogram::new(TRANSIT) });
         self.table.insert((from, to), route);
         route

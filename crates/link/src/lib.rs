@@ -26,7 +26,7 @@ mod statistics;
 
 pub use config::{Change, ChangeKind, LinkConfig, LossConfig};
 pub use link::{DropReason, Dropped, Link};
-pub use processing::ProcessingJitter;
+pub use processing::{ProcessingJitter, longest_processing};
 pub use queue::{
     CoDelConfig, DualPi2Config, Ecn, FqCoDelConfig, PieConfig, QueueConfig, RedConfig, Setting as QueueSetting,
 };

@@ -6,6 +6,16 @@
 use clock::{Duration, Instant};
 use std::collections::BTreeMap;
 
+/// A host takes at most the time of so many bytes on the slowest link of a route for a packet ...
+const FULL_PACKET: u64 = 1500;
+/// ... and at most this.
+const LONGEST_PROCESSING: Duration = Duration::from_millis(1);
+
+/// The longest that a host takes for a packet on a route whose slowest link has this rate, in bit/s.
+pub fn longest_processing(slowest: u64) -> Duration {
+    Duration::of_transmission(FULL_PACKET, slowest).min(LONGEST_PROCESSING)
+}
+
 /// Packets `P` that hosts `H` are processing. They leave in order; how long each takes is the caller's to draw.
 #[derive(Debug)]
 pub struct ProcessingJitter<H, P> {

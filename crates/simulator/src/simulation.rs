@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::queue::{Event, EventQueue};
 use crate::report;
 use crate::result::{RunResult, Sample};
-use crate::stations::{DeskOf, Stations};
+use crate::stations::{ProcessingOf, Stations};
 
 /// The end of a route in the table of hops.
 const END: u32 = u32::MAX;
@@ -180,8 +180,8 @@ impl Simulation {
             let stations = &simulation.stations;
             let ways = association.paths.iter().enumerate().map(|(path, planned)| {
                 [(0, &planned.forward), (1, &planned.reverse)].map(|(end, links)| {
-                    let desk = stations.desk(DeskOf::Path(index, path, end)).into_iter();
-                    routes.add(desk.chain(links.iter().copied()).chain([stations.end(index, 1 - end)]).collect())
+                    let processing = stations.processing(ProcessingOf::Path(index, path, end)).into_iter();
+                    routes.add(processing.chain(links.iter().copied()).chain([stations.end(index, 1 - end)]).collect())
                 })
             });
             let first_hops = ways.collect();
@@ -202,8 +202,8 @@ impl Simulation {
                     .enumerate()
                     .map(|(number, planned)| {
                         let mut way = |end, links: &Vec<u32>| {
-                            let desk = simulation.stations.desk(DeskOf::Flow(index, number, end));
-                            routes.add(desk.into_iter().chain(links.iter().copied()).collect())
+                            let processing = simulation.stations.processing(ProcessingOf::Flow(index, number, end));
+                            routes.add(processing.into_iter().chain(links.iter().copied()).collect())
                         };
                         path((way(0, &planned.forward), way(1, &planned.reverse)))
                     })

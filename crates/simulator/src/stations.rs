@@ -1,10 +1,9 @@
 //! What is on the way of packets beside links: the ends of associations, where packets of flows go in and outer packets come
-//! out, and the desks of hosts that take a random time for each packet. A route names a station by a number after those of
-//! the links.
-
-use std::collections::VecDeque;
+//! out, and the hosts that take a random time for each packet ([`ProcessingJitter`]). A route names a station by a number after
+//! those of the links.
 
 use clock::{Duration, Instant, Rng, Streams};
+use link::{ProcessingJitter, longest_processing};
 use transport::mhip::{PathArrivals, PathStatus};
 use transport::{Flags, NO_BLOCKS, Packet, Sender};
 
@@ -13,10 +12,6 @@ use crate::observer::Observer;
 use crate::plan::{Plan, PlannedFlow, PlannedPath};
 use crate::simulation::{Simulation, TIMERS};
 
-/// A host takes at most the time of so many bytes on the slowest link of a route for a packet ...
-const FULL_PACKET: u64 = 1500;
-/// ... and at most this.
-const LONGEST_PROCESSING: Duration = Duration::from_millis(1);
 /// Marks the number of an outer packet, where that of blocks stands in a packet.
 const OUTER: u32 = 1 << 30;
 /// The ends of an association.
@@ -25,18 +20,18 @@ const ENDS: usize = 2;
 /// All stations.
 pub(crate) struct Stations {
     pub(crate) associations: Vec<AssociationSlot>,
-    desks: Vec<Desk>,
-    /// Which of the desks is whose, in order.
-    places: Vec<DeskOf>,
+    processing: Vec<Processing>,
+    /// Which of these is whose, in order.
+    places: Vec<ProcessingOf>,
     /// How many links there are.
     links: u32,
     under_way: Vec<Option<Outer>>,
     free: Vec<u32>,
 }
 
-/// Whose a desk is: of one end (0 where data begin) of a path.
+/// Which host processes: that of one end (0 where data begin) of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DeskOf {
+pub(crate) enum ProcessingOf {
     /// Path of an association.
     Path(usize, usize, usize),
     /// Path of a flow that is in none.
@@ -53,38 +48,38 @@ pub(crate) struct AssociationSlot {
     is_open: bool,
 }
 
-/// Where packets of one host wait for their random time. They leave in order.
-struct Desk {
+/// What one host is processing.
+struct Processing {
     longest: Duration,
-    last: Instant,
     rng: Rng,
-    waiting: VecDeque<(Instant, Packet)>,
+    packets: ProcessingJitter<(), Packet>,
 }
 
 impl Stations {
     /// Those that `plan` asks for.
     pub(crate) fn new(plan: &Plan, streams: &Streams) -> Self {
-        let mut desks = Vec::new();
+        let mut processing = Vec::new();
         let mut places = Vec::new();
-        let mut add = |of: DeskOf, links: &[u32], name: &str, number: usize| {
+        let mut add = |of: ProcessingOf, links: &[u32], name: &str, number: usize| {
             let rates = links.iter().filter_map(|link| plan.links.get(*link as usize)?.config.rate);
             let Some(slowest) = rates.min() else { return };
-            let longest = Duration::of_transmission(FULL_PACKET, slowest).min(LONGEST_PROCESSING);
+            let longest = longest_processing(slowest);
+            // A stream of another name would draw other times.
             let rng = streams.stream(&format!("desk {name} {number}"));
-            desks.push(Desk { longest, last: Instant::ZERO, rng, waiting: VecDeque::new() });
+            processing.push(Processing { longest, rng, packets: ProcessingJitter::default() });
             places.push(of);
         };
-        let mut both = |paths: &[PlannedPath], name: &str, of: &dyn Fn(usize, usize) -> DeskOf| {
+        let mut both = |paths: &[PlannedPath], name: &str, of: &dyn Fn(usize, usize) -> ProcessingOf| {
             for (number, path) in paths.iter().enumerate() {
                 add(of(number, 0), &path.forward, name, 2 * number);
                 add(of(number, 1), &path.reverse, name, 2 * number + 1);
             }
         };
         for (index, association) in plan.associations.iter().enumerate() {
-            both(&association.paths, &association.name, &|path, end| DeskOf::Path(index, path, end));
+            both(&association.paths, &association.name, &|path, end| ProcessingOf::Path(index, path, end));
         }
         for (index, flow) in plan.flows.iter().enumerate().filter(|(_, flow)| flow.processing) {
-            both(&flow.paths, &flow.name, &|path, end| DeskOf::Flow(index, path, end));
+            both(&flow.paths, &flow.name, &|path, end| ProcessingOf::Flow(index, path, end));
         }
         let mut flows = vec![0; plan.associations.len()];
         for association in plan.flows.iter().filter_map(|flow| flow.association) {
@@ -106,7 +101,7 @@ impl Stations {
         });
         Self {
             associations: associations.collect(),
-            desks,
+            processing,
             places,
             links: plan.links.len() as u32,
             under_way: Vec::new(),
@@ -116,7 +111,7 @@ impl Stations {
 
     /// How many there are.
     pub(crate) fn count(&self) -> u32 {
-        (self.associations.len() * ENDS + self.desks.len()) as u32
+        (self.associations.len() * ENDS + self.processing.len()) as u32
     }
 
     /// How routes call an end of an association.
@@ -124,8 +119,8 @@ impl Stations {
         self.links + (association * ENDS + end) as u32
     }
 
-    /// How routes call a desk, if the host has one there.
-    pub(crate) fn desk(&self, of: DeskOf) -> Option<u32> {
+    /// How routes call a host that processes packets, if it takes time there.
+    pub(crate) fn processing(&self, of: ProcessingOf) -> Option<u32> {
         let place = self.places.binary_search(&of).ok()?;
         Some(self.links + (self.associations.len() * ENDS + place) as u32)
     }
@@ -192,7 +187,7 @@ impl Simulation {
         let (station, now) = (station as usize, self.now);
         let ends = self.stations.associations.len() * ENDS;
         if station >= ends {
-            return self.leave_desk(station - ends, observer);
+            return self.end_processing(station - ends, observer);
         }
         let Some(slot) = self.stations.associations.get_mut(station / ENDS) else { return };
         let armed = &mut slot.armed[station % ENDS];
@@ -314,33 +309,29 @@ impl Simulation {
     }
 
     /// A host takes a random time for a packet that it sends.
-    fn process(&mut self, desk: usize, packet: Packet) {
-        let Some(here) = self.stations.desks.get_mut(desk) else { return };
-        here.last = here.last.max(self.now + here.longest.mul_f64(here.rng.unit()));
-        here.waiting.push_back((here.last, packet));
-        if here.waiting.len() == 1 {
-            self.expect(desk);
+    fn process(&mut self, place: usize, packet: Packet) {
+        let Some(host) = self.stations.processing.get_mut(place) else { return };
+        let was_idle = host.packets.next_event().is_none();
+        host.packets.put(self.now, (), host.longest.mul_f64(host.rng.unit()), packet);
+        if was_idle {
+            self.await_processing(place);
         }
     }
 
-    fn leave_desk<O: Observer>(&mut self, desk: usize, observer: &mut O) {
+    fn end_processing<O: Observer>(&mut self, place: usize, observer: &mut O) {
         let now = self.now;
-        let next = |stations: &mut Stations| {
-            let waiting = &mut stations.desks.get_mut(desk)?.waiting;
-            waiting.front().filter(|(at, _)| *at <= now)?;
-            waiting.pop_front()
-        };
+        let next = |stations: &mut Stations| stations.processing.get_mut(place)?.packets.poll(now);
         while let Some((_, mut packet)) = next(&mut self.stations) {
             packet.hop += 1;
             self.offer(packet, observer);
         }
-        self.expect(desk);
+        self.await_processing(place);
     }
 
-    /// The first packet at a desk leaves when its time has come.
-    fn expect(&mut self, desk: usize) {
-        let Some(&(at, _)) = self.stations.desks.get(desk).and_then(|desk| desk.waiting.front()) else { return };
-        let station = self.stations.associations.len() * ENDS + desk;
+    /// The first packet that a host is processing leaves when its time has come.
+    fn await_processing(&mut self, place: usize) {
+        let Some(at) = self.stations.processing.get(place).and_then(|host| host.packets.next_event()) else { return };
+        let station = self.stations.associations.len() * ENDS + place;
         let component = self.flows.len() as u32 * TIMERS + station as u32;
         self.queue.push_in_turn(at, component);
     }
