@@ -299,12 +299,13 @@ fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol,
         Err(scenario.error_in_flow(index, key, message, Some(help.to_owned())).into())
     };
     if let Err(unfit) = scheduler(flow) {
-        let near = flow.scheduler.as_deref().and_then(|name| text::nearest(name, Scheduler::NAMES.iter().copied()));
         let whose = if flow.sinnet.rates == Rates::Configured { "with rates = \"configured\" " } else { "" };
-        let help = match (&unfit, near) {
-            (UnfitScheduler::Unknown { .. }, Some(near)) => format!("did you mean \"{near}\"?"),
-            _ => format!("{whose}there are {}", text::alternatives(Scheduler::fitting_names(has(flow)))),
+        let near = match &unfit {
+            UnfitScheduler::Unknown { name } => text::did_you_mean(name, Scheduler::NAMES.iter().copied()),
+            _ => None,
         };
+        let known = || format!("{whose}there are {}", text::alternatives(Scheduler::fitting_names(has(flow))));
+        let help = near.unwrap_or_else(known);
         return error("scheduler", &unfit.to_string(), &help);
     }
     match kind(flow) {
@@ -330,7 +331,7 @@ fn scheduler(flow: &FlowSpec) -> Result<Scheduler, UnfitScheduler> {
     flow.scheduler.as_deref().map_or_else(|| Ok(Scheduler::default()), |name| Scheduler::fitting(name, has(flow)))
 }
 
-/// What hosts have for a scheduler. Those that are told rates have neither windows nor a peer that tells copies.
+/// What hosts have for a scheduler. With configured rates there are neither windows nor a peer that tells copies apart.
 fn has(flow: &FlowSpec) -> Needs {
     match flow.sinnet.rates {
         Rates::Configured => Needs { arrivals: true, ..Needs::NOTHING },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clock::Instant;
 use link::{Change, ChangeKind, LossConfig};
-use text::{Diagnostic, nearest};
+use text::{Diagnostic, did_you_mean};
 
 use crate::queue::queue;
 use crate::schema::Table;
@@ -44,10 +44,8 @@ impl Nodes {
     pub(crate) fn find(&self, node: &Node) -> Result<NodeIndex, Diagnostic> {
         let name = reader::text(node, "\"r1\"")?;
         self.index.get(name).copied().ok_or_else(|| {
-            let help = match nearest(name, self.names.iter().map(String::as_str)) {
-                Some(other) => format!("did you mean \"{other}\"?"),
-                None => "nodes are those that a [[link]] names".to_owned(),
-            };
+            let known = did_you_mean(name, self.names.iter().map(String::as_str));
+            let help = known.unwrap_or_else(|| "nodes are those that a [[link]] names".to_owned());
             node.place.error(format!("no link leads to a node \"{name}\""), Some(help))
         })
     }

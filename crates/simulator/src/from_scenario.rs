@@ -9,7 +9,7 @@ use congestion::{Host, InitialWindow};
 use link::{LinkConfig, LossConfig, QueueConfig};
 use scenario::schema::Engine;
 use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
-use text::{Diagnostic, alternatives, nearest};
+use text::{Diagnostic, alternatives, did_you_mean};
 use transport::mhip::PathConfig;
 use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig, UndoBy};
 
@@ -299,10 +299,7 @@ fn ns2_jitter(paths: &[PlannedPath], plan: &Plan, bytes: u32) -> Duration {
 
 /// The nearest of `names` to a word that is none of them, or all of them.
 pub(crate) fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    match nearest(word, names.clone()) {
-        Some(near) => format!("did you mean \"{near}\"?"),
-        None => format!("there is {}", alternatives(names)),
-    }
+    did_you_mean(word, names.clone()).unwrap_or_else(|| format!("there is {}", alternatives(names)))
 }
 
 type Links = BTreeMap<(NodeIndex, NodeIndex), u32>;

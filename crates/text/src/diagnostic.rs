@@ -110,6 +110,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// The help for a misspelt name: which candidate may be meant, when one is like it.
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(word, candidates).map(|candidate| format!("did you mean \"{candidate}\"?"))
+}
+
 /// "a", "a or b", "a, b or c".
 pub fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<&str> = words.into_iter().collect();

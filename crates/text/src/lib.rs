@@ -14,5 +14,5 @@ pub mod reader;
 pub mod toml;
 pub mod units;
 
-pub use diagnostic::{Diagnostic, alternatives, nearest};
+pub use diagnostic::{Diagnostic, alternatives, did_you_mean, nearest};
 pub use reader::Reader;

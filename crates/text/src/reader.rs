@@ -2,7 +2,7 @@
 
 use crate::toml::{Entry, Node, Place, Table, Value};
 use crate::units::{self, Wrong};
-use crate::{Diagnostic, alternatives, nearest};
+use crate::{Diagnostic, alternatives, did_you_mean};
 use clock::{Duration, Instant};
 
 /// A table being read.
@@ -181,10 +181,7 @@ pub fn word<T: Copy>(node: &Node, words: &[(&'static str, T)]) -> Result<T, Diag
     let names = || words.iter().map(|(name, _)| *name);
     let written = text(node, &format!("\"{}\"", names().next().unwrap_or_default()))?;
     words.iter().find(|(name, _)| *name == written).map(|(_, value)| *value).ok_or_else(|| {
-        let help = match nearest(written, names()) {
-            Some(name) => format!("did you mean \"{name}\"?"),
-            None => format!("one of {}", alternatives(names())),
-        };
+        let help = did_you_mean(written, names()).unwrap_or_else(|| format!("one of {}", alternatives(names())));
         node.place.error(format!("\"{written}\" is not known here"), Some(help))
     })
 }
