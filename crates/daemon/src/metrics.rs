@@ -186,7 +186,7 @@ fn plain(open: &str) -> String {
     text
 }
 
-/// What is told of the process itself.
+/// What is exported of the process itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
     /// When it was started, in seconds since 1970.

@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::site::MTU;
 use crate::topology::PathPlan;
 
-/// How exact stalls are told.
+/// The resolution of stalls.
 const SAMPLE: Duration = Duration::from_millis(10);
 
 /// Hosts in the simulator, built anew for each run.

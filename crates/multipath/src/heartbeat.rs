@@ -1,4 +1,4 @@
-//! Whether a path is alive, and its round-trip time: a question to the peer on the path every so often, which it answers on
+//! Whether a path is alive, and its round-trip time: a question to the peer at intervals, which it answers on
 //! the same path.
 
 use clock::{Duration, Instant};

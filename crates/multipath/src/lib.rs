@@ -68,4 +68,7 @@ pub use sent_packets::{Counts, InvalidReport};
 pub use snooping::Acknowledgment;
 pub use status::BufferStatus;
 pub use transmit::UNKNOWN_RATE;
-pub use usual::{FIRST_WINDOW, HEARTBEAT, MEMORY, SHARE, SKIPPED, clamped_window, inner_room, usual_rule};
+pub use usual::{
+    FIRST_WINDOW, HEARTBEAT, LARGEST_URGENT_ICMP, MEMORY, REST, ROUNDS, SHARE, SKIPPED, clamped_window, inner_room,
+    usual_rule,
+};

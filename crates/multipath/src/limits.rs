@@ -1,7 +1,6 @@
 //! How much may wait: in the send buffer by the windows, in the queues of paths by configured rates.
 
 use crate::packet::FlowId;
-use crate::path::PathState;
 use crate::send_buffer::Limits;
 use crate::sender::{LONGEST_QUEUE, Sender};
 use clock::{Duration, Instant};
@@ -46,8 +45,7 @@ impl<P> Sender<P> {
     /// What waits in the queues of paths of configured rates, and what may, in bytes.
     fn queues(&self) -> (u64, u64) {
         let any_usable = self.any_usable();
-        let is_used = |state: &PathState| if any_usable { state.is_usable() } else { state.is_verified };
-        let in_use = || self.paths.iter().filter(|path| is_used(&path.state));
+        let in_use = || self.paths.iter().filter(|path| path.state.may_carry(any_usable));
         let queued: usize = in_use().map(|path| path.pacer.queued()).sum();
         let rate: u64 = in_use().map(|path| path.pacer.rate()).fold(0, u64::saturating_add);
         let limit = (rate as f64 / 8.0 * LONGEST_QUEUE.as_secs_f64()) as u64;

@@ -75,6 +75,11 @@ impl PathState {
         self.answers() && !self.is_standby
     }
 
+    /// Whether packets may go on it: where no path is usable, those whose peer is known to receive there are tried.
+    pub(crate) fn may_carry(&self, any_usable: bool) -> bool {
+        if any_usable { self.is_usable() } else { self.is_verified }
+    }
+
     /// Whether so many bytes may be sent now.
     pub fn allows(&self, bytes: usize) -> bool {
         bytes as u64 <= self.allowance

@@ -133,7 +133,7 @@ impl<P> Sender<P> {
         let Self { paths, views, windows, .. } = self;
         views.clear();
         views.extend(paths.iter().filter_map(|path| {
-            let is_usable = if any_usable { path.state.is_usable() } else { path.state.is_verified };
+            let is_usable = path.state.may_carry(any_usable);
             let may = !urgent || path.state.allows(wire) && path.has_room_beyond(windows);
             // To who compares arrivals a queue is a delay, to others it is full or not.
             let has_room = urgent || compares_arrivals || path.pacer.queued() < longest_queue(path.pacer.rate());
@@ -171,7 +171,7 @@ impl<P> Sender<P> {
         let any_usable = self.any_usable();
         for index in 0..self.paths.len() {
             let Some(path) = self.paths.get_mut(index).filter(|path| !path.queue.is_empty()) else { continue };
-            if !(if any_usable { path.state.is_usable() } else { path.state.is_verified }) {
+            if !path.state.may_carry(any_usable) {
                 let mut queue = std::mem::take(&mut path.queue);
                 self.reassign(&mut queue);
             }

@@ -143,7 +143,7 @@ impl<P: Clone> Sender<P> {
         let Self { paths, retired, views, windows, .. } = self;
         views.clear();
         for path in paths {
-            let usable = if any_usable { path.state.is_usable() } else { path.state.is_verified };
+            let usable = path.state.may_carry(any_usable);
             let usable = usable && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
             let Some(control) = path.control.as_mut().filter(|_| usable) else { continue };
             let is_blocked = is_new && windows.is_blocked(control.slot, now);

@@ -2,17 +2,24 @@
 
 use crate::path::Overhead;
 use crate::sender::Memory;
+use clock::Duration;
 use congestion::Rule;
 
 /// Packets that programs' TCPs may send at first, of which the routes to peers tell: no less than most paths have use for.
-/// What may wait and what may be under way is said by [`clamped_window`]; a TCP that has to find it out itself grows slowly
+/// What may wait and what may be in flight is said by [`clamped_window`]; a TCP that has to find it out itself grows slowly
 /// where packets of a longer path make its round trip longer, for it takes that for a queue (HyStart, RFC 9406 §4.2).
 pub const FIRST_WINDOW: u32 = 1024;
-/// The least window that a TCP is told, in bytes: some packets, so that acknowledgments go on, and tell of a larger one.
+/// The least window that a TCP hears of, in bytes: some packets, so that acknowledgments, which can open the window, go on.
 const LEAST_WINDOW: i64 = 6_000;
 /// One in so many numbers of a path is not used, at random, where the peer tells which have arrived: who acknowledges one of
 /// these invents acknowledgments (RFC 9000 §21.4).
 pub const SKIPPED: u32 = 256;
+/// Larger packets of ICMP, in bytes behind the inner IP header, wait with the data.
+pub const LARGEST_URGENT_ICMP: usize = 256;
+/// A timer that is due again when it was served is served so many times at once ...
+pub const ROUNDS: usize = 4;
+/// ... and then again after this: nothing may keep a host busy with itself.
+pub const REST: Duration = Duration::from_millis(1);
 /// Bytes of a heartbeat inside ESP: an echo request of ICMPv6 (RFC 4443 §4.1), with what tells whose it is.
 pub const HEARTBEAT: usize = 8 + 18;
 /// The bytes that a host holds for all its peers together: 256 MiB.

@@ -43,14 +43,9 @@ impl AssociationConfig {
 pub(crate) const IP_HEADER: u32 = 40;
 /// ESP in UDP with the suite that two hosts of Sinnet agree on.
 const OVERHEAD: Overhead = Overhead::AES_GCM_IN_UDP;
-/// Larger ICMP packets wait with the data.
-const LARGEST_URGENT_ECHO: usize = 256;
 /// The window of a SYN is not scaled (RFC 7323 §2.2), others go by steps of so many bytes.
 const UNSCALED: u64 = 65_535;
 const WINDOW_STEP: u64 = 1 << 10;
-/// What is due again when it was done is done so often at once, and then after this.
-const ROUNDS: usize = 4;
-const REST: Duration = Duration::from_millis(1);
 
 /// A packet of a flow, with the blocks of selective acknowledgment that it may have.
 #[derive(Clone, Debug)]
@@ -149,7 +144,7 @@ impl Inner {
             }
             Kind::Udp => {}
             Kind::Echo => {
-                meta.is_urgent = len <= LARGEST_URGENT_ECHO;
+                meta.is_urgent = len <= multipath::LARGEST_URGENT_ICMP;
                 // As the daemon has it, only what asks is a flow.
                 meta.flow = meta.flow.filter(|_| !is_ack);
             }
@@ -303,7 +298,7 @@ impl End {
 
     /// Does what is due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        for _ in 0..ROUNDS {
+        for _ in 0..multipath::ROUNDS {
             self.watch(now);
             self.beat(now);
             self.sender.release();
@@ -322,7 +317,7 @@ impl End {
     pub(crate) fn next_deadline(&mut self, now: Instant, was_called: bool) -> Instant {
         self.sync();
         let at = self.deadline();
-        if was_called && at <= now { now + REST } else { at.max(now) }
+        if was_called && at <= now { now + multipath::REST } else { at.max(now) }
     }
 
     fn deadline(&self) -> Instant {

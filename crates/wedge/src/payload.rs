@@ -4,12 +4,9 @@ use crate::flows::flow_of;
 use crate::numbers::{Header, ROOM};
 use crate::window_clamp::Connections;
 use hip::feedback::NEXT_HEADER;
-use multipath::{Class, CopyNumber, Ecn, Meta, Number, Segment};
+use multipath::{Class, CopyNumber, Ecn, LARGEST_URGENT_ICMP, Meta, Number, Segment};
 use wire::ip::protocol;
 use wire::{icmp, tcp};
-
-/// Larger ICMP packets wait with the data.
-const LARGEST_URGENT_ICMP: usize = 256;
 
 /// What follows the inner IPv6 header of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]

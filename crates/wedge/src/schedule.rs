@@ -2,13 +2,9 @@
 
 use crate::peer::PeerState;
 use crate::wedge::{TimerKind, Wedge};
-use clock::{Duration, Instant};
+use clock::Instant;
+use multipath::{REST, ROUNDS};
 use rand_core::CryptoRng;
-
-/// What is due again when it was done is done so often at once ...
-const ROUNDS: usize = 4;
-/// ... and then after this: nothing may keep a host busy with itself.
-const REST: Duration = Duration::from_millis(1);
 
 impl Wedge {
     /// Something about a peer is new: it is looked after when the batch has been taken.

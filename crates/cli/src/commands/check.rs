@@ -28,7 +28,7 @@ pub(crate) fn run(Arguments { file }: &Arguments) -> Result<(), Failure> {
     output::result(&format!("{shown} is right: {}{}", checked.summary, remarks.collect::<String>()))
 }
 
-/// Scenarios have keys that no configuration has. What is no TOML is told by who reads it.
+/// Scenarios have keys that no configuration has. A file that is no TOML is refused by the command's reader.
 fn is_scenario(file: &Path) -> bool {
     let Ok(text) = std::fs::read_to_string(file) else { return false };
     let root = text::toml::parse(&file.to_string_lossy(), &text).map(|root| root.value);
