@@ -1,6 +1,6 @@
-//! Time and chance as values: [`Instant`] and [`Duration`] in integer nanoseconds, and [`Streams`], seeded random
-//! streams that are independent per component. Nothing in here reads a clock or asks the system for randomness:
-//! both are arguments, so that one printed seed replays a run.
+//! Time and chance as values: [`Instant`] and [`Duration`] in integer nanoseconds, [`Histogram`] of many of them, and
+//! [`Streams`], seeded random streams that are independent per component. Nothing in here reads a clock or asks the system
+//! for randomness: both are arguments, so that one printed seed replays a run.
 //!
 //! ```
 //! use clock::{Duration, Instant, Streams};
@@ -14,8 +14,10 @@
 //! assert_ne!(draw("link a"), draw("link b"));
 //! ```
 
+mod histogram;
 mod random;
 mod time;
 
+pub use histogram::Histogram;
 pub use random::{Rng, Streams};
 pub use time::{Duration, Instant};

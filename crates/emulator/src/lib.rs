@@ -28,7 +28,6 @@
 //! ```
 
 mod capture;
-mod histogram;
 mod network;
 mod outer;
 mod port;
@@ -36,7 +35,6 @@ mod realtime;
 mod recorder;
 
 pub use capture::Capture;
-pub use histogram::Histogram;
 pub use network::{Counts, Delivery, LinkId, Network, RouteId};
 pub use port::Port;
 pub use realtime::{Emulator, Summary};

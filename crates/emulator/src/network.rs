@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use clock::{Duration, Instant, Rng};
+use clock::{Duration, Histogram, Instant, Rng};
 use link::{ChangeKind, Link, LinkConfig, LinkStatistics, ProcessingJitter, longest_processing};
 
-use crate::histogram::Histogram;
 use crate::outer::{addresses, ecn_of, flow_of, mark_congestion};
 
 /// Names one direction of a link of a [`Network`].
@@ -66,9 +65,6 @@ struct Route {
     transits: Histogram,
 }
 
-/// How exact times under way are told.
-const TRANSIT: Duration = Duration::from_micros(200);
-
 /// A packet under way, with the hop of its route that it is on.
 struct Flight {
     packet: Vec<u8>,
@@ -115,7 +111,7 @@ impl Network {
         let route = RouteId(self.routes.len());
         let slowest = hops.iter().filter_map(|hop| self.links.get(hop.0)?.rate()).min();
         let max_processing = slowest.map_or(Duration::ZERO, longest_processing);
-        self.routes.push(Route { hops, max_processing, port, delivered_bytes: 0, transits: Histogram::new(TRANSIT) });
+        self.routes.push(Route { hops, max_processing, port, delivered_bytes: 0, transits: Histogram::default() });
         self.table.insert((from, to), route);
         route
     }
@@ -180,7 +176,7 @@ impl Network {
                 } else {
                     self.counts.delivered += 1;
                     route.delivered_bytes += flight.packet.len() as u64;
-                    route.transits.record(at.saturating_since(flight.since));
+                    route.transits.record(at.saturating_since(flight.since).as_nanos());
                     return Some(Delivery { at, route: flight.route, port: route.port, packet: flight.packet });
                 }
             }
@@ -230,7 +226,7 @@ impl Network {
 
     /// Counts that anew.
     pub fn restart_transits(&mut self) {
-        self.routes.iter_mut().for_each(|route| route.transits = Histogram::new(TRANSIT));
+        self.routes.iter_mut().for_each(|route| route.transits = Histogram::default());
     }
 
     /// What one link did so far; absent for a link of another network.

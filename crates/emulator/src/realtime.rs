@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use clock::{Duration, Instant};
+use clock::{Duration, Histogram, Instant};
 use link::ChangeKind;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,7 +16,6 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::time::{ClockId as ReadClock, clock_gettime};
 
 use crate::Port;
-use crate::histogram::Histogram;
 use crate::network::{Counts, LinkId, Network, RouteId};
 use crate::recorder::{Recorder, Recording};
 
@@ -28,33 +27,18 @@ pub struct Emulator {
 }
 
 /// What an emulator did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// What happened to the packets.
     pub counts: Counts,
-    /// How late packets were handed to their hosts, against the instants that the links named.
+    /// How late packets were handed to their hosts, against the instants that the links named, in nanoseconds.
     pub lateness: Histogram,
-    /// By route, how long packets were under way since [`Emulator::restart_transits`].
+    /// By route, how long packets were under way since [`Emulator::restart_transits`], in nanoseconds.
     pub transits: Vec<Histogram>,
     /// Packets that a host had no room for, or whose device was down.
     pub refused: u64,
     /// Whether the thread ran with real-time priority.
     pub real_time_priority: bool,
-}
-
-/// How exact lateness is told.
-const LATENESS: Duration = Duration::from_micros(10);
-
-impl Default for Summary {
-    fn default() -> Self {
-        Self {
-            counts: Counts::default(),
-            lateness: Histogram::new(LATENESS),
-            transits: Vec::new(),
-            refused: 0,
-            real_time_priority: false,
-        }
-    }
 }
 
 /// What the emulator's thread and its owner tell each other.
@@ -267,7 +251,7 @@ impl Engine {
                 continue;
             }
             let late = self.now()?.saturating_since(delivery.at);
-            self.summary.lateness.record(late);
+            self.summary.lateness.record(late.as_nanos());
             self.recorder.record(delivery);
         }
         Ok(())

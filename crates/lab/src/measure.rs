@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use emulator::Histogram;
+use clock::Histogram;
 
 use crate::datagrams::{DatagramReport, Quantiles};
 use crate::plan::{Kind, Plan, Protocol};
@@ -169,7 +169,7 @@ fn reports(plan: &Plan, measured: &Measured) -> Vec<FlowReport> {
 }
 
 fn path_reports(plan: &Plan, measured: &Measured) -> Vec<PathReport> {
-    let quantiles = |transits: &Histogram| Quantiles::new(|part| transits.quantile(part).as_secs_f64());
+    let quantiles = |transits: &Histogram| Quantiles::new(|part| transits.quantile(part) * 1e-9);
     // The paths of the main flow are the first of the distinct ones.
     let paths = measured.transits.iter().take(plan.paths().len());
     paths.map(|[there, back]| PathReport { there_ms: quantiles(there), back_ms: quantiles(back) }).collect()

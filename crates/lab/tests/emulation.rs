@@ -277,17 +277,17 @@ fn precision(load: u64) -> Outcome {
     let at = |share: f64| delays.get(((delays.len() - 1) as f64 * share) as usize).copied().unwrap_or(f64::NAN);
     println!(
         "  30 ms, {:.0} Mbit/s beside: probes between programs {:.3} ms median, {:.3} ms 99 %, {:.3} ms worst of {}; \
-         the emulator itself late by {} us median, {} us 99 %, {} us 99.9 %, {} us worst of {} packets; real-time priority: {}; {:?}",
+         the emulator itself late by {:.0} us median, {:.0} us 99 %, {:.0} us 99.9 %, {:.0} us worst of {} packets; real-time priority: {}; {:?}",
         carried / 1e6,
         at(0.5),
         at(0.99),
         at(1.0),
         delays.len(),
-        summary.lateness.quantile(0.5).as_micros(),
-        summary.lateness.quantile(0.99).as_micros(),
-        summary.lateness.quantile(0.999).as_micros(),
-        summary.lateness.longest().as_micros(),
-        summary.lateness.count(),
+        summary.lateness.quantile(0.5) / 1e3,
+        summary.lateness.quantile(0.99) / 1e3,
+        summary.lateness.quantile(0.999) / 1e3,
+        summary.lateness.max() as f64 / 1e3,
+        summary.lateness.samples(),
         summary.real_time_priority,
         summary.counts,
     );

@@ -51,7 +51,8 @@ pub fn find(names: &[String]) -> Result<Vec<&'static Experiment>, PapersError> {
     for name in names {
         let matching: Vec<_> = all().filter(|experiment| fits(experiment.id, name)).collect();
         if matching.is_empty() {
-            let ids = all().map(|experiment| experiment.id);
+            let groups = all().filter_map(|experiment| experiment.id.split_once('/').map(|(group, _)| group));
+            let ids = all().map(|experiment| experiment.id).chain(groups);
             let help = match text::nearest(name, ids) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => "`sinnet papers list` shows all".to_owned(),

@@ -1,8 +1,7 @@
 //! From the state of a run to its [`RunResult`].
 
-use clock::{Duration, Instant};
+use clock::{Duration, Histogram, Instant};
 use link::LinkStatistics;
-use transport::Histogram;
 use transport::mhip::{PathArrivals, PathStatus};
 
 use crate::result::{

@@ -8,10 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use clock::{Duration, Instant, Streams};
+use clock::{Duration, Histogram, Instant, Streams};
 use link::{DropReason, Dropped, Ecn, Link, LinkStatistics};
 use transport::mhip::{PathArrivals, PathCounters, PathStatus};
-use transport::{BlockPool, Flags, Histogram, Packet, Receiver, ReceiverStatistics, Sender, SenderCounters};
+use transport::{BlockPool, Flags, Packet, Receiver, ReceiverStatistics, Sender, SenderCounters};
 
 use crate::RunOptions;
 use crate::observer::Observer;

@@ -1,8 +1,7 @@
 //! Echo requests at an even pace, as `ping` sends them, and the answers of the other end.
 
-use clock::{Duration, Instant};
+use clock::{Duration, Histogram, Instant};
 
-use crate::histogram::Histogram;
 use crate::packet::{Flags, NO_BLOCKS, Packet, expand};
 use crate::receiver::ReceiverStatistics;
 

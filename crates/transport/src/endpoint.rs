@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use clock::{Duration, Instant, Rng};
+use clock::{Duration, Histogram, Instant, Rng};
 
 use crate::config::TcpConfig;
 use crate::echo::{EchoConfig, EchoSink, EchoSource};
-use crate::histogram::Histogram;
 use crate::mhip::{MhipConfig, MhipReceiver, MhipSender, PathArrivals, PathStatus};
 use crate::mptcp::{MptcpConfig, MptcpReceiver, MptcpSender};
 use crate::packet::{BlockPool, Blocks, Packet};

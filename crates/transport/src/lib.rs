@@ -32,7 +32,6 @@
 mod config;
 mod echo;
 mod endpoint;
-mod histogram;
 pub mod mhip;
 pub mod mptcp;
 mod packet;
@@ -47,7 +46,6 @@ mod udp;
 pub use config::{Details, Recovery, TcpConfig, UndoBy};
 pub use echo::{EchoConfig, EchoSink, EchoSource};
 pub use endpoint::{FlowConfig, Receiver, Sender};
-pub use histogram::Histogram;
 pub use packet::{BlockPool, Blocks, Flags, NO_BLOCKS, Packet, expand};
 pub use receiver::{ReceiverStatistics, TcpReceiver};
 pub use sender::{SenderCounters, TcpSender, TimerKind};

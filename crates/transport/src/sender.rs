@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use clock::{Duration, Instant, Rng, Streams};
+use clock::{Duration, Histogram, Instant, Rng, Streams};
 use congestion::{Controller, Rule};
 
 use crate::config::TcpConfig;
-use crate::histogram::Histogram;
 use crate::packet::Packet;
 pub use crate::subflow::SenderCounters;
 use crate::subflow::{Step, Subflow};

@@ -19,7 +19,7 @@ mod windows;
 
 use std::sync::Arc;
 
-use clock::{Duration, Instant, Rng};
+use clock::{Duration, Histogram, Instant, Rng};
 
 pub use config::{Attribution, Generation, Marking, MhipConfig, PathConfig, PathCounters, PathStatus};
 pub use congestion::Growth;
@@ -28,7 +28,6 @@ pub use path_states::{Closing, Mark, PathState, PathStates};
 pub use receiver::{MhipReceiver, PathArrivals, ReceiveBuffer, Stored};
 pub use windows::Windows;
 
-use crate::histogram::Histogram;
 use crate::packet::{Blocks, Packet};
 use crate::sender::SenderCounters;
 use simple::SimpleSender;

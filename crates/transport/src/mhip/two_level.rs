@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use clock::{Duration, Instant, Rng};
+use clock::{Duration, Histogram, Instant, Rng};
 
 use super::config::{Attribution, MhipConfig, PathCounters, PathStatus, Since};
 use super::forecast::Forecast;
@@ -15,7 +15,6 @@ use super::heartbeats::{HEARTBEAT, Heartbeats};
 use super::outstanding::{Acknowledged, Outstanding};
 use super::path_states::{Closing, Mark, PathState, PathStates};
 use super::windows::Windows;
-use crate::histogram::Histogram;
 use crate::packet::{Blocks, Flags, NO_BLOCKS, Packet, expand};
 use crate::sender::SenderCounters;
 use crate::timer::Timer;

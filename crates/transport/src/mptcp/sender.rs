@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use clock::{Duration, Instant, Rng, Streams};
+use clock::{Duration, Histogram, Instant, Rng, Streams};
 use congestion::{Controller, Rule};
 use scheduler::{Decision, PacketMeta, PathId, PathScheduler, PathView, Scheduler};
 
 use super::config::MptcpConfig;
 use super::data::Data;
-use crate::histogram::Histogram;
 use crate::mhip::{PathCounters, PathStatus};
 use crate::packet::{Blocks, Flags, Packet, expand};
 use crate::sender::SenderCounters;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clock::{Duration, Instant};
+use clock::{Duration, Histogram, Instant};
 use congestion::{Acked, Cause, Congestion, Controller, Rule};
 use recovery::RttEstimator;
 use smallvec::SmallVec;
@@ -11,7 +11,6 @@ use super::chunks::{Chunks, Detection};
 use super::config::{CwndUpdate, Retransmission, SctpConfig};
 use super::report::Report;
 use super::rules::Buffers;
-use crate::histogram::Histogram;
 use crate::mhip::{PathCounters, PathStatus};
 use crate::packet::{Flags, NO_BLOCKS, Packet, expand};
 use crate::sender::SenderCounters;
