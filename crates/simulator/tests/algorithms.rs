@@ -54,6 +54,41 @@ fn cubic_follows_its_response_function() {
     assert!((ours / window - 1.0).abs() < 0.2, "{ours} is not {window}");
 }
 
+/// CUBIC as in ns-3's `tcp-validation`: 50 Mbit/s, 50 ms, CoDel of 5 and 100 ms. The windows before each reduction, in packets,
+/// and when it came.
+fn validation(flow: &str) -> Vec<(f64, f64)> {
+    let link = "rate = \"50Mbit/s\"\ndelay = \"25ms\"\nqueue = { kind = \"codel\", limit = \"1000p\" }";
+    let text = bottleneck("25s", link, &format!("congestion = \"cubic\"\nreceiver_window = \"100000p\"\n{flow}"));
+    let text = text.replace("warm_up = \"20s\"\n", "").replace("packet_size = 1250", "packet_size = 1500");
+    let text = text.replace("delay = \"30ms\"", "delay = \"25ms\"");
+    let scenario = scenario::parse(&text, "validation.toml").unwrap_or_else(|error| panic!("{error}"));
+    let options = RunOptions { interval: Some(clock::Duration::from_millis(1)) };
+    let result = simulator::run(&scenario, 1, &options).unwrap_or_else(|error| panic!("{error}"));
+    let windows: Vec<(f64, f64)> = result.series.iter().map(|sample| (sample.time_s, sample.flows[0].cwnd)).collect();
+    windows.windows(2).filter(|pair| pair[1].1 < pair[0].1 - 1.0).map(|pair| pair[0]).collect()
+}
+
+/// The figures of ns-3, whose flow starts at 5 s: slow start ends at 511 packets, three reductions leave 173 after 0.803 s, and
+/// the maxima that follow are 236 and 234. When these come is not compared: ns-3 has them without the Reno-friendly region
+/// (RFC 9438 §4.3), which is what leads here. When CoDel drops depends on each packet, and ours start later, for
+/// acknowledgments are delayed.
+#[test]
+fn cubic_has_the_windows_that_ns_3_validates() {
+    let maxima = validation("");
+    let [slow_start, _, third, rest @ ..] = &maxima[..] else { panic!("{maxima:?}") };
+    assert!((slow_start.1 / 511.0 - 1.0).abs() < 0.05 && (slow_start.0 - 0.459).abs() < 0.2, "{maxima:?}");
+    assert!((third.1 * 0.7 / 173.0 - 1.0).abs() < 0.03 && (third.0 - 0.803).abs() < 0.2, "{maxima:?}");
+    assert!(rest.len() >= 3 && rest.iter().all(|(_, cwnd)| (cwnd / 235.0 - 1.0).abs() < 0.03), "{maxima:?}");
+}
+
+/// Without SACK much of what is outstanding behind a hole has arrived: as RFC 5681 counts FlightSize, CUBIC once raised its
+/// window by losses, from 545 to 1,242 packets, until its timer ran out.
+#[test]
+fn a_loss_never_raises_the_window() {
+    let before = validation("delayed_ack = false");
+    assert!(before.len() > 4 && before.iter().all(|(_, cwnd)| *cwnd <= before[0].1), "{before:?}");
+}
+
 /// RFC 3168 with RED: congestion is told by marks, so hardly anything is dropped or sent again.
 #[test]
 fn marks_replace_drops() {
@@ -65,9 +100,12 @@ fn marks_replace_drops() {
     let sum = |result: &RunResult, of: fn(&simulator::FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
     assert!(with.links[0].marked > 100);
     assert_eq!((without.links[0].marked, sum(&without, |flow| flow.marked)), (0, 0));
-    assert_eq!(sum(&with, |flow| flow.marked), with.links[0].marked);
     assert!(sum(&without, |flow| flow.retransmissions) > 100);
     assert!(sum(&with, |flow| flow.retransmissions) * 20 < sum(&without, |flow| flow.retransmissions));
+    // From the start, and with nothing under way at the end, what the queue marks is what the receivers see.
+    let whole = bottleneck("32s", &link.replace("ECN", "true"), &format!("{flow}true\nstop = \"30s\""));
+    let whole = run(&whole.replace("warm_up = \"20s\"\n", ""), 1);
+    assert_eq!(sum(&whole, |flow| flow.marked), whole.links[0].marked);
     for result in [with, without] {
         assert!(result.links[0].utilisation > 0.8, "{}", result.links[0].utilisation);
     }

@@ -489,7 +489,9 @@ impl Subflow {
                     State::Selective(recovery) if cause == Cause::Timeout => recovery.sacked(),
                     _ => extra,
                 };
-                (self.max - self.una).saturating_sub(left).max(1) as f64 * self.mss
+                let outstanding = (self.max - self.una).saturating_sub(left).max(1) as f64 * self.mss;
+                // Of what is behind the next hole much has arrived. A loss must not raise the window that let it leave.
+                outstanding.min(control.cwnd(self.index))
             }
             // Its window, whether or not so much is outstanding.
             Details::Ns2 => control.cwnd(self.index).min(f64::from(self.config.receiver_window) * self.mss),
