@@ -43,6 +43,18 @@
     return out;
   }
 
+  // Rows that the legend takes; about 7 px a letter, and 44 px for its sign.
+  function rows(all, width) {
+    var used = 0;
+    return all.reduce(function (count, one) {
+      var wide = one.name.length * 7 + 44;
+      used += wide;
+      if (used <= width) return count;
+      used = wide;
+      return count + 1;
+    }, 1);
+  }
+
   // Whether zero would take most of the vertical axis.
   function far(all) {
     var values = all.reduce(function (sum, one) { return sum.concat(one.points.map(function (point) { return point[1]; })); }, []);
@@ -68,12 +80,8 @@
     return {
       animation: false,
       textStyle: { color: text },
-      grid: { left: narrow ? 44 : 58, right: 16, top: 58, bottom: 84 },
-      legend: { type: "scroll", top: 0, left: 0, width: width - 110, textStyle: { color: text }, pageTextStyle: { color: text } },
-      toolbox: {
-        top: 0, right: 4, iconStyle: { borderColor: faint },
-        feature: { dataZoom: { title: { zoom: "zoom", back: "back" } }, restore: { title: "whole" } }
-      },
+      grid: { left: narrow ? 44 : 58, right: 16, top: 14 + 24 * rows(figure.series, width - 16), bottom: 84 },
+      legend: { type: "plain", top: 0, left: 0, right: 16, itemGap: 10, textStyle: { color: text } },
       tooltip: {
         trigger: "axis", confine: true, backgroundColor: style.getPropertyValue("--back").trim(), borderColor: line,
         textStyle: { color: text, fontSize: 12 },
@@ -83,7 +91,12 @@
             var first = !seen[item.seriesName];
             seen[item.seriesName] = true;
             return first && item.data && typeof item.data[1] === "number";
-          }).map(function (item) { return item.marker + item.seriesName + ": <b>" + shown(item.data[1]) + "</b>"; });
+          }).map(function (item) {
+            var one = figure.series.find(function (one) { return one.name === item.seriesName; });
+            var at = one && one.intervals ? one.intervals[item.dataIndex] : null;
+            var spread = at ? " [" + shown(at[0]) + ", " + shown(at[1]) + "]" : "";
+            return item.marker + item.seriesName + ": <b>" + shown(item.data[1]) + "</b>" + spread;
+          });
           return items.length ? figure.x + " " + shown(items[0].data[0]) + "<br>" + lines.join("<br>") : "";
         }
       },
@@ -91,15 +104,56 @@
         { type: "slider", height: 18, bottom: 8, textStyle: { color: faint }, labelFormatter: shown, borderColor: line },
         { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: "shift", moveOnMouseWheel: false, preventDefaultMouseMove: false }
       ],
-      xAxis: Object.assign({}, axis, { scale: true, minInterval: whole(figure.series) ? 1 : 0, name: figure.x, nameGap: 26 }),
+      xAxis: Object.assign({}, axis, { scale: true, boundaryGap: ["2%", "2%"], minInterval: whole(figure.series) ? 1 : 0, name: figure.x, nameGap: 26 }),
       yAxis: Object.assign({}, axis, { scale: far(figure.series), name: figure.y, nameGap: narrow ? 32 : 42 }),
       series: series(figure.series, narrow)
     };
   }
 
+  function data(element) {
+    return JSON.parse(element.parentElement.querySelector("script").textContent);
+  }
+
+  // All points of a figure: a row each.
+  function table(figure) {
+    function quoted(value) {
+      var text = String(value === undefined || value === null ? "" : value);
+      return /[",\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+    }
+    var lines = [["series", figure.x, figure.y, "low", "high"]];
+    figure.series.forEach(function (one) {
+      one.points.forEach(function (point, at) {
+        lines.push([one.name, point[0], point[1]].concat(one.intervals ? one.intervals[at] : ["", ""]));
+      });
+    });
+    return lines.map(function (line) { return line.map(quoted).join(","); }).join("\n") + "\n";
+  }
+
+  function save(name, type, text) {
+    var link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: type }));
+    link.download = name;
+    link.click();
+    setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
+  }
+
+  document.addEventListener("click", function (event) {
+    var wanted = event.target.dataset && event.target.dataset.save;
+    if (!wanted) return;
+    var element = event.target.closest("figure").querySelector(".chart");
+    var figure = data(element);
+    var name = figure.title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+    if (wanted === "csv") {
+      save(name + ".csv", "text/csv", table(figure));
+    } else {
+      if (!charts.has(element)) draw(element);
+      save(name + ".svg", "image/svg+xml", charts.get(element).renderToSVGString());
+    }
+  });
+
   function draw(element) {
-    var figure = JSON.parse(element.nextElementSibling.textContent);
-    var chart = charts.get(element) || echarts.init(element);
+    var figure = data(element);
+    var chart = charts.get(element) || echarts.init(element, null, { renderer: "svg" });
     charts.set(element, chart);
     chart.setOption(option(figure, element.clientWidth), true);
   }

@@ -1,10 +1,22 @@
-//! What the papers print: `vectors/papers/published.toml`, read.
+//! What the papers print: `assets/published.toml`, read.
 
 use serde::{Deserialize, Serialize};
 
 use crate::PapersError;
 
 const TEXT: &str = include_str!("../assets/published.toml");
+
+/// One of the papers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Paper {
+    /// What stands in brackets, 1 to 5.
+    pub number: u8,
+    pub title: String,
+    pub authors: Option<String>,
+    pub year: Option<u16>,
+    pub doi: Option<String>,
+}
 
 /// One experiment of a paper.
 #[derive(Clone, Debug, Deserialize)]
@@ -78,12 +90,23 @@ fn mbps() -> String {
 /// # Errors
 /// None, unless the file that is part of the program is broken.
 pub fn published() -> Result<Vec<Published>, PapersError> {
-    #[derive(Deserialize)]
-    struct File {
-        experiment: Vec<Published>,
-    }
-    let file: File = toml::from_str(TEXT).map_err(|error| PapersError::Asset(error.to_string()))?;
-    Ok(file.experiment)
+    file().map(|file| file.experiment)
+}
+
+/// The papers, by their numbers.
+pub(crate) fn papers() -> Result<Vec<Paper>, PapersError> {
+    file().map(|file| file.paper)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    paper: Vec<Paper>,
+    experiment: Vec<Published>,
+}
+
+fn file() -> Result<File, PapersError> {
+    toml::from_str(TEXT).map_err(|error| PapersError::Asset(error.to_string()))
 }
 
 #[cfg(test)]
@@ -102,6 +125,9 @@ mod tests {
         let two_path = all.iter().find(|experiment| experiment.id == "secure-multipath/ideal-two-path").unwrap();
         let first = two_path.quantities.first().unwrap();
         assert_eq!((first.value.clone(), first.accept), (Printed::Number(19.32), Some([18.9, 19.8])));
+        let numbers: Vec<u8> = papers().unwrap().iter().map(|paper| paper.number).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5]);
+        assert!(all.iter().all(|experiment| numbers.contains(&experiment.paper)));
         for quantity in all.iter().flat_map(|experiment| &experiment.quantities) {
             assert!(quantity.accept.is_none_or(|[low, high]| low <= high), "{}", quantity.name);
         }

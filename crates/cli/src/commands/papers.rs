@@ -129,7 +129,9 @@ fn report(run: &Run) -> Result<(), Failure> {
     if let Some(stopped) = stopped {
         return Err(stopped);
     }
-    let page = papers::report(&experiments, &results, env!("CARGO_PKG_VERSION")).map_err(failure)?;
+    let ids: String = run.ids.iter().map(|id| format!(" {id}")).collect();
+    let command = format!("sinnet papers report{ids} --seeds {}", run.seeds);
+    let page = papers::report(&experiments, &results, env!("CARGO_PKG_VERSION"), &command).map_err(failure)?;
     let path = run.out.join("report.html");
     std::fs::write(&path, page).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
     if run.json {

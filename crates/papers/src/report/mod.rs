@@ -13,7 +13,7 @@ use scenario::Scenario;
 
 use crate::PapersError;
 use crate::experiment::Experiment;
-use crate::published::{Published, published};
+use crate::published::{Published, papers, published};
 use crate::reasons::{Column, Reason, reason, reasons};
 use crate::results::Results;
 use crate::row::{Row, Shipped, evaluate, nothing_ships, short};
@@ -22,11 +22,16 @@ const LIBRARY: &str = include_str!("../../assets/echarts.common.min.js");
 const STYLE: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 
-/// The page over `experiments`, written by `version` of the program.
+/// The page over `experiments`, written by `version` of the program when it was started by `command`.
 ///
 /// # Errors
 /// None, unless a file inside the program is broken.
-pub fn report(experiments: &[&Experiment], results: &Results, version: &str) -> Result<String, PapersError> {
+pub fn report(
+    experiments: &[&Experiment],
+    results: &Results,
+    version: &str,
+    command: &str,
+) -> Result<String, PapersError> {
     let published: BTreeMap<String, Published> =
         published()?.into_iter().map(|published| (published.id.clone(), published)).collect();
     let reasons = reasons()?;
@@ -71,11 +76,28 @@ pub fn report(experiments: &[&Experiment], results: &Results, version: &str) -> 
     );
     let _ = writeln!(
         page,
-        "<footer><p class=\"small\">Written by sinnet {}. Charts: Apache ECharts 6.1.0, Apache License 2.0.</p></footer>\
+        "<footer>{}<p class=\"small\">Written by sinnet {}: <code>{}</code>. \
+         Charts: Apache ECharts 6.1.0, Apache License 2.0.</p></footer>\
          <script>{LIBRARY}</script><script>{SCRIPT}</script></body></html>",
-        escaped(version)
+        bibliography()?,
+        escaped(version),
+        escaped(command)
     );
     Ok(page)
+}
+
+/// What the numbers in brackets stand for.
+fn bibliography() -> Result<String, PapersError> {
+    let mut html = "<h2>The papers</h2><ol>".to_owned();
+    for paper in papers()? {
+        let authors = paper.authors.map(|authors| format!("{}: ", escaped(&authors))).unwrap_or_default();
+        let year = paper.year.map(|year| format!(", {year}")).unwrap_or_default();
+        let doi = paper.doi.map(|doi| format!(", DOI {}", escaped(&doi))).unwrap_or_default();
+        let _ =
+            write!(html, "<li value=\"{}\">{authors}<em>{}</em>{year}{doi}</li>", paper.number, escaped(&paper.title));
+    }
+    html.push_str("</ol>");
+    Ok(html)
 }
 
 fn entry(experiment: &Experiment, rows: &[Row]) -> String {
@@ -119,10 +141,13 @@ fn section(
         let data = serde_json::to_string(&figure).unwrap_or_default().replace("</", "<\\/");
         let _ = write!(
             html,
-            "<figure><figcaption><strong>{}</strong> {}</figcaption><div class=\"chart\"></div>\
+            "<figure><figcaption><strong>{title}</strong> {}</figcaption>\
+             <div class=\"chart\" role=\"img\" aria-label=\"{title}\"></div>\
+             <div class=\"save\">save <button type=\"button\" data-save=\"svg\">figure (SVG)</button> \
+             <button type=\"button\" data-save=\"csv\">data (CSV)</button></div>\
              <script type=\"application/json\">{data}</script></figure>",
-            escaped(&figure.title),
             escaped(&figure.caption),
+            title = escaped(&figure.title),
         );
     }
     if let Some(why) = nothing_ships(rows, experiment.id) {
@@ -242,13 +267,13 @@ mod tests {
     #[test]
     fn what_ships_has_a_column_where_it_was_run() {
         let find = || crate::experiment::find(&["mhip-friendliness/final".to_owned()]).unwrap();
-        let page = report(&find(), &Results::default(), "1").unwrap();
+        let page = report(&find(), &Results::default(), "1", "").unwrap();
         assert!(!page.contains("shipped"));
         let mut shipped = Results::default();
         for case in ["reference", "udp-interval", "udp-interval-8"] {
             shipped.add(case, Vec::new());
         }
-        let page = report(&find(), &Results::default().with_shipped(shipped), "1").unwrap();
+        let page = report(&find(), &Results::default().with_shipped(shipped), "1", "").unwrap();
         assert_eq!(page.matches("<th>shipped</th>").count(), 1);
         assert!(page.contains("<td data-name=\"shipped\">") && page.contains("<td colspan=\"6\">"));
     }
@@ -256,9 +281,11 @@ mod tests {
     #[test]
     fn a_page_without_results_is_whole() {
         let experiments: Vec<_> = crate::experiment::all().collect();
-        let page = report(&experiments, &Results::default(), "<1>").unwrap();
+        let page = report(&experiments, &Results::default(), "<1>", "sinnet papers report").unwrap();
         assert_eq!(page.matches("<section").count(), page.matches("</section>").count());
         assert_eq!(page.matches("<section").count(), experiments.len());
+        assert!(page.contains("<code>sinnet papers report</code>") && page.contains("<li value=\"5\">"));
+        assert_eq!(page.matches("data-save=\"csv\"").count(), page.matches("class=\"chart\"").count());
         assert!(page.contains("sinnet &lt;1&gt;") && page.ends_with("</html>\n"));
         // Nothing is fetched: the only addresses are those inside the library's licence and its own namespaces.
         let ours = page.replace(LIBRARY, "");
