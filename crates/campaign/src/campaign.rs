@@ -180,6 +180,11 @@ impl Campaign {
         })
     }
 
+    /// The points of the sweep, in the order in which they are run: of each the values that it sets, and its seeds.
+    pub fn points(&self) -> impl Iterator<Item = (&[(String, String)], &[u64])> {
+        self.points.iter().map(|point| (point.parameters.as_slice(), point.seeds.as_slice()))
+    }
+
     /// How many runs it has.
     pub fn runs(&self) -> usize {
         self.points.iter().map(|point| point.seeds.len()).sum()

@@ -454,3 +454,18 @@ fn a_full_disk_is_told_and_leaves_nothing_half_written() {
     // The number of finished runs, and no file that is not whole.
     assert!(listed.trim().parse::<u32>().is_ok_and(|runs| (1..50).contains(&runs)), "{listed}");
 }
+
+#[test]
+fn what_would_be_run_is_listed_and_nothing_is_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let path =
+        scenario(directory.path(), &format!("{ONE_FLOW}\n[sweep]\n\"link.s-d.rate\" = [\"1Mbit/s\", \"2Mbit/s\"]\n"));
+    let listed = json(&sim(&path, &["--dry-run", "--seeds", "3", "--seed", "5", "--json"]));
+    assert_eq!((&listed["runs"], listed["points"].as_array().unwrap().len()), (&Value::from(6), 2));
+    assert_eq!(listed["points"][1]["parameters"]["link.s-d.rate"], "2Mbit/s");
+    assert_eq!(listed["points"][1]["seeds"], serde_json::json!([5, 6, 7]));
+    let told = String::from_utf8(sim(&path, &["--dry-run", "--seeds", "3", "--seed", "5"]).stdout).unwrap();
+    assert_eq!(told.lines().next(), Some("6 runs"));
+    assert!(told.contains("link.s-d.rate=1Mbit/s: 3 seeds, 5 to 7"), "{told}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}

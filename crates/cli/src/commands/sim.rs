@@ -1,5 +1,6 @@
 //! `sinnet sim`: a scenario in virtual time, over seeds and sweeps.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::io::IsTerminal as _;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -38,6 +39,9 @@ pub(crate) struct Arguments {
     /// Print a row per run and flow, comma-separated.
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Check the scenario, list the points of its sweep with their seeds, and run nothing.
+    #[arg(long, conflicts_with_all = ["csv", "out"])]
+    dry_run: bool,
 }
 
 /// What is run, how often, and how it is told: the same for all that runs a scenario.
@@ -78,6 +82,9 @@ impl Runs {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let campaign = arguments.runs.campaign()?;
+    if arguments.dry_run {
+        return list(&campaign, arguments.runs.json);
+    }
     let options = Options {
         threads: arguments.runs.threads(),
         out: arguments.out.clone(),
@@ -111,6 +118,35 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure { message, exit: INTERRUPTED });
     }
     Ok(())
+}
+
+/// What would be run.
+fn list(campaign: &Campaign, json: bool) -> Result<(), Failure> {
+    if json {
+        let points: Vec<_> = campaign
+            .points()
+            .map(|(values, seeds)| {
+                let values: BTreeMap<_, _> = values.iter().cloned().collect();
+                serde_json::json!({"parameters": values, "seeds": seeds})
+            })
+            .collect();
+        return output::json(&serde_json::json!({"runs": campaign.runs(), "points": points}));
+    }
+    let mut text = match campaign.runs() {
+        1 => "1 run\n".to_owned(),
+        runs => format!("{runs} runs\n"),
+    };
+    for (values, seeds) in campaign.points() {
+        let values: Vec<String> = values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let values = if values.is_empty() { "the scenario as it is".to_owned() } else { values.join(", ") };
+        let seeds = match seeds {
+            [seed] => format!("seed {seed}"),
+            [first, .., last] => format!("{} seeds, {first} to {last}", seeds.len()),
+            [] => "no seed".to_owned(),
+        };
+        text.push_str(&format!("{values}: {seeds}\n"));
+    }
+    output::result(text.trim_end())
 }
 
 /// As many as the machine has.
