@@ -532,7 +532,7 @@ impl Association {
     }
 
     /// The candidates for the next path.
-    fn free_candidates(&self) -> impl Iterator<Item = (usize, &Candidate)> {
+    pub(crate) fn free_candidates(&self) -> impl Iterator<Item = (usize, &Candidate)> {
         let enough = self.paths.len() >= self.wanted();
         let free = move |candidate: &Candidate| {
             !self.paths.iter().any(|path| path.route == candidate.route) && (!enough || self.is_bare(candidate))

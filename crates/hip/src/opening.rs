@@ -25,6 +25,9 @@
 //! takes its own back when it sees the first. A refusal is an answer in any case: silence would be asked again. But who
 //! has sent its own several times in vain refuses nothing for it: the peer's has come, so its route is the one that works.
 //!
+//! **Dead ends.** An opening that is not answered in time is sent again only where no other pair of locators waits that has
+//! never been tried; it has its turn later.
+//!
 //! **Keys first.** An opening that has been sent several times in vain gives way to a renewal of other keys: those end.
 //!
 //! **Make before break.** The opener sends on a renewed path from the answer on, the other host when the opener has proved
@@ -49,7 +52,7 @@ use crate::host::{Host, Refusal};
 use crate::keymat::EspKeyPair;
 use crate::locators::{self, give_way, locators_in_use};
 use crate::route::Route;
-use crate::update::{Turn, echoes, remove, supersede};
+use crate::update::{Turn, conclude, echoes, remove, supersede};
 
 /// When a renewal that the peer has refused is tried again.
 const REFUSED: Duration = Duration::from_secs(8);
@@ -74,6 +77,10 @@ impl Host {
         let is_due = |candidate: &Candidate| !candidate.stale && candidate.not_before <= now;
         if up.announcement.is_some() && up.initiator && up.paths.is_empty() && up.candidates.iter().any(is_due) {
             up.announce();
+        }
+        if let Some(announcement) = up.announcement.as_mut().filter(|_| !up.renewals.is_empty()) {
+            // Keys that are to be renewed wait for it, and their path is in use. So it is not told as seldom as to nobody.
+            announcement.retry.at = announcement.retry.at.min(now + self.config.max_retransmission);
         }
         if up.opening.is_some() || up.announcement.is_some() || !up.has_keys() {
             return;
@@ -140,6 +147,12 @@ impl Host {
             up.asked = Some((path, opening.retry));
             up.renewals.push_front(path);
         }
+        if up.lets_untried_go_first(now)
+            && let Some(opening) = up.opening.take()
+        {
+            self.out.spis.remove(&opening.spi_in);
+            up.postpone(opening.route, now, self.config.path_retry);
+        }
         if let Some(opening) = up.opening.as_mut().filter(|opening| opening.retry.at <= now) {
             if opening.retry.tries < self.config.max_update_tries {
                 opening.retry.again(now, &self.config);
@@ -181,14 +194,12 @@ impl Host {
 impl Turn<'_> {
     /// The peer's echo has come back from where our offer went.
     pub(crate) fn proved(&mut self, up: &mut Association, index: usize) {
-        let offer = up.offers.remove(index);
-        if let Some(path) = up.paths.iter_mut().find(|path| path.id == offer.path) {
+        let Some(path) = up.offers.get(index).map(|offer| offer.path) else { return };
+        if let Some(path) = up.paths.iter_mut().find(|other| other.id == path) {
             path.verified = true;
         }
-        self.out.events.push_back(Event::PathVerified { peer: self.peer, path: offer.path });
-        if let Some(old) = offer.replaces {
-            supersede(self.out, up, self.peer, old);
-        }
+        self.out.events.push_back(Event::PathVerified { peer: self.peer, path });
+        conclude(self.out, up, self.peer, index);
     }
 
     /// The peer has answered our UPDATE: the path is there, or is refused.
@@ -408,6 +419,15 @@ impl Association {
             candidate.not_before = now + first * (1 << candidate.failures.min(6));
             candidate.failures = candidate.failures.saturating_add(1);
         }
+    }
+
+    /// Whether the opening was not answered in time, and a pair of locators that has never been tried waits behind it. Many
+    /// lead nowhere, as those of the bridges of containers.
+    fn lets_untried_go_first(&self, now: Instant) -> bool {
+        let due = self.opening.as_ref().filter(|opening| opening.retry.at <= now && opening.replaces.is_none());
+        let Some(opening) = due else { return false };
+        let is_untried = |other: &Candidate| other.failures == 0 && !other.stale && other.not_before <= now;
+        self.free_candidates().any(|(_, other)| is_untried(other) && other.route != opening.route)
     }
 
     /// What to open next: its route, the path whose keys it renews, and that path's SPI. New keys come first, but not those

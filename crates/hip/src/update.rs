@@ -50,8 +50,9 @@ impl Host {
             Some(known) => known.verified = true,
             None => return false,
         }
-        let replaces = offer.and_then(|index| up.offers.remove(index).replaces);
-        replaces.into_iter().for_each(|old| supersede(&mut self.out, up, peer, old));
+        if let Some(index) = offer {
+            conclude(&mut self.out, up, peer, index);
+        }
         true
     }
 
@@ -300,6 +301,13 @@ pub(crate) fn remove(out: &mut Output, up: &mut Association, peer: Hit, path: Pa
         up.remember_remote(gone.route.remote);
         up.offers.retain(|offer| offer.path != path);
         out.events.push_back(Event::PathDown { peer, path });
+    }
+}
+
+/// The peer is known to be on the path of an offer, which is settled; what the path replaces goes.
+pub(crate) fn conclude(out: &mut Output, up: &mut Association, peer: Hit, offer: usize) {
+    if let Some(old) = up.offers.remove(offer).replaces {
+        supersede(out, up, peer, old);
     }
 }
 

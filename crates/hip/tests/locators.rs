@@ -433,3 +433,22 @@ fn news_to_where_the_peer_was_do_not_keep_from_where_it_is() {
     let joins = |(route, ..): &(hip::Route, _, _)| route.remote == new;
     assert!(world.pair.sides[0].paths.values().any(joins), "no path to where the peer is");
 }
+
+/// A server tells the address of a bridge for containers, which leads nowhere. Each pair with it once cost 11 s.
+#[test]
+fn a_locator_that_leads_nowhere_keeps_no_path_from_its_place_for_long() {
+    for seed in 0..4 {
+        let mut world = World::new(seed, &["10.1.0.1"], &["10.2.0.1"]);
+        let dead = ["172.17.0.1", "172.18.0.1"];
+        for text in dead {
+            world.change(1, &[], &[text]);
+            world.places[1].remove(&locator(text));
+        }
+        world.run(SECOND / 2, calm);
+        world.change(0, &[], &["10.1.1.1"]);
+        // Three pairs lead nowhere at most before the one that is wanted, and each costs a retransmission's time.
+        world.run(SECOND * 7 / 2, calm);
+        let locals: BTreeSet<_> = world.pair.sides[0].paths.values().map(|path| path.0.local).collect();
+        assert_eq!(locals, world.places[0], "seed {seed}");
+    }
+}
