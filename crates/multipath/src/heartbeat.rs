@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 const BUSY_INTERVAL: Duration = Duration::from_millis(150);
 /// Between heartbeats without traffic, as long as they are answered.
 const IDLE_INTERVAL: Duration = Duration::from_secs(2);
+/// Between heartbeats on a path that stands by, as one that is paid by the byte: the keepalive of ICE (RFC 8445 §11), so that
+/// no NAT forgets it.
+const STANDBY_INTERVAL: Duration = Duration::from_secs(15);
 /// Between heartbeats on a dead path.
 const DEAD_INTERVAL: Duration = Duration::from_millis(500);
 /// Without a packet for so long, there is no traffic.
@@ -34,6 +37,8 @@ pub struct Heartbeat {
     rtt: RttEstimator,
     next_at: Instant,
     last_traffic: Instant,
+    /// The path carries nothing while others do, whatever the traffic.
+    standby: bool,
     /// The peer may have forgotten the association; an answer shows that it has not.
     doubted: bool,
     dead_since: Option<Instant>,
@@ -52,6 +57,7 @@ impl Heartbeat {
             rtt: RttEstimator::default(),
             next_at: now,
             last_traffic: now,
+            standby: false,
             doubted: false,
             dead_since: None,
             answered_at: Instant::ZERO,
@@ -81,6 +87,13 @@ impl Heartbeat {
     pub fn doubt(&mut self, now: Instant) {
         self.doubted = true;
         self.hurry(now);
+    }
+
+    /// Whether the path stands by. Once it does not, it is asked at once.
+    pub fn set_standby(&mut self, now: Instant, standby: bool) {
+        if std::mem::replace(&mut self.standby, standby) && !standby {
+            self.hurry(now);
+        }
     }
 
     /// The clock has jumped: answers to what was sent before tell nothing, nor does their absence.
@@ -119,7 +132,7 @@ impl Heartbeat {
 
     /// A packet was sent or received on the association.
     pub fn traffic(&mut self, now: Instant) {
-        if self.is_idle(now) {
+        if self.is_idle(now) && !self.standby {
             self.next_at = self.next_at.min(now);
         }
         self.last_traffic = now;
@@ -174,13 +187,14 @@ impl Heartbeat {
         let revived = !self.alive;
         self.alive = true;
         if self.is_idle(now) && self.unanswered.is_empty() {
-            self.next_at = self.next_at.max(sent_at + IDLE_INTERVAL);
+            let interval = if self.standby { STANDBY_INTERVAL } else { IDLE_INTERVAL };
+            self.next_at = self.next_at.max(sent_at + interval);
         }
         revived.then_some(Change::Revived)
     }
 
     fn is_idle(&self, now: Instant) -> bool {
-        now - self.last_traffic >= IDLE_AFTER
+        self.standby || now - self.last_traffic >= IDLE_AFTER
     }
 
     fn is_silent(&self, now: Instant) -> bool {
@@ -278,6 +292,30 @@ mod tests {
             }
         }
         assert_eq!(asked, 25);
+    }
+
+    /// Four questions a minute, however busy the others are; and at once when it is needed, or silent.
+    #[test]
+    fn a_path_that_stands_by_is_asked_seldom_and_found_dead_all_the_same() {
+        let (mut heartbeat, mut asked, mut died) = (Heartbeat::new(ms(0)), Vec::new(), None);
+        heartbeat.set_standby(ms(0), true);
+        for at in 0..200_000 {
+            heartbeat.traffic(ms(at));
+            if at == 70_000 || at == 70_001 {
+                heartbeat.set_standby(ms(at), at != 70_000);
+            }
+            if let Some(change) = heartbeat.handle_timeout(ms(at), at) {
+                asked.push(at);
+                died = died.or(change.map(|_| at));
+                if at < 120_000 {
+                    heartbeat.answered(ms(at), at);
+                }
+            }
+        }
+        let early: Vec<_> = asked.iter().copied().take_while(|at| *at <= 120_000).collect();
+        let seldom = [0, 15_000, 30_000, 45_000, 60_000, 70_000, 70_150, 85_150, 100_150, 115_150];
+        assert_eq!(early, seldom);
+        assert!(died.is_some_and(|died| (130_000..131_000).contains(&died)), "{died:?}");
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl PeerState {
         packets.truncate(PeerState::KEPT_PACKETS);
         let kept = packets.len() as u64;
         for packet in packets.into_iter().rev() {
-            self.wait_first(packet.payload);
+            self.wait_first(now, packet.payload);
         }
         kept
     }

@@ -209,7 +209,7 @@ impl Wedge {
         let Some(peer) = self.peers.get_mut(index) else { return };
         if !echo.request {
             // Only what comes back on the path shows that the path is one.
-            match peer.path_mut(id).filter(|_| beat.path == id.0).map(|path| path.route == route) {
+            match peer.coming_path_mut(id).filter(|_| beat.path == id.0).map(|path| path.route == route) {
                 Some(true) => peer.answered(now, id, beat.nonce, &mut self.counters, &mut self.events),
                 Some(false) => self.answered_elsewhere(now, rng, index, (id, route), beat.nonce),
                 None => {}

@@ -123,7 +123,10 @@ impl Wedge {
             peer.send(now, rng, ecn, payload, &mut self.counters, &mut self.transmit);
             return;
         }
-        if !peer.wait(payload) {
+        if peer.waits_for_many() {
+            self.counters.waited_too_long += peer.give_up_waiting(now);
+        }
+        if !peer.wait(now, payload) {
             self.counters.waiting_full += 1;
         }
         if self.host.connect(now, rng, hit).is_err() {
@@ -135,6 +138,7 @@ impl Wedge {
     /// Sends what waited for a path.
     pub(crate) fn flush_waiting(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
         let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.is_reachable()) else { return };
+        self.counters.waited_too_long += peer.give_up_waiting(now);
         for payload in peer.take_waiting() {
             // What begins a flow is not marked (RFC 3168 §6.1.1).
             peer.send(now, rng, Ecn::NotEct, payload, &mut self.counters, &mut self.transmit);

@@ -19,6 +19,9 @@ use wire::{Hit, Spi};
 
 /// Packets that wait for the base exchange.
 const WAITING_PACKETS: usize = 256;
+/// They wait for so long: longer than a base exchange of which two packets are lost. Who sent an older one has given it up,
+/// or has sent it again.
+const WAITS_FOR: Duration = Duration::from_secs(5);
 
 /// When nothing at all has come back for so long although packets were sent, the peer has forgotten the association.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
@@ -45,7 +48,8 @@ pub(crate) struct PeerState {
     pub flows: Flows,
     /// The TCP connections of programs.
     pub connections: Connections,
-    waiting: VecDeque<Payload>,
+    /// What waits for a path, and since when.
+    waiting: VecDeque<(Instant, Payload)>,
     /// How long packets that have come wait for others.
     pub order: Reordering,
     /// What has come from it, path by path.
@@ -123,11 +127,16 @@ impl PeerState {
         self.flows.relieve(self.share.flows(), out)
     }
 
+    /// Whether no other packet may wait for a path.
+    pub(crate) fn waits_for_many(&self) -> bool {
+        self.waiting.len() >= WAITING_PACKETS
+    }
+
     /// Keeps a packet until there is a path; false if there are too many.
-    pub(crate) fn wait(&mut self, payload: Payload) -> bool {
-        let fits = self.waiting.len() < WAITING_PACKETS;
+    pub(crate) fn wait(&mut self, now: Instant, payload: Payload) -> bool {
+        let fits = !self.waits_for_many();
         if fits {
-            self.waiting.push_back(payload);
+            self.waiting.push_back((now, payload));
         }
         fits
     }
@@ -136,8 +145,8 @@ impl PeerState {
     pub(crate) const KEPT_PACKETS: usize = 2048;
 
     /// Puts a packet before those that wait.
-    pub(crate) fn wait_first(&mut self, payload: Payload) {
-        self.waiting.push_front(payload);
+    pub(crate) fn wait_first(&mut self, now: Instant, payload: Payload) {
+        self.waiting.push_front((now, payload));
     }
 
     /// When it has to be looked after, and why.
@@ -157,12 +166,19 @@ impl PeerState {
 
     /// What waits for a path.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &Payload> {
-        self.waiting.iter()
+        self.waiting.iter().map(|(_, payload)| payload)
     }
 
     /// Takes what waits for a path.
-    pub(crate) fn take_waiting(&mut self) -> VecDeque<Payload> {
-        std::mem::take(&mut self.waiting)
+    pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = Payload> + use<> {
+        std::mem::take(&mut self.waiting).into_iter().map(|(_, payload)| payload)
+    }
+
+    /// Drops what has waited for too long; how many packets.
+    pub(crate) fn give_up_waiting(&mut self, now: Instant) -> u64 {
+        let before = self.waiting.len();
+        self.waiting.retain(|(since, _)| now - *since <= WAITS_FOR);
+        (before - self.waiting.len()) as u64
     }
 
     /// Does what is due: heartbeats, packets of the queues, and what has waited long enough to be delivered is left to
@@ -229,7 +245,7 @@ impl PeerState {
             self.count(counters);
             events.push_back(WedgeEvent::PathAlive { peer: self.config.name.clone(), path: id, name, route });
         }
-        self.refresh();
+        self.refresh(now);
     }
 
     /// Something authentic came from the peer.
@@ -252,10 +268,10 @@ impl PeerState {
     }
 
     /// Looks again at which paths there are and how they differ.
-    pub(crate) fn refresh(&mut self) {
+    pub(crate) fn refresh(&mut self, now: Instant) {
         let answers = self.echoes || self.gives_feedback();
         self.paths.iter_mut().for_each(|path| path.credit.applies = answers);
-        self.choose_backups();
+        self.choose_backups(now);
         self.sync();
         self.order = self.sender.reordering();
     }

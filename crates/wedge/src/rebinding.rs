@@ -42,7 +42,7 @@ impl Wedge {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let to = peer.config.hit.address();
         let id = peer.in_use(id);
-        let Some(path) = peer.path_mut(id) else { return };
+        let Some(path) = peer.coming_path_mut(id) else { return };
         if route.local != path.route.local || route.in_udp() != path.route.in_udp() {
             return;
         }
@@ -65,7 +65,7 @@ impl Wedge {
             if let Some(message) = path.question(asked.nonce, (own, to)) {
                 let _ = peer.send_control(now, id, (protocol::ICMPV6, &message), true, rng, &mut question);
             }
-            let Some(path) = peer.path_mut(id) else { return };
+            let Some(path) = peer.coming_path_mut(id) else { return };
             path.route = own_route;
             path.credit.said = said;
             let bytes: usize = question.iter().map(|transmit| path.header_len() + transmit.bytes.len()).sum();
@@ -76,7 +76,7 @@ impl Wedge {
                 self.transmit.append(&mut question);
             }
         }
-        if let Some(path) = peer.path_mut(id) {
+        if let Some(path) = peer.coming_path_mut(id) {
             path.rebinding = Some(asked);
         }
     }
@@ -92,9 +92,14 @@ impl Wedge {
     ) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let (name, hit) = (peer.config.name.clone(), peer.config.hit);
-        let Some(path) = peer.path_mut(id) else { return };
+        let Some(path) = peer.coming_path_mut(id) else { return };
         let is_there = |asked: &Rebinding| asked.route == route && asked.nonce == nonce;
         let Some(asked) = path.rebinding.filter(is_there) else { return };
+        if let Some(before) = path.predecessor {
+            // The peer has the new keys, and its echo of our UPDATE came from where that did not go.
+            peer.succeed(now, before, &mut self.counters);
+        }
+        let Some(path) = peer.path_mut(id) else { return };
         let is_same_address = path.route.remote.ip() == route.remote.ip();
         path.rebinding = None;
         path.route = route;
@@ -115,7 +120,7 @@ impl Wedge {
                 peer.sender.on_path_alive(now, id);
             }
             peer.count(&mut self.counters);
-            peer.refresh();
+            peer.refresh(now);
         }
         self.events.push_back(WedgeEvent::PathMoved { peer: name, path: id, name: path_name, route });
         self.host.path_moved(hit, id, route);

@@ -34,6 +34,11 @@ impl PeerState {
         self.paths.iter_mut().chain(&mut self.successors).chain(&mut self.retired).find(|path| path.id == id)
     }
 
+    /// The path of this number, also one that waits to take over.
+    pub(crate) fn coming_path_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.paths.iter_mut().chain(&mut self.successors).find(|path| path.id == id)
+    }
+
     /// The path that carries what this one did: another, where its keys have been renewed. What still comes on old keys tells
     /// where the peer is, too.
     pub(crate) fn in_use(&self, id: PathId) -> PathId {
@@ -99,7 +104,7 @@ impl PeerState {
                 path.predecessor = self.paths.get(at).map(|path| path.id);
             }
         }
-        self.refresh();
+        self.refresh(now);
         true
     }
 
@@ -140,7 +145,7 @@ impl PeerState {
         self.retired = retired;
         self.count(counters);
         if is_changed {
-            self.refresh();
+            self.refresh(now);
         }
     }
 }

@@ -167,7 +167,7 @@ impl PeerState {
             return Ok(());
         };
         self.sender.on_report(now, id, id == came_on, report)?;
-        self.refresh();
+        self.refresh(now);
         self.count(counters);
         Ok(())
     }
@@ -181,7 +181,7 @@ impl PeerState {
         counters: &mut Counters,
     ) {
         if self.sender.on_acknowledgment(now, flow, heard) {
-            self.refresh();
+            self.refresh(now);
             self.count(counters);
         }
     }
@@ -217,7 +217,7 @@ impl PeerState {
     /// A path has died: what it had in flight goes on the others.
     pub(crate) fn on_path_dead(&mut self, now: Instant, id: PathId) {
         self.sender.on_path_dead(now, id);
-        self.refresh();
+        self.refresh(now);
     }
 
     /// A heartbeat was answered.

@@ -172,6 +172,8 @@ pub struct Counters {
     pub too_big: u64,
     /// Dropped: more packets were waiting for the base exchange than may.
     pub waiting_full: u64,
+    /// Dropped: had waited for the base exchange for more than five seconds.
+    pub waited_too_long: u64,
     /// Dropped: the base exchange failed, or the association ended.
     pub no_association: u64,
     /// Dropped: the paths had more to send than they may.

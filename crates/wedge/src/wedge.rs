@@ -339,12 +339,12 @@ impl Wedge {
                     Some(old) => peer.prepare(path, old, now),
                     None => peer.add_path(now, path),
                 }
-                peer.refresh();
+                peer.refresh(now);
                 self.flush_waiting(now, rng, index);
             }
             PathVerified { path, .. } => self.verify(now, rng, index, path),
             Doubted { .. } => self.doubt(now, index),
-            PathBackup { path, backup, .. } => peer.set_backup(path, backup),
+            PathBackup { path, backup, .. } => peer.set_backup(now, path, backup),
             PathDown { path: id, .. } => {
                 if let Some(at) = peer.successors.iter().position(|path| path.id == id) {
                     // The peer has never used it.
@@ -363,7 +363,7 @@ impl Wedge {
                 let stranded = peer.sender.remove_path(now, id);
                 peer.reporter.forget_path(id);
                 peer.count(&mut self.counters);
-                peer.refresh();
+                peer.refresh(now);
                 self.by_spi.remove(&path.inbound.spi());
                 self.events.push_back(WedgeEvent::PathDown { peer: name, path: id });
                 self.send_again(now, rng, index, stranded);
@@ -399,7 +399,7 @@ impl Wedge {
         let Some(path) = peer.any_path_mut(id).filter(|path| !path.verified) else { return };
         path.verified = true;
         path.heartbeat.traffic(now);
-        peer.refresh();
+        peer.refresh(now);
         self.flush_waiting(now, rng, index);
     }
 }

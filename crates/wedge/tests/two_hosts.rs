@@ -84,6 +84,26 @@ fn a_packet_to_a_hit_triggers_the_exchange_and_arrives_equal() {
     assert_eq!(boxes[0].received.last().map(|(_, packet)| packet), Some(&answer));
 }
 
+/// A minute of pings once arrived together when the peer was there at last.
+#[test]
+fn what_has_waited_for_long_is_not_delivered() {
+    let mut world = World::new(&two_paths());
+    world.links.iter_mut().flatten().for_each(|link| link.set_up(Instant::ZERO, false));
+    let (mut a, mut b) = (Mailbox::default(), Mailbox::default());
+    let packet = |world: &World, data: &[u8]| udp_v6(world.hit(0), world.hit(1), (1000, 2000), data);
+    // The old ones leave no room, and give it up.
+    a.to_send.extend((0..300).map(|_| packet(&world, b"old")));
+    world.run(at(12_000), &mut [&mut a, &mut b]);
+    a.to_send.push(packet(&world, b"new"));
+    world.run(at(12_500), &mut [&mut a, &mut b]);
+    world.links.iter_mut().flatten().for_each(|link| link.set_up(at(12_500), true));
+    world.run(at(17_000), &mut [&mut a, &mut b]);
+    let received: Vec<_> = b.received.iter().map(|(_, packet)| packet).collect();
+    assert_eq!(received, [&packet(&world, b"new")]);
+    let counters = world.hosts[0].status(world.now).counters;
+    assert_eq!((counters.waiting_full, counters.waited_too_long), (44, 256));
+}
+
 #[test]
 fn native_protocols_carry_the_same() {
     let mut world = World::configured(&two_paths(), 0, |_| ());
