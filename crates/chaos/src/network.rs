@@ -76,6 +76,15 @@ struct Translator {
     mappings: BTreeMap<Option<SocketAddr>, (u16, Instant)>,
 }
 
+impl Translator {
+    /// For whom a public port is open: one remote address, or `None` for all.
+    fn remotes(&self, now: Instant, port: u16) -> impl Iterator<Item = Option<SocketAddr>> {
+        let timeout = Duration::from_millis(self.plan.timeout_ms);
+        let is_open = move |(public, used): &(u16, Instant)| *public == port && now.saturating_since(*used) < timeout;
+        self.mappings.iter().filter(move |(_, mapping)| is_open(mapping)).map(|(remote, _)| *remote)
+    }
+}
+
 /// An access link of a host.
 #[derive(Debug)]
 pub(crate) struct Interface {
@@ -167,12 +176,12 @@ impl Interface {
     /// Whether what was sent to `destination` gets to the host.
     pub(crate) fn lets_in(&self, now: Instant, destination: SocketAddr, source: SocketAddr) -> bool {
         let Some(nat) = &self.nat else { return destination.port() == self.address.port() };
-        let timeout = Duration::from_millis(nat.plan.timeout_ms);
-        nat.mappings.iter().any(|(remote, (port, used))| {
-            *port == destination.port()
-                && remote.is_none_or(|remote| remote == source)
-                && now.saturating_since(*used) < timeout
-        })
+        nat.remotes(now, destination.port()).any(|remote| remote.is_none_or(|remote| remote == source))
+    }
+
+    /// Whether a packet to `destination` would find somebody there: behind a NAT, not before the host has sent something.
+    pub(crate) fn is_open(&self, now: Instant, destination: SocketAddr) -> bool {
+        self.nat.as_ref().is_none_or(|nat| nat.remotes(now, destination.port()).next().is_some())
     }
 
     /// Changes the links of one direction or of both.

@@ -378,9 +378,12 @@ impl World {
         let Transmit { route, protocol, bytes, ecn } = transmit;
         let (source, destination) = (route.local, route.remote);
         let mut packet = Packet { source, destination, protocol, ecn, bytes, author: Some(host) };
-        let Self { tap, judge, addresses, names, now, .. } = self;
-        let owner = addresses.get(&destination.ip()).map(|(owner, _)| *owner);
-        let renew_at = self.nodes[host].plan.renew_at;
+        let Self { tap, judge, addresses, names, now, nodes, .. } = self;
+        let place = addresses.get(&destination.ip()).copied();
+        let owner = place.map(|(owner, _)| owner);
+        let is_open = |(owner, number): (usize, usize)| nodes[owner].interfaces[number].is_open(*now, destination);
+        // Who has an address behind a NAT that has forgotten its port is not there, and can renew nothing.
+        let renew_at = if place.is_some_and(is_open) { nodes[host].plan.renew_at } else { 0 };
         let receiver = |hip| wire::hip::Packet::parse(hip).ok().map(|hip| hip.receiver());
         let peer = packet.hip().and_then(receiver).and_then(|hit| names.hits.iter().position(|other| *other == hit));
         tap.sent(judge, *now, host, &packet, (peer, owner), renew_at);

@@ -57,6 +57,24 @@ fn old_keys_show_where_the_peer_is() {
     campaign([37_132, 43_235], Shape::Two, "");
 }
 
+/// A NAT forgets a host that has the new keys of its path, before its peer knows that it has them.
+#[test]
+fn new_keys_show_where_the_peer_is() {
+    campaign([5438], Shape::Many, " --hosts 0");
+}
+
+/// News that a silent link swallowed for half a minute, and keys that wait for them.
+#[test]
+fn keys_do_not_wait_for_what_nobody_acknowledges() {
+    campaign([6606], Shape::Many, " --hosts 0");
+}
+
+/// A NAT forgets a backup, whose host asks on it every 15 s alone: until then nobody is there to renew its keys.
+#[test]
+fn keys_are_not_renewed_where_nobody_is() {
+    campaign([4488], Shape::Many, " --hosts 0");
+}
+
 /// New keys by a base exchange, from a peer behind a NAT: the ways of its paths lead there, those of the configuration nowhere.
 #[test]
 fn a_base_exchange_for_new_keys_takes_the_ways_of_the_paths() {
