@@ -123,9 +123,7 @@ impl Wedge {
             peer.send(now, rng, ecn, payload, &mut self.counters, &mut self.transmit);
             return;
         }
-        if peer.waits_for_many() {
-            self.counters.waited_too_long += peer.give_up_waiting(now);
-        }
+        self.counters.waited_too_long += peer.give_up_waiting(now);
         if !peer.wait(now, payload) {
             self.counters.waiting_full += 1;
         }

@@ -127,18 +127,18 @@ impl PeerState {
         self.flows.relieve(self.share.flows(), out)
     }
 
-    /// Whether no other packet may wait for a path.
-    pub(crate) fn waits_for_many(&self) -> bool {
-        self.waiting.len() >= WAITING_PACKETS
-    }
-
-    /// Keeps a packet until there is a path; false if there are too many.
+    /// Keeps a packet until there is a path; false if another had to go for it, or it itself. The oldest goes: what a TCP sends
+    /// last is what it has lost, and everything else waits for that. What was in flight when an association ended stays, for
+    /// the peer may have nothing older.
     pub(crate) fn wait(&mut self, now: Instant, payload: Payload) -> bool {
-        let fits = !self.waits_for_many();
-        if fits {
+        let waiting = self.waiting.len();
+        if waiting == WAITING_PACKETS {
+            self.waiting.pop_front();
+        }
+        if waiting <= WAITING_PACKETS {
             self.waiting.push_back((now, payload));
         }
-        fits
+        waiting < WAITING_PACKETS
     }
 
     /// Packets that may be kept from one association to the next.

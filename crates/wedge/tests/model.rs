@@ -446,7 +446,11 @@ fn run(seed: u64) -> Duration {
     // What was dropped before it was numbered, or with its association, or as the very first of its flow with a path, TCP
     // sends again behind what was not.
     let counters = world.hosts[0].counters();
-    let dropped = counters.queue_full + counters.waiting_full + counters.no_association + counters.rescheduled;
+    let dropped = counters.queue_full
+        + counters.waiting_full
+        + counters.no_association
+        + counters.rescheduled
+        + counters.waited_too_long;
     let ended = world.events.iter().flatten().any(|event| matches!(event, WedgeEvent::Closed { .. }));
     if feedback && !ended && dropped + status.proven_losses + status.expired_holes == 0 {
         assert!(right.overtaken == 0, "{} out of order: {:#?}", right.overtaken, states(&world));

@@ -104,6 +104,24 @@ fn what_has_waited_for_long_is_not_delivered() {
     assert_eq!((counters.waiting_full, counters.waited_too_long), (44, 256));
 }
 
+/// A server that was started again has more to send at once than may wait. What its TCP sends again, and everything waits for,
+/// comes last.
+#[test]
+fn what_came_last_waits_when_too_many_do() {
+    let mut world = World::new(&two_paths());
+    let (mut a, mut b) = (Mailbox::default(), Mailbox::default());
+    let packet = |number: u16| udp_v6(world.hit(0), world.hit(1), (1000, 2000), &number.to_be_bytes());
+    a.to_send.extend((0..300).map(packet));
+    world.run(at(2_000), &mut [&mut a, &mut b]);
+    let packet = |number: u16| udp_v6(world.hit(0), world.hit(1), (1000, 2000), &number.to_be_bytes());
+    let mut received: Vec<_> = b.received.into_iter().map(|(_, packet)| packet).collect();
+    let mut expected: Vec<_> = (44..300).map(packet).collect();
+    received.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(received, expected);
+    assert_eq!(world.hosts[0].status(world.now).counters.waiting_full, 44);
+}
+
 #[test]
 fn native_protocols_carry_the_same() {
     let mut world = World::configured(&two_paths(), 0, |_| ());
