@@ -129,10 +129,15 @@ fn restart(options: &Options, name: &str) -> Result<Row, Failure> {
     for number in 0..options.restarts {
         let side = if matches!(name, "restart-nat" | "restart-upload") || number % 2 == 1 { "B" } else { "A" };
         match again(&mut ground, &transfer, side)? {
-            Some(time) => took.push(time.as_secs_f64()),
+            Some(time) => {
+                if time.as_secs_f64() > options.patience {
+                    tell_logs(&ground, &format!("restart {number}, of {side}, took {:.2} s", time.as_secs_f64()));
+                }
+                took.push(time.as_secs_f64());
+            }
             None => {
                 harm.push(format!("restart {number}, of {side}: nothing for 20 s"));
-                crate::tell(&format!("A:\n{}\nB:\n{}", ground.log("A"), ground.log("B")));
+                tell_logs(&ground, "the logs of both");
                 break;
             }
         }
@@ -155,6 +160,16 @@ fn restart(options: &Options, name: &str) -> Result<Row, Failure> {
     let (median, longest) = (took.get(took.len() / 2).copied().unwrap_or(0.0), took.last().copied().unwrap_or(0.0));
     let note = format!("{} restarts, {median:.2} s in the middle, {longest:.2} s at most; {bytes} bytes", took.len());
     Ok(verdict(name, harm, note))
+}
+
+/// The last lines of both daemons' logs.
+fn tell_logs(ground: &Ground, what: &str) {
+    let last = |host| {
+        let log = ground.log(host);
+        let lines: Vec<&str> = log.lines().collect();
+        lines.get(lines.len().saturating_sub(40)..).unwrap_or_default().join("\n")
+    };
+    crate::tell(&format!("{what}\nA:\n{}\nB:\n{}", last("A"), last("B")));
 }
 
 /// Kills one side, starts it again at once, and says how long after that the transfer went on.
