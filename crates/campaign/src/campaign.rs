@@ -17,6 +17,7 @@ use crate::execute::{self, Job, Options, Point, Progress, Watch};
 use crate::fair::Expectation;
 use crate::files::StoreError;
 use crate::report::{FlowGroup, Report};
+use crate::shard::Shard;
 use crate::trace::{FlowEnds, TracedLink};
 
 /// Why a campaign cannot be run.
@@ -70,6 +71,16 @@ pub struct Seeds {
     pub count: Option<NonZeroU32>,
 }
 
+/// A run that is not stored.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Missing<'a> {
+    /// The swept keys and their values.
+    pub parameters: &'a [(String, String)],
+    /// The seed.
+    pub seed: u64,
+}
+
 /// A scenario over the points of its sweep and over seeds, checked and ready to be run.
 pub struct Campaign {
     name: String,
@@ -78,6 +89,8 @@ pub struct Campaign {
     settings: String,
     points: Vec<Point>,
     scenarios: Vec<Scenario>,
+    /// Other programs run the rest of it.
+    is_part: bool,
 }
 
 impl Campaign {
@@ -124,6 +137,7 @@ impl Campaign {
             settings: String::new(),
             points: Vec::new(),
             scenarios: Vec::new(),
+            is_part: false,
         };
         let count = seeds.count.map_or(1, |count| u64::from(count.get()));
         let runs = (points.len() as u64).saturating_mul(count);
@@ -185,6 +199,29 @@ impl Campaign {
         self.points.iter().map(|point| (point.parameters.as_slice(), point.seeds.as_slice()))
     }
 
+    /// Only the runs of one shard. They are stored like those of the whole campaign; the tables over all runs are written by
+    /// the whole campaign, which finds the others' runs.
+    #[must_use]
+    pub fn only(mut self, shard: Shard) -> Self {
+        let mut places = 0..;
+        for point in &mut self.points {
+            point.seeds.retain(|_| places.next().is_some_and(|place| shard.takes(place)));
+        }
+        self.is_part = true;
+        self
+    }
+
+    /// The runs that are not stored in `options.out` yet.
+    ///
+    /// # Errors
+    /// When what is stored cannot be used.
+    pub fn missing(&self, options: &Options) -> Result<Vec<Missing<'_>>, CampaignError> {
+        let missing = self.job().missing(options)?.into_iter();
+        let missing =
+            missing.filter_map(|(point, seed)| Some(Missing { parameters: &self.points.get(point)?.parameters, seed }));
+        Ok(missing.collect())
+    }
+
     /// How many runs it has.
     pub fn runs(&self) -> usize {
         self.points.iter().map(|point| point.seeds.len()).sum()
@@ -207,11 +244,15 @@ impl Campaign {
                 return Err(CampaignError::TooManySamples { interval, rows });
             }
         }
-        let job = Job { name: &self.name, text: &self.text, settings: &self.settings, points: &self.points };
         let simulate = |point: usize, seed, interval, watch: &mut Watch<'_>| {
             self.scenarios.get(point).map_or(Ok(None), |scenario| simulate(scenario, seed, interval, watch))
         };
-        execute::execute(&job, options, stop, simulate, progress)
+        execute::execute(&self.job(), options, stop, simulate, progress)
+    }
+
+    fn job(&self) -> Job<'_> {
+        let Self { name, text, settings, points, is_part, .. } = self;
+        Job { name, text, settings, points, is_part: *is_part }
     }
 }
 

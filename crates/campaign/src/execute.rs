@@ -68,6 +68,43 @@ pub(crate) struct Job<'a> {
     /// What is the same in all runs.
     pub(crate) settings: &'a str,
     pub(crate) points: &'a [Point],
+    /// Other programs run the rest of it, into the same store maybe.
+    pub(crate) is_part: bool,
+}
+
+impl<'a> Job<'a> {
+    /// All runs: a point and a seed each.
+    fn runs(&self) -> Vec<(usize, u64)> {
+        let of_point = |(index, point): (usize, &'a Point)| point.seeds.iter().map(move |&seed| (index, seed));
+        self.points.iter().enumerate().flat_map(of_point).collect()
+    }
+
+    fn spec(&self, (point, seed): (usize, u64), options: &Options) -> Option<(&'a Point, Spec<'a>)> {
+        let point = self.points.get(point)?;
+        let interval = options.out.as_ref().and(options.interval).map(Duration::as_nanos);
+        Some((point, Spec { scenario: &point.text, seed, interval, pcap: options.pcap && options.out.is_some() }))
+    }
+
+    /// The runs that are not stored in `options.out` yet: a point and a seed each.
+    pub(crate) fn missing(&self, options: &Options) -> Result<Vec<(usize, u64)>, StoreError> {
+        let store = match &options.out {
+            Some(root) => Store::existing(root, self, options.origin.clone())?,
+            None => None,
+        };
+        let mut missing = self.runs();
+        if let Some(store) = store {
+            let mut failed = None;
+            missing.retain(|run| match self.spec(*run, options).map(|(_, spec)| store.load(&spec)) {
+                Some(Ok(Some(_))) => false,
+                Some(Err(error)) => failed.replace(error).is_none(),
+                _ => true,
+            });
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+        Ok(missing)
+    }
 }
 
 /// What looks on while a run goes: writes captures, counts virtual time, and tells when to give up.
@@ -96,18 +133,12 @@ pub(crate) fn execute<E: From<StoreError> + Send>(
     mut progress: impl FnMut(Progress),
 ) -> Result<Report, E> {
     let store = match &options.out {
-        Some(root) => Some(Store::open(root, job.name, (job.text, job.settings), options.origin.clone())?),
+        Some(root) => Some(Store::open(root, job, options.origin.clone())?),
         None => None,
     };
     let interval = options.out.as_ref().and(options.interval);
-    let runs: Vec<(usize, u64)> =
-        job.points.iter().enumerate().flat_map(|(i, point)| point.seeds.iter().map(move |&seed| (i, seed))).collect();
-    let spec = |index: usize| {
-        let (point, seed) = *runs.get(index)?;
-        let point = job.points.get(point)?;
-        let interval = interval.map(Duration::as_nanos);
-        Some((point, Spec { scenario: &point.text, seed, interval, pcap: options.pcap && options.out.is_some() }))
-    };
+    let runs = job.runs();
+    let spec = |index: usize| job.spec(*runs.get(index)?, options);
     let mut results: Vec<Option<RunResult>> = vec![None; runs.len()];
     if let Some(store) = &store {
         for (index, slot) in results.iter_mut().enumerate() {
@@ -167,7 +198,8 @@ pub(crate) fn execute<E: From<StoreError> + Send>(
             *slot = result;
         }
     }
-    if let Some(store) = &store {
+    // The tables over all runs have to wait for the other parts.
+    if let Some(store) = store.as_ref().filter(|_| !job.is_part) {
         let rows = results.iter().enumerate().filter_map(|(index, result)| {
             let (point, spec) = spec(index)?;
             Some((label(store, &spec, point, &types), result.as_ref()?))
@@ -217,7 +249,6 @@ fn summaries(runs: &[(Label, &RunResult)]) -> [Table; 3] {
     let mut total = columns(runs, |_| 1);
     total = total
         .with("virtual_s", Values::Float(runs.iter().map(|(_, run)| run.virtual_s).collect()))
-        .with("cpu_s", Values::Float(runs.iter().map(|(_, run)| run.cpu_s).collect()))
         .with("packets", Values::Count(runs.iter().map(|(_, run)| run.packets).collect()))
         .with("events", Values::Count(runs.iter().map(|(_, run)| run.events).collect()))
         .with("digest", Values::Text(runs.iter().map(|(_, run)| format!("{:016x}", run.digest)).collect()));
@@ -314,7 +345,7 @@ mod tests {
     /// Runs seeds 1 to `seeds` of both points, setting `stop` after `patience` simulated runs; tells how many there were.
     fn run(out: Option<&Path>, seeds: u64, patience: usize) -> (Report, usize) {
         let points = points(seeds);
-        let job = Job { name: "s", text: "text", settings: "", points: &points };
+        let job = Job { name: "s", text: "text", settings: "", points: &points, is_part: false };
         let (simulated, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let simulate = |point, seed, _, watch: &mut Watch<'_>| {
             if simulated.fetch_add(1, Ordering::SeqCst) >= patience {

@@ -40,6 +40,10 @@ impl StoreError {
         Self::Write { path: path.to_owned(), source }
     }
 
+    pub(crate) fn foreign(path: &Path, what: impl Into<String>) -> Self {
+        Self::Foreign { path: path.to_owned(), what: what.into() }
+    }
+
     pub(crate) fn broken(path: &Path, what: impl Into<String>) -> Self {
         Self::Broken { path: path.to_owned(), what: what.into() }
     }

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use simulator::RunResult;
 
+use crate::execute::Job;
 use crate::files::{StoreError, directory, write_whole};
 use crate::table::Table;
 
@@ -30,7 +31,7 @@ const FORMAT: &str = "sinnet-campaign/1";
 /// Directories of Parquet files, one file per run.
 const SERIES: [&str; 3] = ["flows", "paths", "links"];
 /// Parquet files with rows of all runs.
-const SUMMARIES: [&str; 3] = ["summary", "summary_flows", "summary_links"];
+pub(crate) const SUMMARIES: [&str; 3] = ["summary", "summary_flows", "summary_links"];
 
 /// What results come from: with another program or version, a run is another run.
 #[derive(Clone, Debug)]
@@ -59,95 +60,112 @@ pub(crate) struct Store {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Header {
-    format: String,
-    scenario: String,
+pub(crate) struct Header {
+    pub(crate) format: String,
+    pub(crate) scenario: String,
     /// What is the same in all runs; empty where nothing is said about that.
     #[serde(default)]
-    settings: String,
-    version: String,
-    program: String,
+    pub(crate) settings: String,
+    pub(crate) version: String,
+    pub(crate) program: String,
 }
 
 /// A finished run on disk.
 #[derive(Serialize, Deserialize)]
-struct Record {
-    format: String,
-    version: String,
-    program: String,
-    seed: u64,
-    interval_ns: Option<u64>,
-    pcap: bool,
-    scenario: String,
-    files: Vec<StoredFile>,
-    result: RunResult,
+pub(crate) struct Record {
+    pub(crate) format: String,
+    pub(crate) version: String,
+    pub(crate) program: String,
+    pub(crate) seed: u64,
+    pub(crate) interval_ns: Option<u64>,
+    pub(crate) pcap: bool,
+    pub(crate) scenario: String,
+    pub(crate) files: Vec<StoredFile>,
+    pub(crate) result: RunResult,
 }
 
 /// A file that belongs to a run.
 #[derive(Serialize, Deserialize)]
-struct StoredFile {
+pub(crate) struct StoredFile {
     /// Relative to the campaign's directory.
-    path: String,
-    sha256: String,
+    pub(crate) path: String,
+    pub(crate) sha256: String,
+}
+
+impl Header {
+    /// That of the store in `root`; `None` where there is none.
+    pub(crate) fn read(root: &Path) -> Result<Option<Self>, StoreError> {
+        let path = root.join("campaign.json");
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::broken(&path, error.to_string())),
+        };
+        let header: Self = parse(&path, &bytes)?;
+        if header.format != FORMAT {
+            return Err(StoreError::broken(&path, format!("its format is {:?}, not {FORMAT:?}", header.format)));
+        }
+        Ok(Some(header))
+    }
+
+    /// Refuses to mix what cannot be read as one campaign.
+    fn admit(&self, root: &Path, job: &Job<'_>, origin: &Origin) -> Result<(), StoreError> {
+        if self.scenario != job.name {
+            let what = format!(
+                "holds the campaign of another scenario, {:?}; this one is {:?}. Take another directory",
+                self.scenario, job.name
+            );
+            return Err(StoreError::foreign(root, what));
+        }
+        if let Some(difference) = difference(&self.settings, job.settings) {
+            let what = format!(
+                "holds runs with other settings, and time series of both would be mixed: {difference}. Take another \
+                 directory, or sweep over what differs"
+            );
+            return Err(StoreError::foreign(root, what));
+        }
+        if job.is_part && self.program != origin.program {
+            let what = format!(
+                "holds runs of another build of the program (version {}; this is {}), and shards of one campaign come from one. \
+                 Start all with the same, or take another directory",
+                self.version, origin.version
+            );
+            return Err(StoreError::foreign(root, what));
+        }
+        Ok(())
+    }
 }
 
 impl Store {
     /// Opens the campaign in `root`, or begins one there.
-    pub(crate) fn open(
-        root: &Path,
-        scenario: &str,
-        (text, settings): (&str, &str),
-        origin: Origin,
-    ) -> Result<Self, StoreError> {
+    pub(crate) fn open(root: &Path, job: &Job<'_>, origin: Origin) -> Result<Self, StoreError> {
         directory(root)?;
-        let header = root.join("campaign.json");
-        match fs::read(&header) {
-            Ok(bytes) => {
-                let found: Header = parse(&header, &bytes)?;
-                if found.format != FORMAT {
-                    return Err(StoreError::broken(
-                        &header,
-                        format!("its format is {:?}, not {FORMAT:?}", found.format),
-                    ));
-                }
-                if found.scenario != scenario {
-                    let what = format!(
-                        "holds the campaign of another scenario, {:?}; this one is {scenario:?}. Take another directory",
-                        found.scenario
-                    );
-                    return Err(StoreError::Foreign { path: root.to_owned(), what });
-                }
-                if let Some(difference) = difference(&found.settings, settings) {
-                    let what = format!(
-                        "holds runs with other settings, and time series of both would be mixed: {difference}. Take another \
-                         directory, or sweep over what differs"
-                    );
-                    return Err(StoreError::Foreign { path: root.to_owned(), what });
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                if let Some(entry) = visible(root)? {
-                    let what = format!(
-                        "is not empty ({} is in it) and holds no campaign. Take another directory",
-                        entry.to_string_lossy()
-                    );
-                    return Err(StoreError::Foreign { path: root.to_owned(), what });
-                }
-            }
-            Err(error) => return Err(StoreError::broken(&header, error.to_string())),
+        if Self::existing(root, job, origin.clone())?.is_none()
+            && let Some(entry) = visible(root)?
+            // Another shard may have begun the same store in between.
+            && Header::read(root)?.is_none()
+        {
+            let entry = entry.to_string_lossy();
+            let what = format!("is not empty ({entry} is in it) and holds no campaign. Take another directory");
+            return Err(StoreError::foreign(root, what));
         }
         let store = Self { root: root.to_owned(), origin };
         store.check_parquet()?;
+        let Origin { version, program } = store.origin.clone();
+        let (format, scenario, settings) = (FORMAT.into(), job.name.into(), job.settings.into());
+        write_json(&root.join("campaign.json"), &Header { format, scenario, settings, version, program })?;
         for name in SERIES.iter().chain(&["runs"]) {
             directory(&root.join(name))?;
         }
-        let Origin { version, program } = store.origin.clone();
-        write_json(
-            &header,
-            &Header { format: FORMAT.into(), scenario: scenario.into(), settings: settings.into(), version, program },
-        )?;
-        write_whole(&root.join("scenario.toml"), |file| file.write_all(text.as_bytes()))?;
+        write_whole(&root.join("scenario.toml"), |file| file.write_all(job.text.as_bytes()))?;
         Ok(store)
+    }
+
+    /// The campaign in `root`, if there is one; changes nothing.
+    pub(crate) fn existing(root: &Path, job: &Job<'_>, origin: Origin) -> Result<Option<Self>, StoreError> {
+        let Some(header) = Header::read(root)? else { return Ok(None) };
+        header.admit(root, job, &origin)?;
+        Ok(Some(Self { root: root.to_owned(), origin }))
     }
 
     /// The name of a run's files.
@@ -208,7 +226,8 @@ impl Store {
         for path in captures {
             files.push(self.stored(path)?);
         }
-        let result = RunResult { series: Vec::new(), ..result.clone() };
+        // Whoever runs it again, on whatever machine, writes the same bytes.
+        let result = RunResult { series: Vec::new(), cpu_s: 0.0, ..result.clone() };
         let Origin { version, program } = self.origin.clone();
         let record = Record {
             format: FORMAT.into(),
@@ -290,7 +309,7 @@ impl Store {
 }
 
 /// The first line in which settings differ; none where either says nothing.
-fn difference(there: &str, here: &str) -> Option<String> {
+pub(crate) fn difference(there: &str, here: &str) -> Option<String> {
     if there == here || there.is_empty() || here.is_empty() {
         return None;
     }
@@ -302,7 +321,7 @@ fn difference(there: &str, here: &str) -> Option<String> {
 }
 
 /// The first entry of `root` that is not hidden.
-fn visible(root: &Path) -> Result<Option<std::ffi::OsString>, StoreError> {
+pub(crate) fn visible(root: &Path) -> Result<Option<std::ffi::OsString>, StoreError> {
     let failed = |error| StoreError::write(root, error);
     let mut names = Vec::new();
     for entry in fs::read_dir(root).map_err(failed)? {
@@ -315,11 +334,11 @@ fn visible(root: &Path) -> Result<Option<std::ffi::OsString>, StoreError> {
     Ok(names.into_iter().next())
 }
 
-fn parse<T: for<'a> Deserialize<'a>>(path: &Path, bytes: &[u8]) -> Result<T, StoreError> {
+pub(crate) fn parse<T: for<'a> Deserialize<'a>>(path: &Path, bytes: &[u8]) -> Result<T, StoreError> {
     serde_json::from_slice(bytes).map_err(|error| StoreError::broken(path, format!("it cannot be read: {error}")))
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
     write_whole(path, |file| {
         serde_json::to_writer_pretty(&mut *file, value)?;
         file.write_all(b"\n")
@@ -354,8 +373,14 @@ mod tests {
 
     const SPEC: Spec<'_> = Spec { scenario: "text", seed: 7, interval: Some(1), pcap: false };
 
+    const JOB: Job<'_> = Job { name: "s", text: "text", settings: "duration = 1\n", points: &[], is_part: false };
+
+    fn origin(program: &str) -> Origin {
+        Origin { version: "1".into(), program: program.into() }
+    }
+
     fn open(root: &Path, program: &str) -> Result<Store, StoreError> {
-        Store::open(root, "s", ("text", "duration = 1\n"), Origin { version: "1".into(), program: program.into() })
+        Store::open(root, &JOB, origin(program))
     }
 
     fn table() -> Table {
@@ -428,11 +453,13 @@ mod tests {
 
         let root = tempfile::tempdir().unwrap();
         open(root.path(), "p").unwrap();
-        let origin = Origin { version: "1".into(), program: "p".into() };
-        let told = Store::open(root.path(), "other", ("", ""), origin.clone()).unwrap_err().to_string();
-        assert!(told.contains("another scenario"), "{told}");
+        let told = |job: &Job<'_>, program| Store::open(root.path(), job, origin(program)).unwrap_err().to_string();
+        let other = told(&Job { name: "other", ..JOB }, "p");
+        assert!(other.contains("another scenario"), "{other}");
         // The time series of one directory are read as one.
-        let told = Store::open(root.path(), "s", ("", "duration = 2\n"), origin).unwrap_err().to_string();
-        assert!(told.contains("`duration = 1` there, `duration = 2` here"), "{told}");
+        let other = told(&Job { settings: "duration = 2\n", ..JOB }, "p");
+        assert!(other.contains("`duration = 1` there, `duration = 2` here"), "{other}");
+        let other = told(&Job { is_part: true, ..JOB }, "q");
+        assert!(other.contains("another build of the program"), "{other}");
     }
 }

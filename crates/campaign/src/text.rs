@@ -15,12 +15,15 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let runs = || self.points.iter().flat_map(|point| &point.runs);
         let count = runs().count();
-        let (packets, cpu_s) = runs().fold((0, 0.0), |(packets, cpu), run| (packets + run.packets, cpu + run.cpu_s));
+        let packets = runs().map(|run| run.packets).sum();
+        // What was found finished took no time now.
+        let timed = runs().filter(|run| run.cpu_s > 0.0);
+        let (timed, cpu_s) = timed.fold((0, 0.0), |(packets, cpu), run| (packets + run.packets, cpu + run.cpu_s));
         writeln!(f, "{}", self.scenario)?;
         let plural = if count == 1 { "" } else { "s" };
         write!(f, "{count} run{plural}, {} packets", with_commas(packets))?;
         if cpu_s > 0.0 {
-            let rate = with_commas((packets as f64 / cpu_s) as u64);
+            let rate = with_commas((timed as f64 / cpu_s) as u64);
             write!(f, ", {} s of processor time, {rate} packets a second", significant(cpu_s, 3))?;
         }
         writeln!(f)?;

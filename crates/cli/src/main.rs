@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Failure, check, clean, compare, demo, down, fairness, help, hosts, keygen, lab, manual, papers, sim, status, up,
+    Failure, check, clean, compare, demo, down, fairness, help, hosts, keygen, lab, manual, papers, sim, status, store,
+    up,
 };
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
@@ -32,6 +33,7 @@ enum Command {
     Demo(demo::Arguments),
     Compare(compare::Arguments),
     Sim(sim::Arguments),
+    Store(store::Arguments),
     Fairness(fairness::Arguments),
     Papers(papers::Arguments),
     Help(help::Arguments),
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Store(arguments) => store::run(&arguments),
         Command::Fairness(arguments) => fairness::run(&arguments),
         Command::Papers(arguments) => papers::run(&arguments),
         Command::Help(arguments) => help::run(&arguments),

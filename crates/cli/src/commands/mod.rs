@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod clean;
+mod cluster;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod down;
@@ -14,6 +15,7 @@ pub(crate) mod manual;
 pub(crate) mod papers;
 pub(crate) mod sim;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod up;
 
 /// Why a command ended without its result: a sentence with a remedy, and the exit status.

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use campaign::{Campaign, CampaignError, Options, Origin, Progress, Seeds};
+use campaign::{Campaign, CampaignError, Options, Origin, Progress, Seeds, Shard};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::Failure;
+use super::{Failure, cluster};
 use crate::output;
 
 /// Exit status after Ctrl-C, as shells have it: 128 + SIGINT.
@@ -42,6 +42,29 @@ pub(crate) struct Arguments {
     /// Check the scenario, list the points of its sweep with their seeds, and run nothing.
     #[arg(long, conflicts_with_all = ["csv", "out"])]
     dry_run: bool,
+    /// Run the K-th of N parts, for a cluster; all may write to one DIR. auto/N takes K from SLURM_ARRAY_TASK_ID or
+    /// JOB_COMPLETION_INDEX. Without it, the same command then finds all runs and writes the tables over them.
+    #[arg(long, value_name = "K/N", requires = "out", conflicts_with = "csv", value_parser = shard)]
+    shard: Option<Shard>,
+    /// Print a script that runs this command as an array of N Slurm jobs, and run nothing.
+    #[arg(long, value_name = "N", requires = "out", conflicts_with_all = ["shard", "print_k8s"])]
+    print_slurm: Option<NonZeroU32>,
+    /// Print a Kubernetes Job of N pods that run this command, and run nothing.
+    #[arg(long, value_name = "N", requires = "out", conflicts_with = "shard")]
+    print_k8s: Option<NonZeroU32>,
+}
+
+impl Arguments {
+    /// The same command without what says how many of its runs are run where.
+    fn words(&self) -> Vec<String> {
+        let mut words = self.runs.words();
+        if let Some(out) = &self.out {
+            words.extend(["--out".to_owned(), out.to_string_lossy().into_owned()]);
+            words.extend(["--interval".to_owned(), format!("{}s", self.interval.as_secs_f64())]);
+        }
+        words.extend(self.pcap.then(|| "--pcap".to_owned()));
+        words
+    }
 }
 
 /// What is run, how often, and how it is told: the same for all that runs a scenario.
@@ -74,6 +97,15 @@ impl Runs {
         Campaign::load(&self.scenario, &self.assignments, seeds).map_err(failure)
     }
 
+    /// The words that ask for them, after the name of a command.
+    fn words(&self) -> Vec<String> {
+        let mut words = vec![self.scenario.to_string_lossy().into_owned()];
+        words.extend(self.seed.into_iter().flat_map(|seed| ["--seed".to_owned(), seed.to_string()]));
+        words.extend(self.seeds.into_iter().flat_map(|seeds| ["--seeds".to_owned(), seeds.to_string()]));
+        words.extend(self.assignments.iter().flat_map(|assignment| ["--set".to_owned(), assignment.clone()]));
+        words
+    }
+
     /// Runs at the same time.
     pub(super) fn threads(&self) -> NonZeroUsize {
         self.threads.unwrap_or_else(processors)
@@ -85,6 +117,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.dry_run {
         return list(&campaign, arguments.runs.json);
     }
+    let words = || arguments.words();
+    if let Some(jobs) = arguments.print_slurm {
+        return output::result(&cluster::slurm(jobs, &program()?, words())?);
+    }
+    if let Some(jobs) = arguments.print_k8s {
+        return output::result(&cluster::kubernetes(jobs, words()));
+    }
+    let campaign = match arguments.shard {
+        Some(shard) => campaign.only(shard),
+        None => campaign,
+    };
     let options = Options {
         threads: arguments.runs.threads(),
         out: arguments.out.clone(),
@@ -100,7 +143,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let report = campaign.run(&options, &stop, |progress| show(&bar, &progress));
     bar.finish_and_clear();
     let report = report.map_err(failure)?;
-    if arguments.csv {
+    if let Some(shard) = arguments.shard {
+        // Means over a part of the runs would be taken for those of all.
+        let finished: usize = report.points.iter().map(|point| point.runs.len()).sum();
+        match arguments.runs.json {
+            true => output::json(
+                &serde_json::json!({"shard": shard.to_string(), "runs": campaign.runs(), "finished": finished}),
+            )?,
+            false => output::result(&format!("shard {shard}: {finished} of {} runs stored", campaign.runs()))?,
+        }
+    } else if arguments.csv {
         output::result(report.csv().trim_end())?;
     } else if arguments.runs.json {
         output::json(&report)?;
@@ -195,13 +247,24 @@ fn show(bar: &ProgressBar, progress: &Progress) {
     bar.set_message(format!("{finished} of {runs} runs{found}"));
 }
 
-fn interval(text: &str) -> Result<clock::Duration, String> {
+fn shard(text: &str) -> Result<Shard, String> {
+    Shard::parse(text, |name| env::var(name).ok())
+}
+
+/// The file of this program.
+fn program() -> Result<String, Failure> {
+    let path =
+        env::current_exe().map_err(|error| Failure::failed(format!("this program cannot find itself: {error}")))?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+pub(super) fn interval(text: &str) -> Result<clock::Duration, String> {
     match scenario::time(text) {
         Some(time) if !time.is_zero() => Ok(time),
         _ => Err("a time above zero is needed, such as 10ms or 0.5s".to_owned()),
     }
 }
 
-fn failure(error: CampaignError) -> Failure {
+pub(super) fn failure(error: CampaignError) -> Failure {
     Failure::input(error.to_string())
 }
