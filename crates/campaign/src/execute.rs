@@ -87,20 +87,14 @@ impl<'a> Job<'a> {
 
     /// The runs that are not stored in `options.out` yet: a point and a seed each.
     pub(crate) fn missing(&self, options: &Options) -> Result<Vec<(usize, u64)>, StoreError> {
-        let store = match &options.out {
-            Some(root) => Store::existing(root, self, options.origin.clone())?,
-            None => None,
-        };
-        let mut missing = self.runs();
-        if let Some(store) = store {
-            let mut failed = None;
-            missing.retain(|run| match self.spec(*run, options).map(|(_, spec)| store.load(&spec)) {
-                Some(Ok(Some(_))) => false,
-                Some(Err(error)) => failed.replace(error).is_none(),
-                _ => true,
-            });
-            if let Some(error) = failed {
-                return Err(error);
+        let store = options.out.as_ref().map(|root| Store::existing(root, self, options.origin.clone())).transpose()?;
+        let Some(store) = store.flatten() else { return Ok(self.runs()) };
+        let mut missing = Vec::new();
+        for run in self.runs() {
+            if let Some((_, spec)) = self.spec(run, options)
+                && store.load(&spec)?.is_none()
+            {
+                missing.push(run);
             }
         }
         Ok(missing)

@@ -6,7 +6,9 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 
 use crate::files::{StoreError, directory, write_whole};
-use crate::store::{Header, Record, SUMMARIES, StoredFile, difference, digest_of, parse, visible, write_json};
+use crate::store::{
+    Header, Record, SUMMARIES, StoredFile, difference, digest_of, directories, parse, refuse_others, write_json,
+};
 
 /// What a store holds.
 #[derive(Clone, Debug, Serialize)]
@@ -46,17 +48,17 @@ pub fn contents(root: &Path) -> Result<Contents, StoreError> {
         let record = record(&path)?;
         let sizes =
             record.files.iter().map(|file| Ok(fs::metadata(place(root, &path, file)?).ok().map(|data| data.len())));
-        match sizes.collect::<Result<Option<Vec<u64>>, StoreError>>()? {
-            Some(sizes) => contents.bytes += sizes.iter().sum::<u64>(),
-            None => contents.incomplete += 1,
-        }
+        let Some(sizes) = sizes.collect::<Result<Option<Vec<u64>>, StoreError>>()? else {
+            contents.incomplete += 1;
+            continue;
+        };
+        contents.bytes += sizes.iter().sum::<u64>();
         if record.program == header.program {
             contents.runs += 1;
         } else {
             contents.of_other_programs += 1;
         }
     }
-    contents.runs = contents.runs.saturating_sub(contents.incomplete);
     Ok(contents)
 }
 
@@ -75,7 +77,7 @@ pub struct Merged {
 ///
 /// # Errors
 /// Stores of other scenarios, settings or programs; a file that is not what its run wrote; two results of one run.
-pub fn merge(into: &Path, from: &[PathBuf], mut each: impl FnMut(Merged)) -> Result<Merged, StoreError> {
+pub fn merge(into: &Path, from: &[PathBuf]) -> Result<Merged, StoreError> {
     let mut merged = Merged::default();
     for source in from {
         let header = Header::read(source)?.ok_or_else(|| no_store(source))?;
@@ -89,7 +91,6 @@ pub fn merge(into: &Path, from: &[PathBuf], mut each: impl FnMut(Merged)) -> Res
             } else {
                 merged.there += 1;
             }
-            each(merged);
         }
     }
     if merged.added > 0 {
@@ -109,18 +110,11 @@ pub fn merge(into: &Path, from: &[PathBuf], mut each: impl FnMut(Merged)) -> Res
 /// A new store of the same campaign.
 fn begin(into: &Path, source: &Path, header: &Header) -> Result<(), StoreError> {
     directory(into)?;
-    if let Some(entry) = visible(into)? {
-        return Err(StoreError::foreign(
-            into,
-            format!("is no store ({} is in it). Take another directory", entry.to_string_lossy()),
-        ));
-    }
+    refuse_others(into)?;
     let text = source.join("scenario.toml");
     let bytes = fs::read(&text).map_err(|error| StoreError::broken(&text, error.to_string()))?;
     write_whole(&into.join("scenario.toml"), |file| std::io::Write::write_all(file, &bytes))?;
-    for name in ["flows", "paths", "links", "runs"] {
-        directory(&into.join(name))?;
-    }
+    directories(into)?;
     write_json(&into.join("campaign.json"), header)
 }
 

@@ -140,23 +140,15 @@ impl Store {
     /// Opens the campaign in `root`, or begins one there.
     pub(crate) fn open(root: &Path, job: &Job<'_>, origin: Origin) -> Result<Self, StoreError> {
         directory(root)?;
-        if Self::existing(root, job, origin.clone())?.is_none()
-            && let Some(entry) = visible(root)?
-            // Another shard may have begun the same store in between.
-            && Header::read(root)?.is_none()
-        {
-            let entry = entry.to_string_lossy();
-            let what = format!("is not empty ({entry} is in it) and holds no campaign. Take another directory");
-            return Err(StoreError::foreign(root, what));
+        if Self::existing(root, job, origin.clone())?.is_none() {
+            refuse_others(root)?;
         }
         let store = Self { root: root.to_owned(), origin };
         store.check_parquet()?;
         let Origin { version, program } = store.origin.clone();
         let (format, scenario, settings) = (FORMAT.into(), job.name.into(), job.settings.into());
         write_json(&root.join("campaign.json"), &Header { format, scenario, settings, version, program })?;
-        for name in SERIES.iter().chain(&["runs"]) {
-            directory(&root.join(name))?;
-        }
+        directories(root)?;
         write_whole(&root.join("scenario.toml"), |file| file.write_all(job.text.as_bytes()))?;
         Ok(store)
     }
@@ -320,8 +312,25 @@ pub(crate) fn difference(there: &str, here: &str) -> Option<String> {
     Some(format!("{} there, {} here", only(there, here), only(here, there)))
 }
 
+/// Makes the directories for the files of runs.
+pub(crate) fn directories(root: &Path) -> Result<(), StoreError> {
+    SERIES.iter().chain(&["runs"]).try_for_each(|name| directory(&root.join(name)))
+}
+
+/// Refuses a directory in which there is something, but no campaign. Another shard may begin one at this moment.
+pub(crate) fn refuse_others(root: &Path) -> Result<(), StoreError> {
+    match visible(root)? {
+        Some(entry) if Header::read(root)?.is_none() => {
+            let entry = entry.to_string_lossy();
+            let what = format!("is not empty ({entry} is in it) and holds no campaign. Take another directory");
+            Err(StoreError::foreign(root, what))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The first entry of `root` that is not hidden.
-pub(crate) fn visible(root: &Path) -> Result<Option<std::ffi::OsString>, StoreError> {
+fn visible(root: &Path) -> Result<Option<std::ffi::OsString>, StoreError> {
     let failed = |error| StoreError::write(root, error);
     let mut names = Vec::new();
     for entry in fs::read_dir(root).map_err(failed)? {

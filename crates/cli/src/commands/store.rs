@@ -127,7 +127,7 @@ fn missing(arguments: &ListMissing) -> Result<(), Failure> {
 
 fn merge(arguments: &Merge) -> Result<(), Failure> {
     let merged =
-        campaign::merge(&arguments.into, &arguments.from, |_| ()).map_err(|error| Failure::input(error.to_string()))?;
+        campaign::merge(&arguments.into, &arguments.from).map_err(|error| Failure::input(error.to_string()))?;
     if arguments.json {
         return output::json(&merged);
     }
