@@ -332,18 +332,18 @@ impl End {
         beats.chain(reports).chain(rest.into_iter().flatten()).min().unwrap_or(Instant::FAR_FUTURE)
     }
 
-    /// The window in bytes of which the TCP of a flow hears with this acknowledgment.
-    pub(crate) fn window(&mut self, now: Instant, inner: &Inner, ack: &Packet) -> u64 {
-        let Kind::Tcp { mss, .. } = inner.kind else { return u64::MAX };
+    /// What this acknowledgment acknowledges everything below of, and the window in bytes of which the flow's TCP hears with it.
+    pub(crate) fn window(&mut self, now: Instant, inner: &Inner, ack: &Packet) -> (u64, u64) {
+        let next = expand(ack.position, inner.high);
+        let Kind::Tcp { mss, .. } = inner.kind else { return (next, u64::MAX) };
         self.sync();
         let budget = self.sender.budget(now, inner.id(self.end));
-        let next = expand(ack.position, inner.high);
         if next <= 1 {
-            return multipath::clamped_window(0, budget).min(UNSCALED);
+            return (next, multipath::clamped_window(0, budget).min(UNSCALED));
         }
         let outstanding = inner.high.saturating_sub(next).saturating_mul(mss.into());
         let outstanding = u32::try_from(outstanding).unwrap_or(u32::MAX);
-        multipath::clamped_window(outstanding, budget).next_multiple_of(WINDOW_STEP)
+        (next, multipath::clamped_window(outstanding, budget).next_multiple_of(WINDOW_STEP))
     }
 
     /// What there is to tell of the paths, of the share that one flow has in what they carried.

@@ -293,8 +293,8 @@ impl Simulation {
         let slot = &mut self.stations.associations[association];
         let Sender::Tcp(tcp) = &mut self.senders[ack.flow as usize].sender else { return };
         let inner = &slot.inner[number as usize];
-        let bytes = slot.ends[0].window(self.now, inner, ack);
-        tcp.set_receiver_window(bytes / u64::from(self.flows[ack.flow as usize].payload));
+        let (acked, bytes) = slot.ends[0].window(self.now, inner, ack);
+        tcp.set_receiver_window(acked, bytes / u64::from(self.flows[ack.flow as usize].payload));
     }
 
     fn arm(&mut self, station: usize, was_called: bool) {

@@ -113,9 +113,12 @@ impl TcpSender {
         self.began = (now, self.flow.cwnd_seconds(now, &self.control));
     }
 
-    /// The receiver takes so many packets beyond what it has acknowledged; no more than configured count.
-    pub fn set_receiver_window(&mut self, packets: u64) {
-        self.window = packets.clamp(1, u64::from(self.config.receiver_window).max(1));
+    /// The acknowledgment of everything below `acked` says that the receiver takes so many packets from there on; no more than
+    /// configured count. One that others have overtaken says nothing any more (RFC 9293 §3.10.7.4).
+    pub fn set_receiver_window(&mut self, acked: u64, packets: u64) {
+        if acked >= self.flow.una() {
+            self.window = packets.clamp(1, u64::from(self.config.receiver_window).max(1));
+        }
     }
 
     /// An acknowledgment arrived.

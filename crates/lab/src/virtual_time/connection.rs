@@ -199,10 +199,11 @@ impl Connection {
         let position = |sequence| self.numbers.position(self.numbers.offset_of(sequence, self.acknowledged)) as u32;
         let blocks: Vec<(u32, u32)> =
             segment.sack_blocks().map(|block| (position(block.start), position(block.end))).collect();
-        let packet = Packet { position: self.numbers.position(offset) as u32, flags: Flags::ACK, ..packet };
+        let acked = self.numbers.position(offset);
+        let packet = Packet { position: acked as u32, flags: Flags::ACK, ..packet };
         // The window of a SYN is not scaled (RFC 7323 §2.2).
         let shift = if segment.flags().contains(tcp::Flags::SYN) { 0 } else { WINDOW_SHIFT };
-        self.sender.set_receiver_window((u64::from(segment.window()) << shift) / self.numbers.mss);
+        self.sender.set_receiver_window(acked, (u64::from(segment.window()) << shift) / self.numbers.mss);
         self.sender.handle_input(now, &packet, &blocks);
     }
 
