@@ -30,7 +30,8 @@ impl<P> Sender<P> {
             control.probed_at = None;
             control.is_reported = true;
             control.peak = control.top_flight.max(control.peak - control.peak / 32);
-            busy = control.busy.then_some(control.top_flight);
+            // Of a window that is paced over a round trip less is in flight where reports are earlier. It is full all the same.
+            busy = control.busy.then_some((control.top_flight as f64 * control.earliness()) as usize);
         }
         // Of packets that come and go in bursts few may be in flight when a loss is reported: it is no smaller window's loss.
         outcome.peak = control.peak as u64;

@@ -254,6 +254,12 @@ impl<P> Control<P> {
         base / 2 + queue
     }
 
+    /// By what factor reports of the path are earlier than a round trip on it. What TCP acknowledges inside tells of no path how
+    /// long it took.
+    pub(crate) fn earliness(&self) -> f64 {
+        if self.is_snooped { 1.0 } else { self.sent.earliness() }
+    }
+
     /// How long silence lasts before it means something: a round trip as it may be now, and what reports are late by.
     fn patience(&self, state: &PathState) -> Duration {
         let lateness = match (self.sent.rtt().latest(), state.srtt, state.rttvar) {

@@ -26,6 +26,8 @@ const KEPT: usize = 1024;
 const MOST: usize = 1 << 16;
 /// Room for fewer records than this is not given back.
 const LEAST_ROOM: usize = 4096;
+/// The factor by which reports are taken to be earlier than a round trip, at most.
+const MOST_EARLY: f64 = 4.0;
 
 /// What a packet is to the window.
 #[derive(Clone, Debug)]
@@ -83,6 +85,8 @@ pub(crate) struct SentPackets<P> {
     first_at: Instant,
     threshold: u64,
     rtt: RttEstimator,
+    /// From a packet's leaving to the first report of it, smoothed.
+    ack_delay: Option<Duration>,
     /// The highest sequence number that gave a round-trip time.
     timed: u64,
     /// By how much a round-trip time differs from the one before, smoothed.
@@ -137,6 +141,7 @@ impl<P> SentPackets<P> {
             first_at: now,
             threshold: THRESHOLD.0,
             rtt: RttEstimator::default(),
+            ack_delay: None,
             timed: 0,
             jitter: Duration::ZERO,
             rate: (0, 0, now),
@@ -157,6 +162,7 @@ impl<P> SentPackets<P> {
             offset: self.next_of_window(),
             threshold: self.threshold,
             rtt: self.rtt.clone(),
+            ack_delay: self.ack_delay,
             jitter: self.jitter,
             rate: self.rate,
             counts: self.counts,
@@ -240,6 +246,13 @@ impl<P> SentPackets<P> {
     /// Round-trip times by reports.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
+    }
+
+    /// By what factor a round trip is longer than it takes until packets are reported, from 1 to [`MOST_EARLY`]: what is told of a
+    /// long path comes back on a shorter one, too.
+    pub(crate) fn earliness(&self) -> f64 {
+        let (Some(srtt), Some(ack_delay)) = (self.rtt.srtt(), self.ack_delay) else { return 1.0 };
+        (srtt.as_secs_f64() / ack_delay.as_secs_f64().max(1e-6)).clamp(1.0, MOST_EARLY)
     }
 
     /// By how much a round-trip time differs from the one before, smoothed: a queue that grows steadily is none, though it

@@ -268,7 +268,7 @@ impl<P> SenderPath<P> {
         let (reported, heartbeat) = (control.sent.rtt().srtt(), state.srtt);
         // Snooped round trips contain what the peer's TCP waited for, and heartbeats are rare.
         let srtt = if is_snooping { [reported, heartbeat].into_iter().flatten().min() } else { reported.or(heartbeat) };
-        let pace = windows.pace(control.slot, srtt);
+        let pace = windows.pace(control.slot, srtt, control.earliness());
         // What is not TCP shares the pace, and is not to be slowed by windows that know nothing of it.
         let pace = if is_snooping { pace.max(state.rate.unwrap_or(UNKNOWN_RATE)) } else { pace };
         pacer.set_rate(state.rate.map_or(pace, |cap| pace.min(crate::pacing::used(cap))));

@@ -95,10 +95,11 @@ impl Windows {
         self.paths.control().ssthresh(slot.0)
     }
 
-    /// How fast to send, in bit/s.
-    pub(crate) fn pace(&self, slot: Slot, srtt: Option<Duration>) -> u64 {
+    /// How fast to send, in bit/s. Where reports are earlier than a round trip by the factor `earliness`, they would let out more
+    /// than a TCP with the same window sends in one: there the pace is the limit instead.
+    pub(crate) fn pace(&self, slot: Slot, srtt: Option<Duration>, earliness: f64) -> u64 {
         let window = self.window(slot);
-        let gain = if window < self.threshold(slot) / 2.0 { GAIN.0 } else { GAIN.1 };
+        let gain = if window < self.threshold(slot) / 2.0 { GAIN.0 } else { (GAIN.1 / earliness).max(1.0) };
         let srtt = srtt.unwrap_or(FIRST_RTT).max(Duration::from_micros(100)).as_secs_f64();
         (gain * window * 8.0 / srtt) as u64
     }

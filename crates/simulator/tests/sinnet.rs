@@ -62,6 +62,38 @@ fn two_paths_are_one_of_their_sum() {
     }
 }
 
+/// A long path beside a short one: reports of it are earlier than its round trip, and its window is never all in flight. It grows all
+/// the same, as a TCP's does (RFC 5681 §3.1): from some packets, which is all that 0.3 Mbit/s leave it, to what the link carries
+/// by one a round trip.
+#[test]
+fn a_long_path_beside_a_short_one_grows() {
+    let change =
+        "[[link.change]]\nat = \"1s\"\nrate = \"0.3Mbit/s\"\n[[link.change]]\nat = \"15s\"\nrate = \"4Mbit/s\"";
+    let text = two_paths([(4, 149), (8, 14)], 80, change, &flow("f", "")).replace("\"20s\"", "\"60s\"");
+    for seed in 1..=3 {
+        let result = run(&text, seed);
+        let long = &result.flows[0].paths[0];
+        assert!(long.goodput_mbps > 0.85 * PART * 4.0, "seed {seed}: {long:?}");
+    }
+}
+
+/// Nor does that path take more from a TCP at its link than another TCP would (RFC 6356 §2), which it would if early reports let out
+/// more than a window in a round trip.
+#[test]
+fn a_long_path_beside_a_short_one_is_a_tcp() {
+    let tcp = "[[flow]]\nname = \"t\"\nfrom = \"b\"\nto = \"a\"\nprotocol = \"tcp\"\nprofile = \"linux\"\ncongestion = \"sack\"\n\
+               paths = [[\"b\", \"r0\", \"a\"]]\nstart = [\"0s\", \"3s\"]\n";
+    let text = two_paths([(20, 59), (8, 14)], 80, "", &(flow("f", "start = [\"0s\", \"3s\"]") + tcp));
+    let ratios: Vec<f64> = (1..=5)
+        .map(|seed| {
+            let result = run(&text.replace("\"1.5bdp\"", "\"0.5bdp\""), seed);
+            result.flows[0].paths[0].goodput_mbps / result.flows[1].goodput_mbps
+        })
+        .collect();
+    let mean = ratios.iter().sum::<f64>() / 5.0;
+    assert!((0.75..1.33).contains(&mean), "{ratios:?}");
+}
+
 /// There is nothing in a run but the scenario and the seed.
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_another() {

@@ -49,6 +49,8 @@ impl<P> SentPackets<P> {
             self.gap = (reported_at - self.progress_at).max(self.gap - self.gap / 8);
             self.progress_at = reported_at;
             self.delivered_at = now;
+            let taken = now - at;
+            self.ack_delay = Some(self.ack_delay.map_or(taken, |before| (before * 7 + taken) / 8));
             self.first_at = at;
             // draft-cheng-iccrg-delivery-rate-estimation: the slower of sending and acknowledging.
             let interval = (now - delivered_at).max(at - first_at);
