@@ -172,6 +172,8 @@ struct Phase {
     /// The last round-trip sample; zero before the first.
     last_rtt: Duration,
     blocked_until: Instant,
+    reductions: u64,
+    undone: u64,
     early_reductions: u64,
     /// The next new data had this position when last heard of.
     next: u64,
@@ -215,6 +217,8 @@ impl<R: WindowRule> Controller<R> {
             before: None,
             last_rtt: Duration::ZERO,
             blocked_until: Instant::ZERO,
+            reductions: 0,
+            undone: 0,
             early_reductions: 0,
             next: 0,
             search: self.config.slow_start.search(),
@@ -267,6 +271,11 @@ impl<R: WindowRule> Controller<R> {
     /// Until then no new data may go out on `path`; retransmissions may. [`Instant::ZERO`] for never.
     pub fn blocked_until(&self, path: usize) -> Instant {
         self.phases[path].blocked_until
+    }
+
+    /// How often the window of `path` was reduced so far, for whatever sign, and how often that was taken back.
+    pub fn reductions(&self, path: usize) -> (u64, u64) {
+        (self.phases[path].reductions, self.phases[path].undone)
     }
 
     /// How often delays, not losses, have cut the window of `path` so far.
@@ -394,6 +403,7 @@ impl<R: WindowRule> Controller<R> {
             let pipe = event.flight.max(state.ssthresh);
             phase.before = Some(Before { cwnd: state.cwnd, ssthresh: state.ssthresh, pipe });
         }
+        phase.reductions += 1;
         phase.next = event.next;
         phase.recover = event.next;
         phase.round_end = event.next;
@@ -445,6 +455,7 @@ impl<R: WindowRule> Controller<R> {
         }
         state.in_recovery = false;
         phase.blocked_until = Instant::ZERO;
+        phase.undone += 1;
         self.rule.undone(path, Group { paths: &self.paths, now });
         true
     }

@@ -35,7 +35,10 @@ pub(crate) fn prepare(plan: &Plan, site: &Site, paths: &[usize]) -> Result<(), L
 fn choose(wanted: &str) -> io::Result<()> {
     let available = fs::read_to_string(AVAILABLE)?;
     if !available.split_whitespace().any(|name| name == wanted) {
-        let message = format!("the kernel has no '{wanted}', only {}", available.trim());
+        let message = format!(
+            "the kernel has no '{wanted}', only {}, also for the subflows of Multipath TCP; coupled ones run in `sinnet sim`",
+            available.trim()
+        );
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
     let _ = fs::write(CONTROL, wanted);

@@ -102,6 +102,10 @@ pub struct PathStatistics {
     pub remembered: usize,
     /// How many paths, this one included, share its bottleneck.
     pub sharers: u32,
+    /// How often the window was reduced: by losses here, and on paths that share the bottleneck.
+    pub reductions: u64,
+    /// Reductions taken back.
+    pub undone: u64,
     /// The variation of the round-trip time.
     pub rttvar: Option<Duration>,
     /// Totals.

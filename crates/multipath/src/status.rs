@@ -41,6 +41,7 @@ impl<P> Sender<P> {
     /// What reports have told of a path.
     pub fn path_statistics(&self, id: PathId) -> Option<PathStatistics> {
         let control = self.any_path(id)?.control.as_ref()?;
+        let (reductions, undone) = self.windows.reductions(control.slot);
         Some(PathStatistics {
             delivery_rate: control.sent.rate(),
             cwnd: self.windows.window(control.slot),
@@ -48,6 +49,8 @@ impl<P> Sender<P> {
             in_flight: control.sent.in_flight(),
             remembered: control.sent.remembered(),
             sharers: self.windows.sharers(control.slot),
+            reductions,
+            undone,
             rttvar: control.sent.rtt().rttvar(),
             counts: *control.sent.counts(),
         })

@@ -95,6 +95,11 @@ impl Windows {
         self.paths.control().ssthresh(slot.0)
     }
 
+    /// How often the window was reduced, and how often that was taken back.
+    pub(crate) fn reductions(&self, slot: Slot) -> (u64, u64) {
+        self.paths.control().reductions(slot.0)
+    }
+
     /// How fast to send, in bit/s. Where reports are earlier than a round trip by the factor `earliness`, they would let out more
     /// than a TCP with the same window sends in one: there the pace is the limit instead.
     pub(crate) fn pace(&self, slot: Slot, srtt: Option<Duration>, earliness: f64) -> u64 {

@@ -362,6 +362,8 @@ impl End {
                 counters: PathCounters {
                     sent: counted.sent,
                     retransmissions: counted.retransmissions,
+                    reductions: known.map_or(0, |known| known.reductions),
+                    undone: known.map_or(0, |known| known.undone),
                     closings: path.closings,
                     probes: path.probes,
                     cwnd_seconds: cwnd_seconds / mtu,

@@ -57,6 +57,8 @@ fn two_paths_are_one_of_their_sum() {
             // At most what the path and its queue hold, in packets, and about as much as the path does.
             let bdp = f64::from(rate) * 1e6 * least * 1e-3 / 8.0 / 1500.0;
             assert!(path.mean_cwnd > 0.7 * bdp && path.mean_cwnd < 3.0 * bdp, "{bdp} {path:?}");
+            // A full drop-tail queue has to have been met (RFC 5681 §3.1), and nothing was late.
+            assert!(path.reductions > 0 && path.undone <= path.reductions, "{path:?}");
         }
         assert_eq!(result.flows[0].timeouts, 0);
     }
