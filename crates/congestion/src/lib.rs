@@ -8,7 +8,7 @@
 //! Windows are real numbers of bytes: an increase of 27 bytes per acknowledgment is the normal case. The room knows no
 //! packet format, no socket and no clock, and uses + − × ÷ √ only, so a run is the same on every machine.
 //!
-//! A new rule is a file in `rules/`, and two lines in `rules/mod.rs`: its module and its name.
+//! A new rule is a file in `rules/`, two lines in `rules/mod.rs`, its module and its name, and its entry in `reference.rs`.
 //!
 //! ```
 //! use clock::{Duration, Instant};
@@ -37,6 +37,7 @@ mod engine;
 mod group;
 mod host;
 mod math;
+mod reference;
 mod rule;
 mod rules;
 mod slow_start;
@@ -50,6 +51,7 @@ pub use custom::{Custom, CustomRule};
 pub use engine::{Acked, Congestion, Controller, EngineConfig, InitialWindow, SlowStartTest, Undo, WindowRounding};
 pub use group::{Group, Path, Usable};
 pub use host::{Host, Unfit};
+pub use reference::{REFERENCE, Reference, Tunable};
 pub use rule::{Backoff, Cause, Family, Kind, Round, RoundDecision, WindowRule};
 pub use rules::*;
 pub use slow_start::{RoundTrip, SlowStart};

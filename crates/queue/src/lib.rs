@@ -2,7 +2,7 @@
 //!
 //! A [`QueueDiscipline`] holds packets of any type `P` and knows of each only what a [`Queued`] says. It reads no clock and has no
 //! timer: what it does regularly it makes up for at the next call, each step at its own instant. [`QueueConfig`] is the registry:
-//! a new discipline is a file of its own and a line there.
+//! a new discipline is a file of its own, a line there, and its entry in `reference.rs`.
 //!
 //! ```
 //! use clock::{Duration, Instant, Rng};
@@ -28,6 +28,7 @@ mod fq_codel;
 mod pi;
 mod pie;
 mod red;
+mod reference;
 mod registry;
 pub mod rounds;
 
@@ -38,4 +39,5 @@ pub use dualpi2::DualPi2Config;
 pub use fq_codel::FqCoDelConfig;
 pub use pie::PieConfig;
 pub use red::RedConfig;
+pub use reference::{REFERENCE, Reference};
 pub use registry::{Discipline, QueueConfig};
