@@ -37,6 +37,7 @@
 //! ```
 
 mod campaign;
+mod columns;
 mod execute;
 mod fair;
 mod files;
@@ -54,6 +55,7 @@ mod trace;
 mod workers;
 
 pub use campaign::{Campaign, CampaignError, Missing, Seeds};
+pub use columns::{Column, SECTIONS, Section};
 pub use execute::{Options, Progress};
 pub use fair::{Expectation, FairnessReport};
 pub use files::StoreError;

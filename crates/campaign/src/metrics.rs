@@ -1,4 +1,4 @@
-//! The numbers of a run that are summed up over seeds, each with one name for tables, JSON and Parquet.
+//! The numbers of a run that are summed up over seeds, each with one name for tables, JSON and Parquet. `columns` says what they are.
 
 use fairness::jain;
 use simulator::{Distribution, FlowResult, LinkResult, RunResult};
