@@ -136,7 +136,7 @@ fn a_campaign_is_stored_and_goes_on() {
     }
     assert_eq!(fs::read_to_string(out.join("scenario.toml")).unwrap(), fs::read_to_string(&path).unwrap());
     // Every column is in the documentation, which calls swept keys by an example.
-    let documented = include_str!("../../../docs/results.md");
+    let documented = include_str!("../../../docs/metrics.md");
     for table in files(&out).into_iter().chain(["flows", "paths", "links"].map(|kind| files(&out.join(kind)).remove(0)))
     {
         let Some("parquet") = table.extension().and_then(|extension| extension.to_str()) else { continue };

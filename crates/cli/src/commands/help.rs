@@ -1,4 +1,4 @@
-//! `sinnet help`: of a command, and of the keys of scenario files and of the configuration.
+//! `sinnet help`: of a command, of the keys of scenario files and of the configuration, of algorithms and of results.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,21 @@ use clap::CommandFactory as _;
 use daemon::config::KEYS;
 use scenario::schema;
 
-use super::Failure;
+use super::{Failure, reference};
 use crate::output;
 
-/// Tell about a command, or with `help scenario` and `help config` about the keys of scenario files and of the configuration.
+/// Tell about a command; with `help scenario` and `help config` about the keys of scenario files and of the configuration, with
+/// `help algorithms` and `help results` about congestion rules, schedulers and queues, and about the numbers of results.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A command, "scenario" or "config".
+    /// A command, "scenario", "config", "algorithms" or "results".
     topic: Option<String>,
-    /// A key, such as queue, flow.rate or congestion.
+    /// A key, such as queue, flow.rate or congestion; an algorithm; a number of a result.
     key: Option<String>,
     /// Of scenario files or the configuration: the JSON schema, for editors.
     #[arg(long, conflicts_with = "key")]
     json_schema: bool,
-    /// The reference documentation of all keys, in Markdown.
+    /// The reference documentation of the whole topic, in Markdown.
     #[arg(long, conflicts_with_all = ["key", "json_schema"])]
     markdown: bool,
 }
@@ -30,8 +31,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some("config") if arguments.json_schema => output::json(&daemon::config::json_schema()),
         Some("config") if arguments.markdown => output::result(configuration_in_markdown().trim_end()),
         Some("config") => of_configuration(arguments.key.as_deref()),
+        Some(topic @ ("algorithms" | "results")) if !arguments.json_schema => of_reference(topic, arguments),
         _ if arguments.json_schema || arguments.markdown || arguments.key.is_some() => Err(Failure::input(
-            "keys, --json-schema and --markdown are of `sinnet help scenario` and `sinnet help config`",
+            "keys, --json-schema and --markdown are of `sinnet help scenario` and `sinnet help config`; names and --markdown also of \
+             `sinnet help algorithms` and `sinnet help results`",
         )),
         topic => of_command(topic),
     }
@@ -47,7 +50,7 @@ fn of_scenarios(arguments: &Arguments) -> Result<(), Failure> {
     let Some(name) = &arguments.key else { return output::result(&schema::list()) };
     let found: Vec<String> = schema::find(name).into_iter().map(schema::help).collect();
     if found.is_empty() {
-        return Err(unknown(name, "scenario", schema::keys().map(|key| key.name)));
+        return Err(unknown("key", name, "scenario", schema::keys().map(|key| key.name)));
     }
     output::result(found.join("\n").trim_end())
 }
@@ -70,7 +73,7 @@ fn of_configuration(name: Option<&str>) -> Result<(), Failure> {
         let _ = writeln!(told, "  {:16} {}", key.name, key.says);
     }
     match name {
-        Some(name) if told.is_empty() => Err(unknown(name, "config", KEYS.iter().map(|key| key.name))),
+        Some(name) if told.is_empty() => Err(unknown("key", name, "config", KEYS.iter().map(|key| key.name))),
         _ => output::result(told.trim_end()),
     }
 }
@@ -93,13 +96,30 @@ fn configuration_in_markdown() -> String {
     text
 }
 
-/// There is no such key.
-fn unknown<'a>(name: &str, topic: &str, names: impl Iterator<Item = &'a str>) -> Failure {
+fn of_reference(topic: &str, arguments: &Arguments) -> Result<(), Failure> {
+    let (is_algorithm, name) = (topic == "algorithms", arguments.key.as_deref());
+    let told = match (is_algorithm, arguments.markdown) {
+        (true, true) => Some(reference::algorithms_in_markdown()),
+        (true, false) => reference::algorithms(name),
+        (false, true) => Some(reference::results_in_markdown()),
+        (false, false) => reference::results(name),
+    };
+    match told {
+        Some(told) => output::result(told.trim_end()),
+        None if is_algorithm => {
+            Err(unknown("algorithm", name.unwrap_or_default(), topic, reference::names().into_iter()))
+        }
+        None => Err(unknown("number of a result", name.unwrap_or_default(), topic, reference::columns())),
+    }
+}
+
+/// There is nothing of that name.
+fn unknown<'a>(what: &str, name: &str, topic: &str, names: impl Iterator<Item = &'a str>) -> Failure {
     let help = match text::nearest(name, names) {
         Some(near) => format!("did you mean {near}?"),
         None => format!("`sinnet help {topic}` lists them all"),
     };
-    Failure::input(format!("no key is called {name}: {help}"))
+    Failure::input(format!("no {what} is called {name}: {help}"))
 }
 
 fn of_command(topic: Option<&str>) -> Result<(), Failure> {
@@ -109,7 +129,8 @@ fn of_command(topic: Option<&str>) -> Result<(), Failure> {
     match program.find_subcommand_mut(topic) {
         Some(command) => output::result(command.render_long_help().to_string().trim_end()),
         None => Err(Failure::input(format!(
-            "there is no command {topic}: `sinnet help` lists them, `sinnet help scenario` and `sinnet help config` the keys"
+            "there is no command {topic}: `sinnet help` lists them, `sinnet help scenario` and `sinnet help config` the keys, \
+             `sinnet help algorithms` the rules, `sinnet help results` the numbers"
         ))),
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod keygen;
 pub(crate) mod lab;
 pub(crate) mod manual;
 pub(crate) mod papers;
+mod reference;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod store;
