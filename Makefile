@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: install uninstall demo test build lint docs deny unit fuzz papers package semver bench bench-lab bench-simulator hostile need-demo need-test
+.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-simulator hostile need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -41,8 +41,14 @@ lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-docs:
+docs: manual
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
+
+## The manual, docs/ as a site in target/manual; fails on a link that leads nowhere.
+manual: $(TOOLS)/bin/mdbook
+	rm -rf target/manual
+	$(TOOLS)/bin/mdbook build
+	tools/links target/manual
 
 unit:
 	$(CARGO) build --locked -p sinnet-cli
@@ -99,6 +105,11 @@ $(TOOLS)/bin/cargo-deny:
 $(TOOLS)/bin/cargo-fuzz:
 	@if command -v cargo-fuzz >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-fuzz)" $@; \
 	else $(CARGO) install --locked --debug --root $(TOOLS) --version 0.13.2 cargo-fuzz; fi
+
+# Without its server, which nobody needs here: a minute on two processors.
+$(TOOLS)/bin/mdbook:
+	@if command -v mdbook >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v mdbook)" $@; \
+	else $(CARGO) install --locked --debug --root $(TOOLS) --no-default-features --features search --version 0.5.4 mdbook; fi
 
 $(TOOLS)/bin/cargo-semver-checks:
 	@if command -v cargo-semver-checks >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-semver-checks)" $@; \
