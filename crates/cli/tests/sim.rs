@@ -103,6 +103,17 @@ fn the_json_has_the_promised_shape_whatever_the_threads() {
     assert_eq!(one, three);
 }
 
+/// Six queues are six points of the sweep, though five of them are tables.
+#[test]
+fn a_sweep_over_tables_runs_each() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/sim/queues.toml");
+    let report = json(&sim(&path, &["--json", "--set", "duration=12s"]));
+    let runs = report["runs"].as_array().unwrap();
+    let digests: std::collections::BTreeSet<&str> = runs.iter().filter_map(|run| run["digest"].as_str()).collect();
+    assert_eq!((runs.len(), digests.len()), (6, 6));
+    assert_eq!(runs[3]["parameters"]["link.bottleneck.queue"], "{ kind = \"fq_codel\" }");
+}
+
 #[test]
 fn the_table_shows_means_and_intervals() {
     let directory = tempfile::tempdir().unwrap();

@@ -14,6 +14,14 @@ impl Document {
     }
 }
 
+/// A value of a sweep: tables and lists on one line, so that two that differ are called differently.
+pub(crate) fn on_one_line(node: &Node) -> String {
+    match &node.value {
+        Value::Table(_) | Value::Array(_) => plain(node).to_string(),
+        _ => text::reader::shown(node),
+    }
+}
+
 fn plain(node: &Node) -> toml::Value {
     match &node.value {
         Value::String(text) => text.clone().into(),

@@ -207,7 +207,7 @@ impl Document {
                 for value in values {
                     let mut point = point.clone();
                     point.document.assign(&key, key_place, value)?;
-                    point.values.push((key.clone(), text::reader::shown(value)));
+                    point.values.push((key.clone(), crate::canonical::on_one_line(value)));
                     next.push(point);
                 }
             }

@@ -389,6 +389,12 @@ fn a_sweep_is_every_combination() {
     assert_eq!(got, [(1, 500), (1, 1000), (1, 1500), (2, 500), (2, 1000), (2, 1500)]);
     assert_eq!(points[0].values[1], ("flow.download.packet_size".to_owned(), "500".to_owned()));
 
+    // Tables are called by what is in them: points of one name are one point of a campaign.
+    let queues = "\"link.a-r1.queue\" = [\"9p\", { kind = \"codel\" }, { limit = \"9p\", kind = \"codel\" }]";
+    let points = Document::parse(&format!("{GOOD}\n[sweep]\n{queues}\n"), "sweep.toml").unwrap().points().unwrap();
+    let names: Vec<&str> = points.iter().map(|point| point.values[0].1.as_str()).collect();
+    assert_eq!(names, ["\"9p\"", "{ kind = \"codel\" }", "{ kind = \"codel\", limit = \"9p\" }"]);
+
     for (sweep, message) in [
         ("\"link.x.rate\" = [\"1Mbit/s\"]", "no link \"x\""),
         ("seed = 1", "goes over a list"),
