@@ -278,6 +278,12 @@ impl<R: WindowRule> Controller<R> {
         (self.phases[path].reductions, self.phases[path].undone)
     }
 
+    /// The rate in bit/s above which nothing may go out on `path`; `None` for any.
+    #[inline]
+    pub fn pace(&self, path: usize) -> Option<u64> {
+        self.rule.pace(path).filter(|rate| *rate > 0)
+    }
+
     /// How often delays, not losses, have cut the window of `path` so far.
     pub fn early_reductions(&self, path: usize) -> u64 {
         self.phases[path].early_reductions

@@ -178,4 +178,10 @@ pub trait WindowRule {
 
     /// The last reduction is undone.
     fn undone(&mut self, _path: usize, _group: Group<'_>) {}
+
+    /// The rate in bit/s, with headers, above which nothing leaves on the path, whatever the window; asked before each packet.
+    /// Simulated TCP and MPTCP keep to it; a tunnel has a pace of its own.
+    fn pace(&self, _path: usize) -> Option<u64> {
+        None
+    }
 }

@@ -4,9 +4,11 @@
 //! that folder's `mod.rs`, and its entry in `reference.rs`. What it needs beyond which paths are open it says itself ([`PathScheduler::needs`]); who owns the
 //! paths has that, or refuses it ([`Scheduler::fitting`]).
 
+mod custom;
 mod reference;
 mod schedulers;
 
+pub use custom::{Custom, CustomScheduler};
 pub use reference::{REFERENCE, Reference};
 pub use schedulers::{
     Blest, CheapestPathFirst, Daps, Ecf, FastestPathFirst, LowestRtt, Otias, Redundant, RoundRobin, Scheduler, Sttf,

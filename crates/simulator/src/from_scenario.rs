@@ -13,6 +13,7 @@ use text::{Diagnostic, alternatives, did_you_mean};
 use transport::mhip::PathConfig;
 use transport::{FlowConfig, Pauses, Recovery, TcpConfig, TimerConfig, UdpConfig, UndoBy};
 
+use crate::Outside;
 use crate::mhip;
 use crate::plan::{Plan, PlannedFlow, PlannedPath};
 use crate::rules;
@@ -39,6 +40,14 @@ const NS2_DRAIN: u64 = 32;
 /// # Errors
 /// What the simulator cannot do, where the file asks for it.
 pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
+    plan_with(scenario, seed, &())
+}
+
+/// As [`plan`], where flows may also name what is `outside`.
+///
+/// # Errors
+/// What the simulator cannot do, where the file asks for it.
+pub fn plan_with(scenario: &Scenario, seed: u64, outside: &dyn Outside) -> Result<Plan, Diagnostic> {
     scenario.check_for(Engine::Sim)?;
     let streams = Streams::new(seed);
     let mut plan = Plan::new(scenario.duration);
@@ -71,7 +80,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
         let jitter = |size| (ns2 && several && flow.tcp.send_jitter.is_none()).then(|| ns2_jitter(&paths, &plan, size));
         let traffic = match flow.protocol {
             Protocol::Tcp => {
-                let mut tcp = tcp(scenario, index, flow)?;
+                let mut tcp = tcp(scenario, index, flow, outside)?;
                 tcp.send_jitter = jitter(tcp.packet_size).unwrap_or(tcp.send_jitter);
                 FlowConfig::Tcp(Arc::new(tcp))
             }
@@ -82,14 +91,14 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
             }
             Protocol::Sctp | Protocol::CmtSctp => FlowConfig::Sctp(Arc::new(crate::sctp::sctp(scenario, index, flow)?)),
             Protocol::Mptcp => {
-                let mut mptcp = crate::mptcp::mptcp(scenario, index, flow, &paths, &plan)?;
+                let mut mptcp = crate::mptcp::mptcp((scenario, index, flow), &paths, &plan, outside)?;
                 if let Some(jitter) = jitter(mptcp.tcp.packet_size) {
                     Arc::make_mut(&mut mptcp.tcp).send_jitter = jitter;
                 }
                 FlowConfig::Mptcp(Arc::new(mptcp))
             }
             Protocol::Udp => FlowConfig::Udp(udp(scenario, index, flow, flow.wire_size(), 28)?),
-            Protocol::Sinnet => crate::sinnet::traffic(scenario, index, flow)?,
+            Protocol::Sinnet => crate::sinnet::traffic(scenario, index, flow, outside)?,
             other => {
                 let message = format!("protocol \"{}\" is not simulated yet", other.name());
                 return Err(scenario.error_in_flow(index, "protocol", message, Some("protocol = \"tcp\"".into())));
@@ -122,7 +131,12 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Result<Plan, Diagnostic> {
 }
 
 /// The options of flow number `index`.
-pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<TcpConfig, Diagnostic> {
+pub(crate) fn tcp(
+    scenario: &Scenario,
+    index: usize,
+    flow: &FlowSpec,
+    outside: &dyn Outside,
+) -> Result<TcpConfig, Diagnostic> {
     let refuse = |key: &str, message: String, help| Err(scenario.error_in_flow(index, key, message, help));
     let profile = profile(flow);
     let usual = match profile {
@@ -131,7 +145,7 @@ pub(crate) fn tcp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<
         _ => "sack",
     };
     let name = flow.congestion.as_deref().unwrap_or(usual);
-    let rule = rules::rule(scenario, index, name, Host::Tcp)?;
+    let rule = rules::rule(scenario, index, name, Host::Tcp, outside)?;
     let recovery = recovery(name);
     let mut tcp = match profile {
         None => TcpConfig { recovery, ..TcpConfig::default() },

@@ -33,6 +33,7 @@ mod from_scenario;
 mod mhip;
 mod mptcp;
 mod observer;
+mod outside;
 mod plan;
 mod queue;
 mod report;
@@ -44,8 +45,9 @@ mod sinnet;
 mod stations;
 
 pub use association::AssociationConfig;
-pub use from_scenario::plan;
+pub use from_scenario::{plan, plan_with};
 pub use observer::Observer;
+pub use outside::Outside;
 pub use plan::{Plan, PlannedAssociation, PlannedFlow, PlannedLink, PlannedPath};
 pub use result::{
     Distribution, FlowResult, FlowSample, LinkResult, LinkSample, PathResult, PathSample, RunResult, Sample,

@@ -36,7 +36,7 @@ pub(crate) fn mhip(
     };
     let mut config = MhipConfig::new(generation, Vec::new());
     let window = config.tcp.receiver_window;
-    config.tcp = tcp(scenario, index, flow)?;
+    config.tcp = tcp(scenario, index, flow, &())?;
     if flow.receiver_window.is_none() {
         config.tcp.receiver_window = window;
         config.tcp.engine.initial_ssthresh = f64::from(window) * f64::from(config.tcp.mss());

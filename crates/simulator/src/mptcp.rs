@@ -6,17 +6,17 @@ use scheduler::Scheduler;
 use text::Diagnostic;
 use transport::mptcp::MptcpConfig;
 
+use crate::Outside;
 use crate::from_scenario::{path_config, suggestion, tcp};
 use crate::plan::{Plan, PlannedPath};
 use crate::rules;
 
 /// The options of flow number `index`.
 pub(crate) fn mptcp(
-    scenario: &Scenario,
-    index: usize,
-    flow: &FlowSpec,
+    (scenario, index, flow): (&Scenario, usize, &FlowSpec),
     paths: &[PlannedPath],
     plan: &Plan,
+    outside: &dyn Outside,
 ) -> Result<MptcpConfig, Diagnostic> {
     let refuse =
         |key: &str, message: String, help: String| Err(scenario.error_in_flow(index, key, message, Some(help)));
@@ -24,17 +24,17 @@ pub(crate) fn mptcp(
         let help = format!("at most {}", MptcpConfig::MOST_PATHS);
         return refuse("paths", "so many subflows are not simulated".into(), help);
     }
-    let mut tcp = tcp(scenario, index, &FlowSpec { congestion: None, ..flow.clone() })?;
+    let mut tcp = tcp(scenario, index, &FlowSpec { congestion: None, ..flow.clone() }, outside)?;
     let usual = if paths.len() > 1 { "lia" } else { "newreno" };
     let written = flow.congestion.as_deref().unwrap_or(usual);
-    tcp.rule = rules::rule(scenario, index, written, Host::Mptcp { paths: paths.len() })?;
+    tcp.rule = rules::rule(scenario, index, written, Host::Mptcp { paths: paths.len() }, outside)?;
     if tcp.rule.kind().family == Family::Sctp {
         tcp.engine.slow_start_test = SlowStartTest::BelowOrEqual; // ALGORITHMS §13 A5.
     }
     let paths = paths.iter().map(|path| path_config(path, plan, &tcp)).collect();
     let mut config = MptcpConfig::new(tcp, paths);
     if let Some(name) = &flow.scheduler {
-        config.scheduler = match name.parse::<Scheduler>() {
+        config.scheduler = match outside.scheduler(name).map_or_else(|| name.parse::<Scheduler>(), Ok) {
             Ok(scheduler) => scheduler,
             Err(_) => {
                 let known = Scheduler::NAMES.iter().copied();

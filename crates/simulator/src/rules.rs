@@ -4,11 +4,22 @@ use congestion::{Host, Rule, Unfit};
 use scenario::Scenario;
 use text::{Diagnostic, alternatives};
 
+use crate::Outside;
 use crate::from_scenario::suggestion;
 
 /// The rule that flow number `index` calls `written`.
-pub(crate) fn rule(scenario: &Scenario, index: usize, written: &str, host: Host) -> Result<Rule, Diagnostic> {
-    host.rule(written).map_err(|unfit| {
+pub(crate) fn rule(
+    scenario: &Scenario,
+    index: usize,
+    written: &str,
+    host: Host,
+    outside: &dyn Outside,
+) -> Result<Rule, Diagnostic> {
+    let rule = match outside.rule(written) {
+        Some(rule) => host.check(&rule).map(|()| rule),
+        None => host.rule(written),
+    };
+    rule.map_err(|unfit| {
         let help = match (&unfit, host) {
             (Unfit::Couples { .. }, Host::Tcp) => "\"sack\", or protocol = \"mptcp\" with several `paths`".to_owned(),
             (Unfit::Couples { .. }, Host::Sctp { .. }) => {

@@ -26,7 +26,7 @@ pub(crate) fn sctp(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result
     }
     let usual = if concurrent && paths > 1 { "rp-mp-v2" } else { "reno-sp" };
     let host = Host::Sctp { paths: if concurrent { paths } else { 1 } };
-    let rule = rules::rule(scenario, index, flow.congestion.as_deref().unwrap_or(usual), host)?;
+    let rule = rules::rule(scenario, index, flow.congestion.as_deref().unwrap_or(usual), host, &())?;
     let mut config =
         if concurrent { SctpConfig::cmt(paths, rule) } else { SctpConfig { rule, ..SctpConfig::plain(paths) } };
     let kind = config.rule.kind();

@@ -9,6 +9,7 @@ use scenario::{Association, FlowSpec, Inside, NodeIndex, Scenario};
 use text::Diagnostic;
 use transport::{EchoConfig, FlowConfig, TcpConfig};
 
+use crate::Outside;
 use crate::association::{AssociationConfig, IP_HEADER};
 use crate::from_scenario::{data, set_details, set_window, udp};
 use crate::plan::{Plan, PlannedAssociation, PlannedPath};
@@ -80,7 +81,12 @@ fn mtu(flow: &FlowSpec) -> u16 {
 ///
 /// # Errors
 /// Points at what does not fit.
-pub(crate) fn traffic(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<FlowConfig, Diagnostic> {
+pub(crate) fn traffic(
+    scenario: &Scenario,
+    index: usize,
+    flow: &FlowSpec,
+    outside: &dyn Outside,
+) -> Result<FlowConfig, Diagnostic> {
     let refuse = |key: &str, message: String, help: &str| {
         Err(scenario.error_in_flow(index, key, message, Some(help.to_owned())))
     };
@@ -95,7 +101,8 @@ pub(crate) fn traffic(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Res
     let largest = room as u32 + IP_HEADER;
     match flow.sinnet.inside {
         Inside::Tcp => {
-            let rule = rules::rule(scenario, index, flow.congestion.as_deref().unwrap_or("cubic"), Host::Tcp)?;
+            let written = flow.congestion.as_deref().unwrap_or("cubic");
+            let rule = rules::rule(scenario, index, written, Host::Tcp, outside)?;
             let config = AssociationConfig { mtu: mtu(flow), ..AssociationConfig::default() };
             Ok(FlowConfig::Tcp(Arc::new(tcp(flow, config.tcp_inside(rule)))))
         }

@@ -56,6 +56,9 @@ pub(crate) struct Subflow {
     limited: u32,
     /// The random waiting time is over for the event at hand.
     waited: bool,
+    /// The rate that the rule allows, in bit/s, and when it allows the next packet.
+    pace: Option<u64>,
+    paced_until: Instant,
     reduced: bool,
     started: bool,
     mss: f64,
@@ -156,6 +159,8 @@ impl Subflow {
             budget: 0,
             limited: 0,
             waited: false,
+            pace: None,
+            paced_until: Instant::ZERO,
             reduced: false,
             started: false,
             mss: f64::from(config.mss()),
@@ -561,6 +566,7 @@ impl Subflow {
     /// What to send now. `more` tells whether there are data that were never sent on this sequence, and may be.
     #[inline]
     pub(crate) fn poll(&mut self, now: Instant, more: bool, control: &Controller<Rule>) -> Step {
+        self.pace = control.pace(self.index);
         if self.resend != NONE {
             let position = std::mem::replace(&mut self.resend, NONE);
             return Step::Send(self.emit(now, position));
@@ -649,9 +655,13 @@ impl Subflow {
         }
     }
 
-    /// Whether what could be sent has to wait its random time first.
+    /// Whether what could be sent has to wait for its turn in the pace, or its random time.
     #[inline]
     fn waits(&mut self, now: Instant) -> bool {
+        if self.pace.is_some() && self.paced_until > now {
+            self.send_at = self.send_at.min(self.paced_until);
+            return true;
+        }
         let Some(random) = &mut self.random else { return false };
         if self.waited {
             return false;
@@ -687,6 +697,9 @@ impl Subflow {
         }
         let config = &*self.config;
         let bytes = if position == 0 { config.header_size } else { config.packet_size };
+        if let Some(rate) = self.pace {
+            self.paced_until = self.paced_until.max(now) + Duration::of_transmission(bytes.into(), rate);
+        }
         let flags = Flags::default()
             .with_if(Flags::RETRANSMISSION, again)
             .with_if(Flags::ECN_CAPABLE, config.ecn)

@@ -135,6 +135,10 @@ macro_rules! registry {
             fn undone(&mut self, path: usize, group: Group<'_>) {
                 match self { $(Self::$rule(rule) => rule.undone(path, group),)* Self::Custom(rule) => rule.undone(path, group) }
             }
+            #[inline]
+            fn pace(&self, path: usize) -> Option<u64> {
+                match self { $(Self::$rule(rule) => rule.pace(path),)* Self::Custom(rule) => rule.pace(path) }
+            }
         }
     };
 }

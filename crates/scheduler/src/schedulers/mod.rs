@@ -28,6 +28,7 @@ use std::str::FromStr;
 
 use clock::Instant;
 
+use crate::custom::{Custom, CustomScheduler};
 use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView};
 
 /// One line a scheduler: its name in scenario files, its type, and what it is.
@@ -35,8 +36,11 @@ macro_rules! registry {
     ($($name:literal => $scheduler:ident, $about:literal;)*) => {
         /// Any scheduler: an enumeration, so that the choice costs a predictable jump.
         #[derive(Clone, Debug)]
+        #[non_exhaustive]
         pub enum Scheduler {
             $(#[doc = $about] $scheduler($scheduler),)*
+            /// From outside of this crate.
+            Custom(Custom),
         }
 
         impl Scheduler {
@@ -45,12 +49,17 @@ macro_rules! registry {
 
             /// The scheduler's name.
             pub fn name(&self) -> &'static str {
-                match self { $(Self::$scheduler(_) => $name,)* }
+                match self { $(Self::$scheduler(_) => $name,)* Self::Custom(scheduler) => scheduler.name() }
             }
 
             /// What the scheduler is, in a line.
             pub fn about(&self) -> &'static str {
-                match self { $(Self::$scheduler(_) => $about,)* }
+                match self { $(Self::$scheduler(_) => $about,)* Self::Custom(_) => "From outside." }
+            }
+
+            /// A scheduler from outside of this crate, for whoever takes a [`Scheduler`]. No text names it.
+            pub fn custom(name: &'static str, scheduler: impl CustomScheduler + 'static) -> Self {
+                Self::Custom(Custom::new(name, scheduler))
             }
         }
 
@@ -68,13 +77,13 @@ macro_rules! registry {
         impl PathScheduler for Scheduler {
             #[inline]
             fn select(&mut self, packet: &PacketMeta, paths: &[PathView], now: Instant) -> Decision {
-                match self { $(Self::$scheduler(scheduler) => scheduler.select(packet, paths, now),)* }
+                match self { $(Self::$scheduler(scheduler) => scheduler.select(packet, paths, now),)* Self::Custom(scheduler) => scheduler.select(packet, paths, now) }
             }
             fn on_window_limited(&mut self, now: Instant) {
-                match self { $(Self::$scheduler(scheduler) => scheduler.on_window_limited(now),)* }
+                match self { $(Self::$scheduler(scheduler) => scheduler.on_window_limited(now),)* Self::Custom(scheduler) => scheduler.on_window_limited(now) }
             }
             fn needs(&self) -> Needs {
-                match self { $(Self::$scheduler(scheduler) => scheduler.needs(),)* }
+                match self { $(Self::$scheduler(scheduler) => scheduler.needs(),)* Self::Custom(scheduler) => scheduler.needs() }
             }
         }
     };
