@@ -4,20 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clock::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use scenario::{Document, Scenario};
-use simulator::{Observer, Plan, RunOptions, RunResult, Simulation};
+use simulator::{Observer, Outside, Plan, RunOptions, RunResult, Simulation};
 use text::Diagnostic;
 use transport::{FlowConfig, Packet};
 
-use crate::execute::{self, Job, Options, Point, Progress, Watch};
+use crate::execute::{self, Job, Options, Point, Progress, Series, Watch};
 use crate::fair::Expectation;
 use crate::files::StoreError;
 use crate::report::{FlowGroup, Report};
 use crate::shard::Shard;
+use crate::store::Origin;
 use crate::trace::{FlowEnds, TracedLink};
 
 /// Why a campaign cannot be run.
@@ -55,6 +57,16 @@ pub enum CampaignError {
     /// Results cannot be stored, or those stored not be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// An algorithm from outside has failed.
+    #[error("seed {seed}, {:.6} s of virtual time: {what}", .at.as_secs_f64())]
+    Plugin {
+        /// The seed of the run that was given up.
+        seed: u64,
+        /// When it failed.
+        at: Duration,
+        /// What it said.
+        what: String,
+    },
 }
 
 /// Most runs of a campaign.
@@ -75,10 +87,39 @@ pub struct Seeds {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Missing<'a> {
+    /// Its place among the runs of the campaign, as for [`Campaign::part`].
+    pub place: usize,
     /// The swept keys and their values.
     pub parameters: &'a [(String, String)],
     /// The seed.
     pub seed: u64,
+}
+
+/// Algorithms from outside, which the scenario names.
+pub trait Plugins: Send + Sync {
+    /// Those of the run with this seed, which share nothing with those of another.
+    fn begin(&self, seed: u64) -> Box<dyn Plugged>;
+
+    /// Calls `run`, a whole run, on the thread on which it goes: who has to prepare that thread does it here.
+    fn around(&self, run: &mut dyn FnMut()) {
+        run();
+    }
+}
+
+/// The algorithms from outside of one run.
+pub trait Plugged: Outside {
+    /// When one of them failed and what it said: the run is given up and not stored.
+    fn failure(&self) -> Option<(Instant, String)> {
+        None
+    }
+}
+
+impl Plugged for () {}
+
+impl Plugins for () {
+    fn begin(&self, _seed: u64) -> Box<dyn Plugged> {
+        Box::new(())
+    }
 }
 
 /// A scenario over the points of its sweep and over seeds, checked and ready to be run.
@@ -91,6 +132,7 @@ pub struct Campaign {
     scenarios: Vec<Scenario>,
     /// Other programs run the rest of it.
     is_part: bool,
+    plugins: Arc<dyn Plugins>,
 }
 
 impl Campaign {
@@ -108,6 +150,21 @@ impl Campaign {
     /// # Errors
     /// Anything in any point of the sweep that makes no sense.
     pub fn parse(text: &str, name: &str, assignments: &[String], seeds: Seeds) -> Result<Self, CampaignError> {
+        Self::parse_with(text, name, assignments, seeds, Arc::new(()))
+    }
+
+    /// As [`Campaign::parse`], where flows may also name what is among the `plugins`. A name has to change with the algorithm:
+    /// what is stored is found again by it.
+    ///
+    /// # Errors
+    /// Anything in any point of the sweep that makes no sense.
+    pub fn parse_with(
+        text: &str,
+        name: &str,
+        assignments: &[String],
+        seeds: Seeds,
+        plugins: Arc<dyn Plugins>,
+    ) -> Result<Self, CampaignError> {
         let mut document = Document::load(text, name, &mut scenario::read_beside)?;
         let extends_nothing = Document::parse(text, name).is_ok();
         for assignment in assignments {
@@ -120,7 +177,7 @@ impl Campaign {
             let set = assignments.iter().map(|assignment| format!(" --set {assignment:?}")).collect::<String>();
             format!("# {name}{set}, with what it extends\n{}", document.to_toml())
         };
-        let mut campaign = Self::of_points(&made_of, document.points()?, seeds)?;
+        let mut campaign = Self::made_of(&made_of, document.points()?, seeds, plugins)?;
         campaign.settings = settings(document);
         Ok(campaign)
     }
@@ -131,6 +188,15 @@ impl Campaign {
     /// # Errors
     /// Anything in any point that makes no sense.
     pub fn of_points(text: &str, points: Vec<scenario::Point>, seeds: Seeds) -> Result<Self, CampaignError> {
+        Self::made_of(text, points, seeds, Arc::new(()))
+    }
+
+    fn made_of(
+        text: &str,
+        points: Vec<scenario::Point>,
+        seeds: Seeds,
+        plugins: Arc<dyn Plugins>,
+    ) -> Result<Self, CampaignError> {
         let mut campaign = Self {
             name: String::new(),
             text: text.to_owned(),
@@ -138,6 +204,7 @@ impl Campaign {
             points: Vec::new(),
             scenarios: Vec::new(),
             is_part: false,
+            plugins,
         };
         let count = seeds.count.map_or(1, |count| u64::from(count.get()));
         let runs = (points.len() as u64).saturating_mul(count);
@@ -160,7 +227,7 @@ impl Campaign {
                 continue;
             }
             // What only the simulator can refuse is refused before the first run.
-            let plan = simulator::plan(&scenario, first)?;
+            let plan = simulator::plan_with(&scenario, first, campaign.plugins.begin(first).as_ref())?;
             campaign.name.clone_from(&scenario.name);
             known.insert(parameters.clone(), index);
             campaign.points.push(Point {
@@ -202,13 +269,24 @@ impl Campaign {
     /// Only the runs of one shard. They are stored like those of the whole campaign; the tables over all runs are written by
     /// the whole campaign, which finds the others' runs.
     #[must_use]
-    pub fn only(mut self, shard: Shard) -> Self {
+    pub fn only(self, shard: Shard) -> Self {
+        self.part(|place| shard.takes(place))
+    }
+
+    /// As [`Campaign::only`], the runs whose places `takes` names: they are counted from 0, point by point and seed by seed.
+    #[must_use]
+    pub fn part(mut self, takes: impl Fn(usize) -> bool) -> Self {
         let mut places = 0..;
         for point in &mut self.points {
-            point.seeds.retain(|_| places.next().is_some_and(|place| shard.takes(place)));
+            point.seeds.retain(|_| places.next().is_some_and(&takes));
         }
         self.is_part = true;
         self
+    }
+
+    /// What the files of each run are called in a store, in the order of their places.
+    pub fn names(&self, origin: &Origin) -> Vec<String> {
+        self.job().names(origin)
     }
 
     /// The runs that are not stored in `options.out` yet.
@@ -217,8 +295,9 @@ impl Campaign {
     /// When what is stored cannot be used.
     pub fn missing(&self, options: &Options) -> Result<Vec<Missing<'_>>, CampaignError> {
         let missing = self.job().missing(options)?.into_iter();
-        let missing =
-            missing.filter_map(|(point, seed)| Some(Missing { parameters: &self.points.get(point)?.parameters, seed }));
+        let missing = missing.filter_map(|(place, (point, seed))| {
+            Some(Missing { place, parameters: &self.points.get(point)?.parameters, seed })
+        });
         Ok(missing.collect())
     }
 
@@ -238,16 +317,36 @@ impl Campaign {
         stop: &AtomicBool,
         progress: impl FnMut(Progress),
     ) -> Result<Report, CampaignError> {
-        if let Some(interval) = options.interval.filter(|_| options.out.is_some()) {
+        self.run_and_keep(options, stop, |_, _| (), progress)
+    }
+
+    /// As [`Campaign::run`]; `keep` is given the time series of each run, with its place, when it is finished. They are sampled
+    /// also where nothing is stored. It is called on the threads of the runs, and not for what was found stored.
+    ///
+    /// # Errors
+    /// When results cannot be stored, or those stored not be used. Runs finished by then stay stored.
+    pub fn run_and_keep(
+        &self,
+        options: &Options,
+        stop: &AtomicBool,
+        keep: impl Fn(usize, &Series) + Sync,
+        progress: impl FnMut(Progress),
+    ) -> Result<Report, CampaignError> {
+        if let Some(interval) = options.interval {
             let rows = self.points.iter().map(|point| rows(point, interval)).max().unwrap_or(0);
             if rows > MOST_ROWS {
                 return Err(CampaignError::TooManySamples { interval, rows });
             }
         }
         let simulate = |point: usize, seed, interval, watch: &mut Watch<'_>| {
-            self.scenarios.get(point).map_or(Ok(None), |scenario| simulate(scenario, seed, interval, watch))
+            let plugged = self.plugins.begin(seed);
+            let mut result = Ok(None);
+            if let Some(scenario) = self.scenarios.get(point) {
+                self.plugins.around(&mut || result = simulate(scenario, seed, interval, plugged.as_ref(), watch));
+            }
+            result
         };
-        execute::execute(&self.job(), options, stop, simulate, progress)
+        execute::execute(&self.job(), options, stop, simulate, keep, progress)
     }
 
     fn job(&self) -> Job<'_> {
@@ -277,11 +376,12 @@ fn simulate(
     scenario: &Scenario,
     seed: u64,
     interval: Option<Duration>,
+    plugged: &dyn Plugged,
     watch: &mut Watch<'_>,
 ) -> Result<Option<RunResult>, CampaignError> {
     let begin = processor_time();
-    let plan = simulator::plan(scenario, seed)?;
-    let mut observer = Watching { watch, given_up: false };
+    let plan = simulator::plan_with(scenario, seed, plugged)?;
+    let mut observer = Watching { watch, plugged, given_up: false };
     let options = RunOptions { interval };
     let simulation = Simulation::new(&plan, seed);
     // Who looks at packets is chosen once, so that the usual run does not ask at every one of them.
@@ -291,17 +391,22 @@ fn simulate(
         simulation.run_observed(&options, &mut observer)
     };
     result.cpu_s = (processor_time() - begin).max(0.0);
-    Ok((!observer.given_up).then_some(result))
+    let given_up = observer.given_up;
+    if let Some((at, what)) = plugged.failure() {
+        return Err(CampaignError::Plugin { seed, at: at - Instant::ZERO, what });
+    }
+    Ok((!given_up).then_some(result))
 }
 
 struct Watching<'a, 'b> {
     watch: &'a mut Watch<'b>,
+    plugged: &'a dyn Plugged,
     given_up: bool,
 }
 
 impl Observer for Watching<'_, '_> {
     fn go_on(&mut self, now: Instant) -> bool {
-        self.given_up |= !self.watch.tick(now.as_nanos());
+        self.given_up |= !self.watch.tick(now.as_nanos()) || self.plugged.failure().is_some();
         !self.given_up
     }
 }

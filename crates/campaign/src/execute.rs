@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clock::Duration;
+use fairness::statistics::Estimate;
 use simulator::RunResult;
 
 use crate::files::{StoreError, directory};
-use crate::metrics::{FLOW, LINK, Label, Metric, Parameter, TOTAL, numbers};
+use crate::metrics::{FLOW, LINK, Label, Metric, PATH, Parameter, TOTAL, numbers};
 use crate::report::{FlowGroup, PointReport, Report};
 use crate::series;
 use crate::store::{Origin, Spec, Store};
@@ -25,7 +26,7 @@ pub struct Options {
     pub threads: NonZeroUsize,
     /// Where results are stored, if anywhere.
     pub out: Option<PathBuf>,
-    /// Time between samples of the stored time series.
+    /// Time between samples of the time series, for a store or [`Campaign::run_and_keep`](crate::Campaign::run_and_keep).
     pub interval: Option<Duration>,
     /// Whether to store what crossed each link.
     pub pcap: bool,
@@ -81,23 +82,30 @@ impl<'a> Job<'a> {
 
     fn spec(&self, (point, seed): (usize, u64), options: &Options) -> Option<(&'a Point, Spec<'a>)> {
         let point = self.points.get(point)?;
-        let interval = options.out.as_ref().and(options.interval).map(Duration::as_nanos);
+        let interval = options.interval.map(Duration::as_nanos);
         Some((point, Spec { scenario: &point.text, seed, interval, pcap: options.pcap && options.out.is_some() }))
     }
 
-    /// The runs that are not stored in `options.out` yet: a point and a seed each.
-    pub(crate) fn missing(&self, options: &Options) -> Result<Vec<(usize, u64)>, StoreError> {
+    /// The runs that are not stored in `options.out` yet: their places, a point and a seed each.
+    pub(crate) fn missing(&self, options: &Options) -> Result<Vec<(usize, (usize, u64))>, StoreError> {
         let store = options.out.as_ref().map(|root| Store::existing(root, self, options.origin.clone())).transpose()?;
-        let Some(store) = store.flatten() else { return Ok(self.runs()) };
+        let runs = self.runs().into_iter().enumerate();
+        let Some(store) = store.flatten() else { return Ok(runs.collect()) };
         let mut missing = Vec::new();
-        for run in self.runs() {
+        for (place, run) in runs {
             if let Some((_, spec)) = self.spec(run, options)
                 && store.load(&spec)?.is_none()
             {
-                missing.push(run);
+                missing.push((place, run));
             }
         }
         Ok(missing)
+    }
+
+    /// What the files of each run are called.
+    pub(crate) fn names(&self, origin: &Origin) -> Vec<String> {
+        let text = |point: usize| self.points.get(point).map_or("", |point| &point.text);
+        self.runs().into_iter().map(|(point, seed)| origin.name(text(point), seed)).collect()
     }
 }
 
@@ -118,19 +126,31 @@ impl Watch<'_> {
     }
 }
 
+/// The time series of one run: a row per sample and flow, path or link.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// What applications got.
+    pub flows: Table,
+    /// What congestion control knew.
+    pub paths: Table,
+    /// What links and queues had.
+    pub links: Table,
+}
+
 /// Runs what is missing. `simulate(point, seed, interval, watch)` gives a run's result, or `None` if it was given up.
 pub(crate) fn execute<E: From<StoreError> + Send>(
     job: &Job<'_>,
     options: &Options,
     stop: &AtomicBool,
     simulate: impl Fn(usize, u64, Option<Duration>, &mut Watch<'_>) -> Result<Option<RunResult>, E> + Sync,
+    keep: impl Fn(usize, &Series) + Sync,
     mut progress: impl FnMut(Progress),
 ) -> Result<Report, E> {
     let store = match &options.out {
         Some(root) => Some(Store::open(root, job, options.origin.clone())?),
         None => None,
     };
-    let interval = options.out.as_ref().and(options.interval);
+    let interval = options.interval;
     let runs = job.runs();
     let spec = |index: usize| job.spec(*runs.get(index)?, options);
     let mut results: Vec<Option<RunResult>> = vec![None; runs.len()];
@@ -146,7 +166,7 @@ pub(crate) fn execute<E: From<StoreError> + Send>(
     let found = runs.len() - missing.len();
     let total_ns: f64 = missing.iter().filter_map(|&index| spec(index)).map(|(point, _)| ns(point)).sum();
     let done_ns = AtomicU64::new(0);
-    let types = column_types(job.points);
+    let types = parameter_types(job.points.iter().map(|point| point.parameters.as_slice()));
 
     let perform = |position: usize| -> Result<Option<RunResult>, E> {
         let Some((index, (point, spec))) = missing.get(position).and_then(|&index| Some((index, spec(index)?))) else {
@@ -164,18 +184,23 @@ pub(crate) fn execute<E: From<StoreError> + Send>(
         let number = runs.get(index).map_or(0, |run| run.0);
         let Some(mut result) = simulate(number, spec.seed, interval, &mut watch)? else { return Ok(None) };
         watch.tick(point.duration.as_nanos());
+        let series = interval.map(|_| {
+            let label = label(&options.origin, &spec, point, &types);
+            Series {
+                flows: series::flows(&label, &result),
+                paths: series::paths(&label, &result),
+                links: series::links(&label, &result),
+            }
+        });
+        if let Some(series) = &series {
+            keep(index, series);
+        }
         if let Some(store) = &store {
             let files = match (watch.tracer, captures) {
                 (Some(tracer), Some(target)) => tracer.finish(&target)?,
                 _ => Vec::new(),
             };
-            let label = label(store, &spec, point, &types);
-            let series = if interval.is_some() {
-                [series::flows, series::paths, series::links].map(|table| Some(table(&label, &result)))
-            } else {
-                [None, None, None]
-            };
-            store.save(&spec, &result, series, &files)?;
+            store.save(&spec, &result, series.as_ref(), &files)?;
         }
         // Stored, it need not stay in memory; reports do without it.
         result.series = Vec::new();
@@ -196,7 +221,7 @@ pub(crate) fn execute<E: From<StoreError> + Send>(
     if let Some(store) = store.as_ref().filter(|_| !job.is_part) {
         let rows = results.iter().enumerate().filter_map(|(index, result)| {
             let (point, spec) = spec(index)?;
-            Some((label(store, &spec, point, &types), result.as_ref()?))
+            Some((label(&options.origin, &spec, point, &types), result.as_ref()?))
         });
         store.summarise(summaries(&rows.collect::<Vec<_>>()), job.text)?;
     }
@@ -222,20 +247,25 @@ fn report(job: &Job<'_>, options: &Options, results: Vec<Option<RunResult>>, sto
 }
 
 /// Per parameter, whether all its values are numbers, or quantities of one unit.
-fn column_types(points: &[Point]) -> Vec<bool> {
-    let parameters = points.first().map_or(0, |point| point.parameters.len());
-    let values = |index: usize| {
-        points.iter().filter_map(move |point| point.parameters.get(index)).map(|(_, value)| value.as_str())
-    };
+fn parameter_types<'a>(points: impl Iterator<Item = &'a [(String, String)]> + Clone) -> Vec<bool> {
+    let parameters = points.clone().next().map_or(0, <[_]>::len);
+    let values =
+        |index: usize| points.clone().filter_map(move |point| point.get(index)).map(|(_, value)| value.as_str());
     (0..parameters).map(|index| numbers(values(index)).is_some()).collect()
 }
 
-fn label(store: &Store, spec: &Spec<'_>, point: &Point, types: &[bool]) -> Label {
-    let parameters = point.parameters.iter().zip(types).map(|((key, value), &is_number)| {
+/// The values of swept keys, as numbers where `types` says so.
+fn typed(parameters: &[(String, String)], types: &[bool]) -> Vec<(String, Parameter)> {
+    let typed = parameters.iter().zip(types).map(|((key, value), &is_number)| {
         let number = numbers([value.as_str()]).and_then(|numbers| numbers.first().copied()).filter(|_| is_number);
         (key.clone(), number.map_or_else(|| Parameter::Text(value.clone()), Parameter::Number))
     });
-    Label { run: store.name(spec), seed: spec.seed, parameters: parameters.collect() }
+    typed.collect()
+}
+
+fn label(origin: &Origin, spec: &Spec<'_>, point: &Point, types: &[bool]) -> Label {
+    let parameters = typed(&point.parameters, types);
+    Label { run: origin.name(spec.scenario, spec.seed), seed: spec.seed, parameters }
 }
 
 /// The tables over all runs: a row per run, per run and flow, per run and link.
@@ -252,6 +282,97 @@ fn summaries(runs: &[(Label, &RunResult)]) -> [Table; 3] {
     let flows = parts(runs, "flow", |run| &run.flows, |flow| &flow.name, FLOW);
     let links = parts(runs, "link", |run| &run.links, |link| &link.name, LINK);
     [total, flows, links]
+}
+
+/// The finished runs as tables, with the columns of the store's files but for `run`.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    /// A row per run.
+    pub runs: Table,
+    /// A row per run and flow.
+    pub flows: Table,
+    /// A row per run, flow and path, of flows that may have several. No file of a store has them.
+    pub paths: Table,
+    /// A row per run and link.
+    pub links: Table,
+}
+
+impl Report {
+    /// The finished runs as tables.
+    pub fn tables(&self) -> Tables {
+        let types = self.types();
+        let rows = self.points.iter().flat_map(|point| {
+            let parameters = typed(&point.parameters, &types);
+            let label = move |seed| Label { run: String::new(), seed, parameters: parameters.clone() };
+            point.runs.iter().map(move |run| (label(run.seed), run))
+        });
+        let rows: Vec<_> = rows.collect();
+        let [runs, flows, links] = summaries(&rows).map(|table| table.without("run"));
+        Tables { runs, flows, paths: paths(&rows).without("run"), links }
+    }
+
+    /// Means over the seeds with their 95 % intervals, a row per point, flow or link, and metric: the numbers of the JSON's
+    /// `summary`. What is of all flows together is called `total`.
+    pub fn summary(&self) -> Table {
+        let types = self.types();
+        let mut rows = Vec::new();
+        for point in &self.points {
+            let parameters = typed(&point.parameters, &types);
+            let mut add = |of, name: &str, metric, estimate| {
+                rows.push((parameters.clone(), of, name.to_owned(), metric, estimate));
+            };
+            for (metric, value) in TOTAL {
+                add("total", "total", *metric, point.estimate(|run| Some(value(run))));
+            }
+            let first = point.runs.first();
+            for (index, flow) in first.map_or(&[][..], |run| &run.flows).iter().enumerate() {
+                for (metric, value) in FLOW {
+                    add("flow", &flow.name, *metric, point.estimate(|run| run.flows.get(index).map(value)));
+                }
+            }
+            for (index, link) in first.map_or(&[][..], |run| &run.links).iter().enumerate() {
+                for (metric, value) in LINK {
+                    add("link", &link.name, *metric, point.estimate(|run| run.links.get(index).map(value)));
+                }
+            }
+        }
+        let labels: Vec<_> = rows
+            .iter()
+            .map(|(parameters, ..)| Label { run: String::new(), seed: 0, parameters: parameters.clone() })
+            .collect();
+        let number = |value: fn(&Estimate) -> Option<f64>| {
+            let values = rows.iter().map(|(.., estimate)| estimate.as_ref().and_then(value).unwrap_or(f64::NAN));
+            Values::Float(values.collect())
+        };
+        labelled(&labels.iter().collect::<Vec<_>>())
+            .without("run")
+            .without("seed")
+            .with("of", Values::Text(rows.iter().map(|(_, of, ..)| (*of).to_owned()).collect()))
+            .with("name", Values::Text(rows.iter().map(|(_, _, name, ..)| name.clone()).collect()))
+            .with("metric", Values::Text(rows.iter().map(|(.., metric, _)| (*metric).to_owned()).collect()))
+            .with("mean", number(|estimate| Some(estimate.mean)))
+            .with("sd", number(|estimate| estimate.sd))
+            .with("ci95", number(|estimate| estimate.half_width))
+    }
+
+    fn types(&self) -> Vec<bool> {
+        parameter_types(self.points.iter().map(|point| point.parameters.as_slice()))
+    }
+}
+
+/// A row per run, flow and path.
+fn paths(runs: &[(Label, &RunResult)]) -> Table {
+    let all = || {
+        let flows = runs.iter().flat_map(|(_, run)| &run.flows);
+        flows.flat_map(|flow| flow.paths.iter().enumerate().map(move |(number, path)| (flow, number as u64, path)))
+    };
+    let mut table = columns(runs, |run| run.flows.iter().map(|flow| flow.paths.len()).sum())
+        .with("flow", Values::Text(all().map(|(flow, ..)| flow.name.clone()).collect()))
+        .with("path", Values::Count(all().map(|(_, number, _)| number).collect()));
+    for (name, metric) in PATH {
+        table = table.with(*name, Values::Float(all().map(|(.., path)| metric(path)).collect()));
+    }
+    table
 }
 
 fn parts<T>(
@@ -272,11 +393,17 @@ fn parts<T>(
 
 /// The columns that tell runs apart, each run's repeated for its `rows`.
 fn columns(runs: &[(Label, &RunResult)], rows: impl Fn(&RunResult) -> usize) -> Table {
-    let each = || runs.iter().flat_map(|(label, run)| std::iter::repeat_n(label, rows(run)));
+    let each = runs.iter().flat_map(|(label, run)| std::iter::repeat_n(label, rows(run)));
+    labelled(&each.collect::<Vec<_>>())
+}
+
+/// The columns of these labels, a row each.
+fn labelled(rows: &[&Label]) -> Table {
+    let each = || rows.iter();
     let mut table = Table::new()
         .with("run", Values::Text(each().map(|label| label.run.clone()).collect()))
         .with("seed", Values::Count(each().map(|label| label.seed).collect()));
-    let parameters = runs.first().map_or(&[][..], |(label, _)| &label.parameters);
+    let parameters = rows.first().map_or(&[][..], |label| &label.parameters);
     for (index, (key, kind)) in parameters.iter().enumerate() {
         let values = each().filter_map(|label| label.parameters.get(index));
         let values = match kind {
@@ -348,7 +475,8 @@ mod tests {
             Ok::<_, StoreError>(watch.tick(500_000_000).then(|| result(point, seed)))
         };
         let mut last = None;
-        let report = execute(&job, &options(out), &stop, simulate, |progress| last = Some(progress)).unwrap();
+        let report =
+            execute(&job, &options(out), &stop, simulate, |_, _| (), |progress| last = Some(progress)).unwrap();
         if let Some(last) = last.filter(|_| !report.stopped) {
             assert_eq!((last.finished, last.runs, last.fraction), (2 * seeds as usize, 2 * seeds as usize, 1.0));
         }

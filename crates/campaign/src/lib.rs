@@ -54,9 +54,9 @@ mod text;
 mod trace;
 mod workers;
 
-pub use campaign::{Campaign, CampaignError, Missing, Seeds};
+pub use campaign::{Campaign, CampaignError, Missing, Plugged, Plugins, Seeds};
 pub use columns::{Column, SECTIONS, Section};
-pub use execute::{Options, Progress};
+pub use execute::{Options, Progress, Series, Tables};
 pub use fair::{Expectation, FairnessReport};
 pub use files::StoreError;
 pub use merge::{Contents, Merged, contents, merge};

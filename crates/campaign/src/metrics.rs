@@ -1,7 +1,7 @@
 //! The numbers of a run that are summed up over seeds, each with one name for tables, JSON and Parquet. `columns` says what they are.
 
 use fairness::jain;
-use simulator::{Distribution, FlowResult, LinkResult, RunResult};
+use simulator::{Distribution, FlowResult, LinkResult, PathResult, RunResult};
 use text::units;
 
 use crate::table::{Table, Values};
@@ -33,6 +33,20 @@ pub(crate) const FLOW: &[Metric<FlowResult>] = &[
     ("rtt_p99_ms", |flow| known(&flow.rtt, flow.rtt.p99)),
     ("rtt_max_ms", |flow| known(&flow.rtt, flow.rtt.max)),
     ("mean_cwnd", |flow| flow.mean_cwnd),
+];
+
+/// Per path of a flow that may have several.
+pub(crate) const PATH: &[Metric<PathResult>] = &[
+    ("goodput_mbps", |path| path.goodput_mbps),
+    ("throughput_mbps", |path| path.throughput_mbps),
+    ("delivered", |path| path.delivered as f64),
+    ("sent", |path| path.sent as f64),
+    ("retransmissions", |path| path.retransmissions as f64),
+    ("losses", |path| path.losses as f64),
+    ("reductions", |path| path.reductions as f64),
+    ("reordered", |path| path.reordered as f64),
+    ("mean_cwnd", |path| path.mean_cwnd),
+    ("srtt_ms", |path| path.srtt_ms),
 ];
 
 /// Per link and direction.

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use simulator::RunResult;
 
-use crate::execute::Job;
+use crate::execute::{Job, Series};
 use crate::files::{StoreError, directory, write_whole};
 use crate::table::Table;
 
@@ -40,6 +40,26 @@ pub struct Origin {
     pub version: String,
     /// Something that changes whenever the program does, such as a hash of its file.
     pub program: String,
+}
+
+impl Origin {
+    /// This very program. Two programs are one where what decides results has the same sources: the command line's and the
+    /// Python package's find each other's runs.
+    pub fn here() -> Self {
+        Self { version: env!("CARGO_PKG_VERSION").to_owned(), program: env!("SINNET_PROGRAM").to_owned() }
+    }
+
+    /// What the files of a run are called.
+    pub(crate) fn name(&self, scenario: &str, seed: u64) -> String {
+        let mut hash = Sha256::new();
+        for part in [&self.version, &self.program, scenario].map(str::as_bytes) {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        hash.update(seed.to_be_bytes());
+        let digest = hexadecimal(&hash.finalize());
+        format!("seed{seed}-{}", digest.get(..16).unwrap_or_default())
+    }
 }
 
 /// One run to be: everything that decides its result.
@@ -144,7 +164,10 @@ impl Store {
             refuse_others(root)?;
         }
         let store = Self { root: root.to_owned(), origin };
-        store.check_parquet()?;
+        // Whoever makes the tables over all runs reads all of them; a part has its own to look at.
+        if !job.is_part {
+            store.check_parquet()?;
+        }
         let Origin { version, program } = store.origin.clone();
         let (format, scenario, settings) = (FORMAT.into(), job.name.into(), job.settings.into());
         write_json(&root.join("campaign.json"), &Header { format, scenario, settings, version, program })?;
@@ -162,14 +185,7 @@ impl Store {
 
     /// The name of a run's files.
     pub(crate) fn name(&self, spec: &Spec<'_>) -> String {
-        let mut hash = Sha256::new();
-        for part in [self.origin.version.as_bytes(), self.origin.program.as_bytes(), spec.scenario.as_bytes()] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-        hash.update(spec.seed.to_be_bytes());
-        let digest = hexadecimal(&hash.finalize());
-        format!("seed{}-{}", spec.seed, digest.get(..16).unwrap_or_default())
+        self.origin.name(spec.scenario, spec.seed)
     }
 
     /// The result of a finished run; `None` if it is missing, or lacks something that is asked for now.
@@ -204,15 +220,15 @@ impl Store {
         &self,
         spec: &Spec<'_>,
         result: &RunResult,
-        series: [Option<Table>; 3],
+        series: Option<&Series>,
         captures: &[PathBuf],
     ) -> Result<(), StoreError> {
         let name = self.name(spec);
         let mut files = Vec::new();
-        for (kind, table) in SERIES.iter().zip(series) {
-            let Some(table) = table else { continue };
+        let tables = series.map(|series| [&series.flows, &series.paths, &series.links]);
+        for (kind, table) in SERIES.iter().zip(tables.into_iter().flatten()) {
             let path = self.root.join(kind).join(format!("{name}.parquet"));
-            self.write_table(&path, &table, spec.scenario)?;
+            self.write_table(&path, table, spec.scenario)?;
             files.push(self.stored(&path)?);
         }
         for path in captures {
@@ -400,7 +416,8 @@ mod tests {
         let store = open(root, "p").unwrap();
         // A number whose shortest decimal form must come back to the last bit.
         let result = RunResult { seed: 7, virtual_s: 0.1 + 0.2, digest: u64::MAX, ..RunResult::default() };
-        store.save(&SPEC, &result, [Some(table()), Some(table()), None], &[]).unwrap();
+        let series = Series { flows: table(), paths: table(), links: table() };
+        store.save(&SPEC, &result, Some(&series), &[]).unwrap();
         (store, result)
     }
 

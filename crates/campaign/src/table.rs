@@ -1,13 +1,16 @@
 //! Tables of plain columns as Parquet files, for pandas, polars and DuckDB.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::column::reader::ColumnReader;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
@@ -70,6 +73,18 @@ impl Table {
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, values: Values) -> Self {
         self.columns.push((name.into(), values));
+        self
+    }
+
+    /// The columns from left to right, with their names.
+    pub fn columns(&self) -> impl Iterator<Item = (&str, &Values)> {
+        self.columns.iter().map(|(name, values)| (name.as_str(), values))
+    }
+
+    /// The table without the column called `name`.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.columns.retain(|(known, _)| known != name);
         self
     }
 
@@ -172,6 +187,67 @@ fn write_floats(
     column.typed::<DoubleType>().write_batch(&values, Some(&levels), None).map(drop)
 }
 
+impl Table {
+    /// Reads a Parquet file that [`Table::write`] has written.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or has other columns than such a file.
+    pub fn read(file: File) -> io::Result<Self> {
+        Self::read_parquet(file).map_err(plain)
+    }
+
+    fn read_parquet(file: File) -> Result<Self, ParquetError> {
+        let reader = SerializedFileReader::new(file)?;
+        let metadata = reader.metadata();
+        let schema = metadata.file_metadata().schema_descr_ptr();
+        let mut table = Self::new();
+        for (index, column) in schema.columns().iter().enumerate() {
+            let mut values = match column.physical_type() {
+                Physical::BYTE_ARRAY => Values::Text(Vec::new()),
+                Physical::INT64 => Values::Count(Vec::new()),
+                _ => Values::Float(Vec::new()),
+            };
+            for group in 0..reader.num_row_groups() {
+                let group = reader.get_row_group(group)?;
+                let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+                values.read(group.get_column_reader(index)?, rows)?;
+            }
+            table = table.with(column.name(), values);
+        }
+        Ok(table)
+    }
+}
+
+impl Values {
+    /// Adds `rows` values.
+    fn read(&mut self, reader: ColumnReader, rows: usize) -> Result<(), ParquetError> {
+        match (self, reader) {
+            (Self::Text(all), ColumnReader::ByteArrayColumnReader(mut reader)) => {
+                let mut values = Vec::new();
+                reader.read_records(rows, None, None, &mut values)?;
+                for value in &values {
+                    all.push(value.as_utf8()?.to_owned());
+                }
+            }
+            (Self::Count(all), ColumnReader::Int64ColumnReader(mut reader)) => {
+                let mut values = Vec::new();
+                reader.read_records(rows, None, None, &mut values)?;
+                all.extend(values.into_iter().map(i64::cast_unsigned));
+            }
+            (Self::Float(all), ColumnReader::DoubleColumnReader(mut reader)) => {
+                let (mut values, mut levels) = (Vec::new(), Vec::new());
+                reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+                let mut values = values.into_iter();
+                all.extend(
+                    levels.iter().map(|&level| if level > 0 { values.next().unwrap_or(f64::NAN) } else { f64::NAN }),
+                );
+            }
+            _ => return Err(ParquetError::General("a column of another type than all of its store".to_owned())),
+        }
+        Ok(())
+    }
+}
+
 /// The error of the file below, so that a full disk stays one.
 fn plain(error: ParquetError) -> io::Error {
     match error {
@@ -218,6 +294,26 @@ mod tests {
         assert_eq!(
             rows,
             [row("a", 0, Field::Double(0.5)), row("ü", 1, Field::Null), row("a", u64::MAX, Field::Double(-1.0))]
+        );
+    }
+
+    #[test]
+    fn a_table_is_read_back_as_it_was() {
+        let mut file = tempfile::tempfile().unwrap();
+        example().write(&mut file, &[]).unwrap();
+        let read = Table::read(file).unwrap();
+        assert_eq!(read.rows(), 3);
+        let columns: Vec<String> = read.columns().map(|(name, values)| format!("{name} {values:?}")).collect();
+        assert_eq!(
+            columns,
+            [
+                r#"flow Text(["a", "ü", "a"])"#,
+                "seed Count([18446744073709551615, 18446744073709551615, 18446744073709551615])",
+                "sent Count([0, 1, 18446744073709551615])",
+                "rtt_s Float([0.5, NaN, -1.0])",
+                r#"scenario Text(["x", "x", "x"])"#,
+                "rate Float([NaN, NaN, NaN])",
+            ]
         );
     }
 

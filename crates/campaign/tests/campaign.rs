@@ -4,9 +4,12 @@ use std::fs;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
-use campaign::{Campaign, CampaignError, Options, Origin, Report, Seeds};
-use simulator::{RunOptions, Simulation};
+use campaign::{Campaign, CampaignError, Options, Origin, Plugged, Plugins, Report, Seeds};
+use clock::Instant;
+use congestion::{Backoff, Cause, Group, NewReno, Rule, WindowRule};
+use simulator::{Outside, RunOptions, Simulation};
 
 const TWO_FLOWS: &str = r#"
 name = "two flows"
@@ -120,4 +123,92 @@ fn what_nobody_waits_for_is_refused() {
     let error = campaign.run(&options, &AtomicBool::new(false), |_| {}).unwrap_err();
     assert!(error.to_string().contains("longer --interval"), "{error}");
     assert_eq!(fs::read_dir(out.path()).unwrap().count(), 0);
+}
+
+/// New Reno that fails at its first loss in the run with this seed, if there is one.
+#[derive(Clone, Debug)]
+struct Fragile {
+    fails: bool,
+    failed: Arc<Mutex<Option<Instant>>>,
+}
+
+impl WindowRule for Fragile {
+    fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
+        NewReno.increase(path, group, acked)
+    }
+
+    fn decrease(&mut self, path: usize, group: Group<'_>, cause: Cause) -> Backoff {
+        let mut failed = self.failed.lock().unwrap();
+        if self.fails && failed.is_none() {
+            *failed = Some(group.now);
+        }
+        NewReno.decrease(path, group, cause)
+    }
+}
+
+struct FailsAt(Option<u64>);
+
+impl Plugins for FailsAt {
+    fn begin(&self, seed: u64) -> Box<dyn Plugged> {
+        Box::new(Fragile { fails: self.0 == Some(seed), failed: Arc::default() })
+    }
+}
+
+impl Outside for Fragile {
+    fn rule(&self, name: &str) -> Option<Rule> {
+        (name == "fragile").then(|| Rule::custom("fragile", self.clone()))
+    }
+}
+
+impl Plugged for Fragile {
+    fn failure(&self) -> Option<(Instant, String)> {
+        self.failed.lock().unwrap().map(|at| (at, "it broke".to_owned()))
+    }
+}
+
+#[test]
+fn a_rule_from_outside_that_fails_ends_its_run_and_stores_nothing_of_it() {
+    let out = tempfile::tempdir().unwrap();
+    let plugged = |fails| {
+        let text = format!("{TWO_FLOWS}congestion = \"fragile\"\n");
+        Campaign::parse_with(&text, "two.toml", &[], seeds(3), Arc::new(FailsAt(fails))).unwrap()
+    };
+    let stop = AtomicBool::new(false);
+    let failed = plugged(Some(8)).run(&options(1, Some(out.path())), &stop, |_| ()).unwrap_err();
+    let CampaignError::Plugin { seed: 8, at, what } = &failed else { panic!("{failed}") };
+    assert!(!at.is_zero() && what == "it broke", "{failed}");
+    assert!(failed.to_string().starts_with("seed 8, "), "{failed}");
+    let missing = plugged(None).missing(&options(1, Some(out.path()))).unwrap();
+    assert_eq!(missing.iter().map(|run| (run.place, run.seed)).collect::<Vec<_>>(), [(1, 8), (2, 9)]);
+    // Where it does not fail it is New Reno.
+    let report = plugged(None).run(&options(1, None), &stop, |_| ()).unwrap();
+    let (known, _) = run(&format!("{TWO_FLOWS}congestion = \"sack\"\n"), seeds(3), &options(1, None));
+    let digests = |report: &Report| report.points[0].runs.iter().map(|run| run.digest).collect::<Vec<_>>();
+    assert_eq!(digests(&report), digests(&known));
+}
+
+#[test]
+fn parts_by_place_are_the_runs_of_the_whole() {
+    let whole = Campaign::parse(TWO_FLOWS, "two.toml", &[], seeds(5)).unwrap();
+    let origin = options(1, None).origin;
+    let names = whole.names(&origin);
+    let part = Campaign::parse(TWO_FLOWS, "two.toml", &[], seeds(5)).unwrap().part(|place| place % 3 == 1);
+    assert_eq!(part.names(&origin), [names[1].clone(), names[4].clone()]);
+    let out = tempfile::tempdir().unwrap();
+    part.run(&options(1, Some(out.path())), &AtomicBool::new(false), |_| ()).unwrap();
+    let missing = whole.missing(&options(1, Some(out.path()))).unwrap();
+    assert_eq!(missing.iter().map(|run| run.place).collect::<Vec<_>>(), [0, 2, 3]);
+}
+
+#[test]
+fn series_are_kept_where_nothing_is_stored() {
+    let campaign = Campaign::parse(TWO_FLOWS, "two.toml", &[], seeds(2)).unwrap();
+    let options = Options { interval: Some(clock::Duration::from_millis(500)), ..options(2, None) };
+    let rows = Mutex::new(Vec::new());
+    let keep = |place, series: &campaign::Series| rows.lock().unwrap().push((place, series.flows.rows()));
+    campaign.run_and_keep(&options, &AtomicBool::new(false), keep, |_| ()).unwrap();
+    let mut rows = rows.into_inner().unwrap();
+    rows.sort_unstable();
+    // Two flows every half second of three, and at the start.
+    assert_eq!(rows, [(0, 14), (1, 14)]);
 }

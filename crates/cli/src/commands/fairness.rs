@@ -1,9 +1,9 @@
 //! `sinnet fairness`: what each notion of fairness expects of a scenario, beside what its runs measure.
 
-use campaign::{CampaignError, FairnessReport, Options};
+use campaign::{CampaignError, FairnessReport, Options, Origin};
 
 use super::Failure;
-use super::sim::{INTERRUPTED, Runs, origin, stop_on_signals};
+use super::sim::{INTERRUPTED, Runs, stop_on_signals};
 use crate::output;
 
 /// Print the allocation that each notion of fairness expects of a scenario (link-centric by sub-flow and by flow,
@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // What makes no sense is told before the first run.
     let expectations = campaign.expectations().map_err(failure)?;
     let options =
-        Options { threads: arguments.runs.threads(), out: None, interval: None, pcap: false, origin: origin(false)? };
+        Options { threads: arguments.runs.threads(), out: None, interval: None, pcap: false, origin: Origin::here() };
     let stop = stop_on_signals()?;
     let report = campaign.run(&options, &stop, |_| {}).map_err(failure)?;
     let fairness = FairnessReport::new(expectations, &report);

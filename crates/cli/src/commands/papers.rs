@@ -5,10 +5,11 @@ use std::io::IsTerminal as _;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
+use campaign::Origin;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use papers::{Experiment, Laboratory, PapersError, Published, Results, Row, Settings};
 
-use super::sim::{INTERRUPTED, origin, stop_on_signals};
+use super::sim::{INTERRUPTED, stop_on_signals};
 use super::{Failure, sim};
 use crate::output;
 
@@ -157,7 +158,7 @@ fn results(run: &Run) -> Result<Measured, Failure> {
         seeds: run.seeds,
         threads: run.threads.unwrap_or_else(sim::processors),
         out: run.out.clone(),
-        origin: origin(true)?,
+        origin: Origin::here(),
     };
     let laboratory = Laboratory::prepare(&experiments, run.seeds).map_err(failure)?;
     let seconds = laboratory.estimate(&settings).map_err(failure)?;

@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         out: arguments.out.clone(),
         interval: arguments.out.as_ref().map(|_| arguments.interval),
         pcap: arguments.pcap,
-        origin: origin(arguments.out.is_some())?,
+        origin: Origin::here(),
     };
     if let Some(remark) = campaign.remark() {
         output::error(&remark);
@@ -204,18 +204,6 @@ fn list(campaign: &Campaign, json: bool) -> Result<(), Failure> {
 /// As many as the machine has.
 pub(super) fn processors() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
-}
-
-/// The version, and what changes with the program: a result of another build is not this one's.
-pub(super) fn origin(stored: bool) -> Result<Origin, Failure> {
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    if !stored {
-        return Ok(Origin { version, program: String::new() });
-    }
-    let program = env::current_exe()
-        .and_then(|path| campaign::digest_of(&path))
-        .map_err(|error| Failure::failed(format!("this program cannot read itself: {error}")))?;
-    Ok(Origin { version, program })
 }
 
 /// The first signal asks for an end, a second one does not ask.

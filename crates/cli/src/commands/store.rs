@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use campaign::Options;
+use campaign::{Options, Origin};
 
 use super::Failure;
 use super::sim::{self, Runs};
@@ -102,7 +102,7 @@ fn missing(arguments: &ListMissing) -> Result<(), Failure> {
         out: Some(arguments.out.clone()),
         interval: Some(arguments.interval),
         pcap: false,
-        origin: sim::origin(true)?,
+        origin: Origin::here(),
     };
     let missing = campaign.missing(&options).map_err(sim::failure)?;
     if arguments.runs.json {
