@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-simulator hostile need-demo need-test
+.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-simulator hostile python-test wheels need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -13,7 +13,7 @@ demo: need-demo
 	target/release/sinnet demo --out target/demo $(if $(VIRTUAL),--virtual)
 
 ## Everything that must be green: lints, docs, licences, unit, property, simulation and namespace tests, short fuzzing.
-test: need-test lint docs deny unit fuzz
+test: need-test lint docs deny unit python-test fuzz
 
 build:
 	$(CARGO) build --release --locked -p sinnet-cli
@@ -64,6 +64,14 @@ deny: $(TOOLS)/bin/cargo-deny
 ## tools/fuzz --hours N is for nights.
 fuzz: $(TOOLS)/bin/cargo-fuzz
 	PATH="$(TOOLS)/bin:$$PATH" tools/fuzz $(FUZZ_SECONDS)
+
+## The Python package in an environment of its own, with its tests and notebooks; skipped where there is no Python with venv and pip.
+python-test:
+	CARGO="$(CARGO)" tools/python-test
+
+## Wheels for Linux into target/wheels: glibc from 2.17 and musl, x86_64 and aarch64. Zig is the linker for all, from a wheel itself.
+wheels:
+	CARGO="$(CARGO)" tools/wheels
 
 ## Every experiment of the papers with 3 seeds: fails where what is red is not what is known to be. PAPERS names some of them.
 ## The build of the tests runs them: it is there already, and no slower than making another.

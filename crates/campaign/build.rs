@@ -1,6 +1,8 @@
 //! Tells the program what it is made of, as far as that decides results: a hash over the sources of this crate and of those that
 //! it uses, and over the versions of others' crates.
 
+#![allow(clippy::print_stdout, reason = "so Cargo is told")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
