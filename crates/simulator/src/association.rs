@@ -367,7 +367,6 @@ impl End {
                     closings: path.closings,
                     probes: path.probes,
                     cwnd_seconds: cwnd_seconds / mtu,
-                    ..PathCounters::default()
                 },
             }
         };
