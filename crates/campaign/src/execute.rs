@@ -61,6 +61,9 @@ pub(crate) struct Point {
     pub(crate) duration: Duration,
 }
 
+/// A run of a campaign: the number of its point, and its seed.
+type Run = (usize, u64);
+
 /// A campaign without what simulates.
 pub(crate) struct Job<'a> {
     pub(crate) name: &'a str,
@@ -75,19 +78,19 @@ pub(crate) struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// All runs: a point and a seed each.
-    fn runs(&self) -> Vec<(usize, u64)> {
+    fn runs(&self) -> Vec<Run> {
         let of_point = |(index, point): (usize, &'a Point)| point.seeds.iter().map(move |&seed| (index, seed));
         self.points.iter().enumerate().flat_map(of_point).collect()
     }
 
-    fn spec(&self, (point, seed): (usize, u64), options: &Options) -> Option<(&'a Point, Spec<'a>)> {
+    fn spec(&self, (point, seed): Run, options: &Options) -> Option<(&'a Point, Spec<'a>)> {
         let point = self.points.get(point)?;
         let interval = options.interval.map(Duration::as_nanos);
         Some((point, Spec { scenario: &point.text, seed, interval, pcap: options.pcap && options.out.is_some() }))
     }
 
     /// The runs that are not stored in `options.out` yet: their places, a point and a seed each.
-    pub(crate) fn missing(&self, options: &Options) -> Result<Vec<(usize, (usize, u64))>, StoreError> {
+    pub(crate) fn missing(&self, options: &Options) -> Result<Vec<(usize, Run)>, StoreError> {
         let store = options.out.as_ref().map(|root| Store::existing(root, self, options.origin.clone())).transpose()?;
         let runs = self.runs().into_iter().enumerate();
         let Some(store) = store.flatten() else { return Ok(runs.collect()) };
