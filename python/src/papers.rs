@@ -39,6 +39,7 @@ pub(crate) fn run(
     let results = py.detach(|| {
         laboratory
             .run(&settings, &stop, |progress| watcher.look(&stop, progress.fraction, progress.finished, progress.runs))
+            .map_err(Box::new)
     });
     watcher.end()?;
     let results = results.map_err(|error| raised(py, &error))?;
