@@ -234,10 +234,10 @@ if __name__ == "__main__":
     )
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
     runs = tmp_path / "store" / "runs"
-    end = time.monotonic() + 60
-    while time.monotonic() < end and not (runs.exists() and len(list(runs.iterdir())) > 3):
+    end = time.monotonic() + 180  # Two processes begin, and import the package.
+    while time.monotonic() < end and not (runs.exists() and len(list(runs.glob("*.json"))) > 3):
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in errors and process.returncode != 0
     assert len(list(runs.glob("*.json"))) > 3
