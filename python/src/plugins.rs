@@ -24,14 +24,23 @@ use crate::errors::ControllerError;
 #[pyclass(frozen, get_all, module = "sinnet")]
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
+    /// Its index in the flow, from 0.
     index: usize,
+    /// The congestion window, in bytes.
     window: f64,
+    /// The slow-start threshold, in bytes; infinite before the first loss.
     threshold: f64,
+    /// The payload of a full packet, in bytes.
     mss: f64,
+    /// What is outstanding, in bytes.
     flight: f64,
+    /// The smoothed round-trip time, in seconds; `None` without a sample.
     srtt_s: Option<f64>,
+    /// The least round-trip time so far, in seconds; `None` without a sample.
     min_rtt_s: Option<f64>,
+    /// Whether what was outstanding at the last reduction is not all acknowledged yet.
     in_recovery: bool,
+    /// Whether it is used.
     open: bool,
 }
 
@@ -39,16 +48,27 @@ pub(crate) struct Path {
 #[pyclass(frozen, get_all, module = "sinnet")]
 #[derive(Clone, Debug)]
 pub(crate) struct Ack {
+    /// Virtual time, in seconds.
     time_s: f64,
+    /// The index of the path in the flow, from 0.
     path: usize,
+    /// The congestion window, in bytes.
     window: f64,
+    /// The slow-start threshold, in bytes; infinite before the first loss.
     threshold: f64,
+    /// The payload of a full packet, in bytes.
     mss: f64,
+    /// What is outstanding, in bytes.
     flight: f64,
+    /// The smoothed round-trip time, in seconds; `None` without a sample.
     srtt_s: Option<f64>,
+    /// The least round-trip time so far, in seconds; `None` without a sample.
     min_rtt_s: Option<f64>,
+    /// Newly acknowledged, in bytes; in slow start at most a packet (RFC 3465).
     bytes: f64,
+    /// Whether the window is below the threshold.
     slow_start: bool,
+    /// All paths of the flow, this one included.
     paths: Vec<Path>,
 }
 
@@ -56,15 +76,25 @@ pub(crate) struct Ack {
 #[pyclass(frozen, get_all, module = "sinnet")]
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
+    /// Virtual time, in seconds.
     time_s: f64,
+    /// The index of the path in the flow, from 0.
     path: usize,
+    /// The congestion window, in bytes.
     window: f64,
+    /// The slow-start threshold, in bytes; infinite before the first loss.
     threshold: f64,
+    /// The payload of a full packet, in bytes.
     mss: f64,
+    /// What is outstanding, in bytes.
     flight: f64,
+    /// The smoothed round-trip time, in seconds; `None` without a sample.
     srtt_s: Option<f64>,
+    /// The least round-trip time so far, in seconds; `None` without a sample.
     min_rtt_s: Option<f64>,
+    /// "loss", "ecn", "delay" or "timeout".
     cause: &'static str,
+    /// All paths of the flow, this one included.
     paths: Vec<Path>,
 }
 
@@ -72,19 +102,33 @@ pub(crate) struct Loss {
 #[pyclass(frozen, get_all, module = "sinnet")]
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
+    /// Virtual time, in seconds.
     time_s: f64,
+    /// The index of the path in the flow, from 0.
     path: usize,
+    /// The congestion window, in bytes.
     window: f64,
+    /// The slow-start threshold, in bytes; infinite before the first loss.
     threshold: f64,
+    /// The payload of a full packet, in bytes.
     mss: f64,
+    /// What is outstanding, in bytes.
     flight: f64,
+    /// The smoothed round-trip time, in seconds; `None` without a sample.
     srtt_s: Option<f64>,
+    /// The least round-trip time so far, in seconds; `None` without a sample.
     min_rtt_s: Option<f64>,
+    /// The least round-trip time of the round, in seconds; `None` without a sample.
     round_min_rtt_s: Option<f64>,
+    /// The greatest one.
     round_max_rtt_s: Option<f64>,
+    /// Their mean.
     round_mean_rtt_s: Option<f64>,
+    /// Whether the path is in slow start at its end.
     slow_start: bool,
+    /// Whether the window was the limit at its end; otherwise no larger one is taken.
     full: bool,
+    /// All paths of the flow, this one included.
     paths: Vec<Path>,
 }
 
@@ -92,8 +136,11 @@ pub(crate) struct Round {
 #[pyclass(frozen, get_all, module = "sinnet")]
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
+    /// The window, in bytes.
     bytes: f64,
+    /// The rate in bit/s, with headers, above which nothing leaves; `None` for any.
     pacing: Option<f64>,
+    /// The slow-start threshold, in bytes; `None` leaves it as it is.
     threshold: Option<f64>,
 }
 
@@ -116,15 +163,25 @@ impl Window {
 #[pyclass(frozen, get_all, module = "sinnet")]
 #[derive(Clone, Debug)]
 pub(crate) struct PathView {
+    /// What `select` returns to choose it.
     index: u16,
+    /// Whether it takes a packet now.
     open: bool,
+    /// Propagation one way, in seconds.
     delay_s: f64,
+    /// The rate of its bottleneck, in bit/s; 0 if it is not known.
     rate: u64,
+    /// When its pace allows the next packet, in seconds of virtual time.
     free_at_s: f64,
+    /// The smoothed round-trip time, in seconds; `None` without a sample.
     srtt_s: Option<f64>,
+    /// The variation of the round-trip time, in seconds.
     rttvar_s: f64,
+    /// The congestion window, in packets.
     window: u64,
+    /// What is outstanding, in packets.
     flight: u64,
+    /// Packets that wait for this path alone.
     queued: u64,
 }
 
@@ -132,9 +189,13 @@ pub(crate) struct PathView {
 #[pyclass(frozen, get_all, module = "sinnet")]
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
+    /// Virtual time, in seconds.
     time_s: f64,
+    /// Its length, in bytes.
     bytes: usize,
+    /// Packets that have no path yet, this one included.
     unscheduled: u64,
+    /// Packets of this length that the receiver still has room for; `None` where nothing limits it.
     receiver_window: Option<u64>,
 }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,12 @@ def test_the_tutorial_runs_as_printed(tmp_path: Path, monkeypatch: pytest.Monkey
     runpy.run_path(str(script))
     assert (tmp_path / "goodput.png").stat().st_size > 1000
     assert (tmp_path / "windows.png").stat().st_size > 1000
+
+
+def test_the_page_of_all_names_is_what_the_package_says() -> None:
+    """`tools/python-reference >docs/python-api.md` mends it."""
+    page = ROOT / "docs" / "python-api.md"
+    if not page.exists():
+        pytest.skip("not in the repository")
+    said = subprocess.run([sys.executable, ROOT / "tools" / "python-reference"], capture_output=True, text=True, check=True).stdout
+    assert page.read_text() == said

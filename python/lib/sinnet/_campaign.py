@@ -181,8 +181,10 @@ class _Runner:
             batch, losses = self._waiting[0]
             try:
                 under_way[executor.submit(_run, batch)] = batch, losses
-            except BrokenExecutor as error:
-                if self._given is not None:
+            except (BrokenExecutor, OSError) as error:
+                # A pool that breaks while it begins a process says so by whatever of it is closed already.
+                self._waiting[0] = batch, losses + 1
+                if self._given is not None or losses + 1 >= MOST_LOSSES:
                     raise _lost(error) from error
                 return True
             self._waiting.pop(0)
