@@ -124,7 +124,7 @@ class Result:
         self._report.write((runs, flows, links))
 
     def plot(self, metric: str = "goodput_mbps", *, of: str = "flows", x: str | None = None, ax: Axes | None = None) -> Axes:
-        """Draws means with bands of 95 % confidence; matplotlib has to be installed (``pip install 'sinnet[plot]'``).
+        """Draws means with bands of 95 % confidence; matplotlib has to be installed (``pip install matplotlib``).
 
         ``x`` is a swept key of numbers, or ``"time_s"`` for a series; without it the first such key, else bars. ``of``: ``total``,
         ``flows`` or ``links``, of a series also ``paths``.
