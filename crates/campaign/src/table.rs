@@ -94,12 +94,6 @@ impl Table {
         self.columns.iter().find(|(known, _)| known == name).map(|(_, values)| values)
     }
 
-    /// The names of the columns.
-    #[cfg(test)]
-    pub(crate) fn names(&self) -> Vec<&str> {
-        self.columns.iter().map(|(name, _)| name.as_str()).collect()
-    }
-
     /// Rows of the shortest column; 1 if all columns hold one value for all rows.
     pub fn rows(&self) -> usize {
         self.columns.iter().filter_map(|(_, values)| values.len()).min().unwrap_or(1)

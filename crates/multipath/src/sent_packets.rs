@@ -248,8 +248,8 @@ impl<P> SentPackets<P> {
         &self.rtt
     }
 
-    /// By what factor a round trip is longer than it takes until packets are reported, from 1 to [`MOST_EARLY`]: what is told of a
-    /// long path comes back on a shorter one, too.
+    /// By what factor a round trip is longer than it takes until packets are reported, from 1 to [`MOST_EARLY`]: reports of a
+    /// long path come back on a shorter one, too.
     pub(crate) fn earliness(&self) -> f64 {
         let (Some(srtt), Some(ack_delay)) = (self.rtt.srtt(), self.ack_delay) else { return 1.0 };
         (srtt.as_secs_f64() / ack_delay.as_secs_f64().max(1e-6)).clamp(1.0, MOST_EARLY)

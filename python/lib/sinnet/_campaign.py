@@ -17,7 +17,7 @@ from ._result import Result
 from ._scenario import DEFAULT_INTERVAL, Scenario, interval_ns, processors
 from ._sinnet import SinnetError, StoreError
 
-#: A batch whose worker is lost so often is not tried again: the runs themselves may be what kills it.
+#: A batch that has lost this many workers is not tried again: the runs themselves may be what kills it.
 MOST_LOSSES = 3
 
 

@@ -37,7 +37,7 @@ class Result:
 
     Tables hand themselves out through Arrow's C data interface (``polars.DataFrame(result.flows)``, ``pyarrow.table(result.flows)``,
     ``result.flows.to_pandas()``). Swept keys are columns: numbers in seconds, bit/s, bytes or packets where all values are, text
-    otherwise. Rates are in Mbit/s, round-trip times in ms, queues and windows in packets; docs/results.md has every column.
+    otherwise. Rates are in Mbit/s, round-trip times in ms, queues and windows in packets; docs/metrics.md has every column.
     """
 
     def __init__(self, report: _sinnet.Report, campaign: _sinnet.Campaign, store: str | None, has_series: bool) -> None:
