@@ -187,6 +187,9 @@ fn configuration(plan: &Plan, identities: &Identities, paths: &[usize], end: usi
     if plan.flow().rates_configured {
         text.push_str("congestion = \"configured-rates\"\n");
     }
+    if let Some(rule) = &plan.flow().path_congestion {
+        let _ = writeln!(text, "congestion = {}", quoted(rule));
+    }
     if plan.flow().scheduler != Scheduler::default().name() {
         let _ = writeln!(text, "scheduler = \"{}\"", plan.flow().scheduler);
     }

@@ -1,6 +1,7 @@
 //! A scenario as the laboratory sees it: what is built, what happens to it, and who talks to whom.
 
 use clock::{Duration, Instant, Streams};
+use congestion::{Host, Rule};
 use link::{ChangeKind, LinkConfig};
 use scenario::{Amount, FlowSpec, Inside, Rates, Scenario};
 use scheduler::{Needs, Scheduler, UnfitScheduler};
@@ -54,6 +55,8 @@ pub(crate) struct FlowPlan {
     pub(crate) congestion: String,
     /// Whether the hosts are told the rates of the links instead of measuring what paths carry.
     pub(crate) rates_configured: bool,
+    /// The congestion control of the paths.
+    pub(crate) path_congestion: Option<String>,
     /// By what the hosts choose the path of a packet.
     pub(crate) scheduler: &'static str,
     /// The size of the file in bytes, where the scenario says it.
@@ -149,6 +152,7 @@ impl Plan {
                 kind: *kind,
                 congestion: flow.congestion.clone().unwrap_or_else(|| USUAL.to_owned()),
                 rates_configured: flow.sinnet.rates == Rates::Configured,
+                path_congestion: flow.sinnet.path_congestion.clone(),
                 // It was checked.
                 scheduler: scheduler(flow).unwrap_or_default().name(),
                 size: match flow.amount {
@@ -221,6 +225,12 @@ impl Plan {
         self.rate(hops).filter(|_| self.flow().rates_configured)
     }
 
+    /// The congestion control of the paths, where the main flow names one.
+    pub(crate) fn path_rule(&self) -> Option<Rule> {
+        // It was checked.
+        self.flow().path_congestion.as_deref().and_then(|name| Host::Tunnel.rule(name).ok())
+    }
+
     /// The propagation delay of one direction of a path.
     pub(crate) fn delay(&self, hops: &[usize]) -> Duration {
         Duration::from_nanos(self.along(hops).map(|link| link.delay.as_nanos()).sum())
@@ -257,6 +267,10 @@ impl Plan {
             if flow.protocol == Protocol::Sinnet && flow.rates_configured != main.rates_configured {
                 let message = format!("\"{}\", of the same association, says otherwise", main.name);
                 return error(index, "rates", message, "give all flows of \"sinnet\" the same `rates`");
+            }
+            if flow.protocol == Protocol::Sinnet && flow.path_congestion != main.path_congestion {
+                let message = format!("\"{}\", of the same association, says otherwise", main.name);
+                return error(index, "path_congestion", message, "give all flows of \"sinnet\" the same");
             }
             if flow.protocol == Protocol::Sinnet && flow.scheduler != main.scheduler {
                 let message = format!("\"{}\", of the same association, has \"{}\"", main.name, main.scheduler);
@@ -308,6 +322,18 @@ fn check(scenario: &Scenario, index: usize, flow: &FlowSpec) -> Result<Protocol,
         let help = near.unwrap_or_else(known);
         return error("scheduler", &unfit.to_string(), &help);
     }
+    if let Some(name) = &flow.sinnet.path_congestion {
+        if flow.sinnet.rates == Rates::Configured {
+            let help = "leave it out, or write rates = \"measured\"";
+            return error("path_congestion", "paths of configured rates have no windows", help);
+        }
+        if let Err(unfit) = Host::Tunnel.rule(name) {
+            let rules = Host::Tunnel.rules();
+            let known = || format!("there is {}", text::alternatives(rules.iter().copied()));
+            let help = text::did_you_mean(name, rules.iter().copied()).unwrap_or_else(known);
+            return error("path_congestion", &unfit.to_string(), &help);
+        }
+    }
     match kind(flow) {
         Kind::ParallelDownloads(_) if flow.protocol == scenario::Protocol::Mptcp => {
             return error("count", "many downloads to their end go by \"sinnet\" and \"tcp\"", "leave `amount` out");
@@ -331,10 +357,10 @@ fn scheduler(flow: &FlowSpec) -> Result<Scheduler, UnfitScheduler> {
     flow.scheduler.as_deref().map_or_else(|| Ok(Scheduler::default()), |name| Scheduler::fitting(name, has(flow)))
 }
 
-/// What hosts have for a scheduler. With configured rates there are neither windows nor a peer that tells copies apart.
+/// What hosts have for a scheduler.
 fn has(flow: &FlowSpec) -> Needs {
     match flow.sinnet.rates {
-        Rates::Configured => Needs { arrivals: true, ..Needs::NOTHING },
+        Rates::Configured => Needs::OF_CONFIGURED_RATES,
         _ => Needs::ALL,
     }
 }
@@ -479,6 +505,9 @@ mod tests {
             (told(2, false, &["flow.f.scheduler=blets"]), "did you mean \"blest\"?"),
             (told(2, false, &["flow.f.scheduler=quick"]), "there are lowest-rtt, round-robin, weighted, redundant, "),
             (told(2, false, &["flow.f.scheduler=blest", "flow.f.rates=configured"]), "\"blest\" needs windows"),
+            (told(2, true, &["flow.f.path_congestion=lia"]), "says otherwise"),
+            (told(2, false, &["flow.f.path_congestion=lai"]), "did you mean \"lia\"?"),
+            (told(2, false, &["flow.f.path_congestion=lia", "flow.f.rates=configured"]), "have no windows"),
             (told(2, true, &["flow.f.scheduler=blest"]), "of the same association, has \"blest\""),
             (told(2, false, &["flow.f.stop=3s"]), "does not honour `stop` of \"sinnet\""),
             (told(0, false, &["flow.f.ecn=true"]), "`sinnet lab` does not honour `ecn`"),

@@ -55,7 +55,12 @@ impl<'a> InSimulator<'a> {
             let changes = changes.map(|change| Change { at: Instant::ZERO + change.after, what: change.what });
             simulated.link(format!("link {index}"), LinkConfig { changes: changes.collect(), ..link.clone() });
         }
-        let config = AssociationConfig { mtu: MTU, ..AssociationConfig::default() };
+        let config = AssociationConfig {
+            mtu: MTU,
+            rule: plan.path_rule().unwrap_or_else(|| AssociationConfig::default().rule),
+            scheduler: plan.flow().scheduler.parse().unwrap_or_default(),
+            rates_configured: plan.flow().rates_configured,
+        };
         if plan.flow().protocol == Protocol::Sinnet {
             let used = plan.paths().iter().enumerate().filter(|(index, _)| run.paths.contains(index));
             let paths = used.map(|(_, path)| planned(path)).collect();

@@ -6,12 +6,14 @@ use crate::schema::{Key, Type, Variants, flow, names};
 use text::reader::{self, Reader};
 
 /// What a flow says about Sinnet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SinnetSpec {
     /// `inside`: what travels inside.
     pub inside: Inside,
     /// `rates`: how the hosts know what paths carry.
     pub rates: Rates,
+    /// `path_congestion`: the rule of the paths' windows, by name, where it is not the usual one.
+    pub path_congestion: Option<String>,
     /// `association`: whether it has one to itself.
     pub association: Association,
 }
@@ -61,8 +63,13 @@ pub(crate) const KEYS: &[Key] = &[
     flow("association", Type::Words(|| names(&ASSOCIATIONS)), "\"shared\"", "Whether flows of the same ends and paths share an association, as between two hosts, or each has its own, as between as many pairs of hosts.")
         .example("\"own\"")
         .sim(Variants::SINNET),
+    flow("path_congestion", Type::Text, "\"mhip\"", "The congestion control of the paths, by name, as `congestion` of the daemon; of the TCP inside, `congestion` is that.")
+        .example("\"lia\"")
+        .sim(Variants::SINNET)
+        .lab(Variants::SINNET),
     flow("rates", Type::Words(|| names(&RATES)), "\"measured\"", "Whether hosts measure what paths carry, as they do unless configured otherwise, or are told the rates of the links.")
         .example("\"configured\"")
+        .sim(Variants::SINNET)
         .lab(Variants::SINNET),
 ];
 
@@ -72,6 +79,9 @@ pub(crate) fn sinnet(table: &mut Reader<'_>) -> Result<SinnetSpec, Diagnostic> {
     Ok(SinnetSpec {
         inside: entry("inside").map(|node| reader::word(node, &INSIDE)).transpose()?.unwrap_or_default(),
         rates: entry("rates").map(|node| reader::word(node, &RATES)).transpose()?.unwrap_or_default(),
+        path_congestion: entry("path_congestion")
+            .map(|node| reader::text(node, "\"lia\"").map(str::to_owned))
+            .transpose()?,
         association: entry("association")
             .map(|node| reader::word(node, &ASSOCIATIONS))
             .transpose()?

@@ -122,6 +122,9 @@ impl Needs {
     /// All that there is.
     pub const ALL: Self = Self { arrivals: true, windows: true, queues: true, copies: true };
 
+    /// What a sender has whose paths have configured rates: neither windows nor a peer that tells copies.
+    pub const OF_CONFIGURED_RATES: Self = Self { arrivals: true, ..Self::NOTHING };
+
     /// What of it is not in `has`, in words.
     fn beyond(self, has: Self) -> Option<&'static str> {
         let lacks = [

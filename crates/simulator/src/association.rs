@@ -6,11 +6,12 @@
 use clock::{Duration, Instant, Rng};
 use congestion::{InitialWindow, Rule, WindowRule as _};
 use multipath::{
-    Change, Class, Dispatch, Ecn, Enqueued, Feedback, FlowId, HEARTBEAT, Heartbeat, Memory, Meta, Number, Overhead,
+    Change, Class, Copies, CopyNumber, Dispatch, Ecn, Enqueued, Feedback, FlowId, HEARTBEAT, Heartbeat, Memory, Meta, Number, Overhead,
     PathEvent, PathState, ReceivedPacket, Reordering, Report, Reporter, ReportingPath, Resequencing, SKIPPED, Segment,
     Sender, UNKNOWN_RATE,
 };
-use scheduler::PathId;
+use recovery::{Position, Role};
+use scheduler::{PathId, PathScheduler as _, Scheduler};
 use transport::mhip::{PathArrivals, PathCounters, PathStatus};
 use transport::{Blocks, Flags, FlowConfig, NO_BLOCKS, Packet, TcpConfig, expand};
 
@@ -21,19 +22,34 @@ pub struct AssociationConfig {
     pub mtu: u16,
     /// The rule by which the windows of paths grow and shrink.
     pub rule: Rule,
+    /// By what a host chooses the path of a packet.
+    pub scheduler: Scheduler,
+    /// Whether the hosts are told the rate of each path's slowest link, pace packets at it, and measure nothing.
+    pub rates_configured: bool,
 }
 
 impl Default for AssociationConfig {
     /// As the daemon has it, over Ethernet.
     fn default() -> Self {
-        Self { mtu: 1500, rule: multipath::usual_rule() }
+        Self {
+            mtu: 1500,
+            rule: multipath::usual_rule(),
+            scheduler: Scheduler::default(),
+            rates_configured: false,
+        }
     }
 }
 
 impl AssociationConfig {
+    /// What follows the inner IP header of the largest packets of programs, in bytes.
+    pub(crate) fn inner_room(&self) -> usize {
+        let copies = if self.scheduler.needs().copies { multipath::COPY_NUMBER } else { 0 };
+        multipath::inner_room(self.mtu).saturating_sub(copies)
+    }
+
     /// The TCP of a program: its packets fit those of paths, and its first window is that of the routes to peers.
     pub fn tcp_inside(&self, rule: Rule) -> TcpConfig {
-        let mut tcp = TcpConfig::linux(rule, multipath::inner_room(self.mtu) as u32 + IP_HEADER, IP_HEADER);
+        let mut tcp = TcpConfig::linux(rule, self.inner_room() as u32 + IP_HEADER, IP_HEADER);
         tcp.engine.initial_window = InitialWindow::Packets(multipath::FIRST_WINDOW);
         tcp
     }
@@ -57,7 +73,7 @@ pub(crate) struct Inside {
 /// What an outer packet carries.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    Data(Inside, Option<Number>, Ecn),
+    Data(Inside, Option<Number>, Option<CopyNumber>, Ecn),
     Reports(Vec<(PathId, Report)>),
     Heartbeat { nonce: u64, is_answer: bool },
 }
@@ -76,7 +92,7 @@ pub(crate) struct Outer {
 impl Outer {
     /// Whether queues may mark it.
     pub(crate) fn is_ecn_capable(&self) -> bool {
-        matches!(self.content, Content::Data(_, _, ecn) if ecn != Ecn::NotEct)
+        matches!(self.content, Content::Data(.., ecn) if ecn != Ecn::NotEct)
     }
 }
 
@@ -137,9 +153,7 @@ impl Inner {
                 self.high = self.high.max(position + 1);
                 let syn = position == 0;
                 meta.is_urgent = syn;
-                // The first byte after the SYN has number 1.
-                let seq = position.saturating_sub(1).wrapping_mul(mss.into()).wrapping_add(u64::from(!syn)) as u32;
-                let len = if syn { 1 } else { packet.bytes.saturating_sub(headers) };
+                let (seq, len) = sequence((mss, headers), position, packet);
                 meta.class = Class::Tcp(Segment { seq, len, syn, has_timestamps: true, is_retransmission });
             }
             Kind::Udp => {}
@@ -153,12 +167,24 @@ impl Inner {
     }
 }
 
+/// The number of the first byte of a packet of TCP data, and how many numbers it takes.
+fn sequence((mss, headers): (u32, u32), position: u64, packet: &Packet) -> (u32, u32) {
+    if position == 0 {
+        return (0, 1);
+    }
+    // The first byte after the SYN has number 1.
+    let seq = (position - 1).wrapping_mul(mss.into()).wrapping_add(1) as u32;
+    (seq, packet.bytes.saturating_sub(headers))
+}
+
 /// A path as one end has it.
 #[derive(Debug)]
 struct EndPath {
     heartbeat: Heartbeat,
     /// One-way, as configured.
     delay: Duration,
+    /// In bit/s, where it is configured.
+    rate: Option<u64>,
     /// The last number used.
     sent: u32,
     /// The integral of the window in byte-seconds until `since`, from when on it has been `cwnd`.
@@ -188,6 +214,7 @@ pub(crate) struct End {
     reporter: Reporter,
     resequencing: Resequencing<Inside>,
     order: Reordering,
+    copies: Copies,
     paths: Vec<EndPath>,
     rng: Rng,
     /// By flow, path by path.
@@ -200,11 +227,18 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// A host without an association yet, over paths of these one-way delays.
-    pub(crate) fn new(end: usize, config: &AssociationConfig, delays: &[Duration], flows: usize, rng: Rng) -> Self {
-        let path = |delay: &Duration| EndPath {
+    /// A host without an association yet, over paths of these one-way delays and rates in bit/s.
+    pub(crate) fn new(
+        end: usize,
+        config: &AssociationConfig,
+        paths: &[(Duration, Option<u64>)],
+        flows: usize,
+        rng: Rng,
+    ) -> Self {
+        let path = |(delay, rate): &(Duration, Option<u64>)| EndPath {
             heartbeat: Heartbeat::new(Instant::ZERO),
             delay: *delay,
+            rate: rate.filter(|_| config.rates_configured),
             sent: 0,
             cwnd_seconds: 0.0,
             cwnd: 0.0,
@@ -219,9 +253,10 @@ impl End {
             reporter: Reporter::default(),
             resequencing: Resequencing::default(),
             order: Reordering::default(),
-            counted: vec![Counted::default(); flows * delays.len()],
+            copies: Copies::default(),
+            counted: vec![Counted::default(); flows * paths.len()],
             high: vec![0; flows],
-            paths: delays.iter().map(path).collect(),
+            paths: paths.iter().map(path).collect(),
             rng,
             out: Vec::new(),
             delivered: Vec::new(),
@@ -232,13 +267,14 @@ impl End {
     pub(crate) fn open(&mut self, now: Instant) {
         let mut rule = self.config.rule.clone();
         rule.seed(Rng::from_seed(self.rng.next_u64()));
-        self.sender = Sender::new(Feedback::Reports, rule);
+        let feedback = if self.config.rates_configured { Feedback::None } else { Feedback::Reports };
+        self.sender = Sender::new(feedback, rule).with_scheduler(self.config.scheduler.clone());
         self.sender.set_memory(Memory::of_share(multipath::MEMORY / multipath::SHARE));
         for index in 0..self.paths.len() {
             let Some(path) = self.paths.get_mut(index) else { break };
             (path.heartbeat, path.since) = (Heartbeat::new(now), now);
             let state = self.state(index);
-            self.sender.add_path(now, id_of(index), state, UNKNOWN_RATE);
+            self.sender.add_path(now, id_of(index), state, state.rate.unwrap_or(UNKNOWN_RATE));
         }
         self.refresh();
     }
@@ -262,7 +298,9 @@ impl End {
         let Some(here) = self.paths.get(index) else { return };
         let srtt = self.sender.srtt(id).or(here.heartbeat.rtt().srtt());
         let is_report = matches!(content, Content::Reports(_));
-        self.reporter.on_packet(now, id, ReceivedPacket { number, wire, is_marked, is_report }, srtt);
+        if !self.config.rates_configured {
+            self.reporter.on_packet(now, id, ReceivedPacket { number, wire, is_marked, is_report }, srtt);
+        }
         match content {
             Content::Reports(reports) => {
                 for (of, report) in reports {
@@ -277,15 +315,19 @@ impl End {
                 self.send_control(now, index, HEARTBEAT, true, answer);
             }
             Content::Heartbeat { nonce, is_answer: true } => self.answered(now, index, nonce),
-            Content::Data(mut packet, number, ecn) => {
+            Content::Data(mut packet, number, copy, ecn) => {
                 self.traffic(now);
+                if copy.is_some_and(|copy| !self.copies.is_first(copy)) {
+                    return self.settle(now);
+                }
                 // RFC 6040 §4.2. What may not be marked no queue has marked.
                 packet.packet.flags = packet.packet.flags.with_if(Flags::MARKED, is_marked && ecn != Ecn::NotEct);
                 let Some(inner) = inner else { return };
+                let place = number.map_or_else(|| self.place_in_tcp(inner, id, &packet.packet), |n| Some(n.position(id)));
                 self.count_arrival(inner, index, wire, &packet.packet);
-                match number {
-                    Some(number) => {
-                        let (position, bytes) = (number.position(id), packet.packet.bytes as usize);
+                match place {
+                    Some(position) => {
+                        let bytes = packet.packet.bytes as usize;
                         let Self { resequencing, order, delivered, .. } = self;
                         resequencing.offer(now, inner.id(self.end), position, (packet, bytes), order, delivered);
                     }
@@ -389,7 +431,7 @@ impl End {
             allowance: u64::MAX,
             overhead: OVERHEAD,
             mtu: self.config.mtu,
-            rate: None,
+            rate: path.rate,
             delay: path.delay,
             srtt: rtt.srtt(),
             rttvar: rtt.rttvar(),
@@ -450,7 +492,7 @@ impl End {
             path: dispatch.path.0 as u8,
             number,
             wire: packet.wire,
-            content: Content::Data(packet.payload.clone(), packet.number, packet.meta.ecn),
+            content: Content::Data(packet.payload.clone(), packet.number, packet.copy, packet.meta.ecn),
         };
         let is_again = packet.retransmissions > 0 || packet.rescues > 0;
         if !packet.payload.packet.flags.has(Flags::ACK)
@@ -474,7 +516,7 @@ impl End {
 
     /// The number of the next packet of a path; one in some is passed over.
     fn next_number(&mut self, now: Instant, index: usize) -> u32 {
-        let skips = self.rng.below(SKIPPED.into()) == 0;
+        let skips = !self.config.rates_configured && self.rng.below(SKIPPED.into()) == 0;
         let Some(path) = self.paths.get_mut(index) else { return 0 };
         if skips {
             path.sent += 1;
@@ -544,6 +586,18 @@ impl End {
             self.sender.on_path_alive(now, id_of(index));
         }
         self.refresh();
+    }
+
+    /// The place of data in their TCP, which is all the order there is where the sender gives no numbers.
+    fn place_in_tcp(&self, inner: &Inner, id: PathId, packet: &Packet) -> Option<Position> {
+        let Kind::Tcp { mss, headers } = inner.kind else { return None };
+        if !self.config.rates_configured || packet.flags.has(Flags::ACK) {
+            return None;
+        }
+        let position = expand(packet.position, *self.high.get(inner.number as usize)?);
+        let (sequence, length) = sequence((mss, headers), position, packet);
+        let role = if position == 0 { Role::Start } else { Role::InSequence };
+        Some(Position { path: id.0, sequence, length, role })
     }
 
     fn count_arrival(&mut self, inner: &Inner, index: usize, wire: usize, packet: &Packet) {

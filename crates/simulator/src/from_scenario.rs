@@ -113,7 +113,7 @@ pub fn plan_with(scenario: &Scenario, seed: u64, outside: &dyn Outside) -> Resul
             let mut rng = streams.stream(&format!("times of flow {timed}"));
             let mut draw = |moment: Moment| moment.draw(&mut rng);
             let association = match is_shipped(flow) {
-                true => Some(associations.of((scenario, index, flow), &name, &paths, &mut plan)?),
+                true => Some(associations.of((scenario, index, flow), (&name, &paths), &mut plan, outside)?),
                 false => None,
             };
             plan.flows.push(PlannedFlow {

@@ -2,12 +2,12 @@
 
 use congestion::{Family, Host, SlowStartTest, WindowRule as _};
 use scenario::{FlowSpec, Scenario};
-use scheduler::Scheduler;
+use scheduler::Needs;
 use text::Diagnostic;
 use transport::mptcp::MptcpConfig;
 
 use crate::Outside;
-use crate::from_scenario::{path_config, suggestion, tcp};
+use crate::from_scenario::{path_config, tcp};
 use crate::plan::{Plan, PlannedPath};
 use crate::rules;
 
@@ -34,14 +34,7 @@ pub(crate) fn mptcp(
     let paths = paths.iter().map(|path| path_config(path, plan, &tcp)).collect();
     let mut config = MptcpConfig::new(tcp, paths);
     if let Some(name) = &flow.scheduler {
-        config.scheduler = match outside.scheduler(name).map_or_else(|| name.parse::<Scheduler>(), Ok) {
-            Ok(scheduler) => scheduler,
-            Err(_) => {
-                let known = Scheduler::NAMES.iter().copied();
-                let help = suggestion(name, known);
-                return refuse("scheduler", format!("no scheduler is called \"{name}\""), help);
-            }
-        };
+        config.scheduler = rules::scheduler(scenario, (index, name), Needs::ALL, outside)?;
     }
     config.opportunistic = flow.mptcp.opportunistic.unwrap_or(config.opportunistic);
     Ok(config)

@@ -1,7 +1,8 @@
-//! The rule that a flow asks for, if its host can run it.
+//! The rule and the scheduler that a flow asks for, if its host can run them.
 
 use congestion::{Host, Rule, Unfit};
 use scenario::Scenario;
+use scheduler::{Needs, Scheduler, UnfitScheduler};
 use text::{Diagnostic, alternatives};
 
 use crate::Outside;
@@ -11,6 +12,16 @@ use crate::from_scenario::suggestion;
 pub(crate) fn rule(
     scenario: &Scenario,
     index: usize,
+    written: &str,
+    host: Host,
+    outside: &dyn Outside,
+) -> Result<Rule, Diagnostic> {
+    rule_of((scenario, index, "congestion"), written, host, outside)
+}
+
+/// The rule that this key of flow number `index` calls `written`.
+pub(crate) fn rule_of(
+    (scenario, index, key): (&Scenario, usize, &str),
     written: &str,
     host: Host,
     outside: &dyn Outside,
@@ -31,10 +42,30 @@ pub(crate) fn rule(
             }
             (Unfit::Tunable(_), _) => {
                 let name = written.split(':').next().unwrap_or(written);
-                format!("congestion = \"{name}\"")
+                format!("{key} = \"{name}\"")
             }
             _ => suggestion(written, host.rules().into_iter()),
         };
-        scenario.error_in_flow(index, "congestion", unfit.to_string(), Some(help))
+        scenario.error_in_flow(index, key, unfit.to_string(), Some(help))
+    })
+}
+
+/// The scheduler that flow number `index` calls `written`, on a host that has so much for one.
+pub(crate) fn scheduler(
+    scenario: &Scenario,
+    (index, written): (usize, &str),
+    has: Needs,
+    outside: &dyn Outside,
+) -> Result<Scheduler, Diagnostic> {
+    let scheduler = match outside.scheduler(written) {
+        Some(scheduler) => scheduler.check(has),
+        None => Scheduler::fitting(written, has),
+    };
+    scheduler.map_err(|unfit| {
+        let help = match unfit {
+            UnfitScheduler::Lacks { .. } => format!("there is {}", alternatives(Scheduler::fitting_names(has))),
+            _ => suggestion(written, Scheduler::NAMES.iter().copied()),
+        };
+        scenario.error_in_flow(index, "scheduler", unfit.to_string(), Some(help))
     })
 }

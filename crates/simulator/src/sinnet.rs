@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use clock::Duration;
 use congestion::Host;
-use scenario::{Association, FlowSpec, Inside, NodeIndex, Scenario};
+use scenario::{Association, FlowSpec, Inside, NodeIndex, Rates, Scenario};
+use scheduler::Needs;
 use text::Diagnostic;
 use transport::{EchoConfig, FlowConfig, TcpConfig};
 
@@ -26,47 +27,60 @@ const LEAST_ROOM: usize = 100;
 /// More paths than this between two hosts are a slip of the pen.
 const MOST_PATHS: usize = 64;
 
-/// The associations so far, by what their flows have in common.
+/// The associations so far, by what their flows have in common, with the first of these.
 #[derive(Default)]
 pub(crate) struct Associations {
-    known: BTreeMap<Vec<Vec<NodeIndex>>, u32>,
+    known: BTreeMap<Vec<Vec<NodeIndex>>, (u32, usize)>,
 }
 
 impl Associations {
     /// The association of a flow of this name, added to the plan if it is not there.
     ///
     /// # Errors
-    /// Points at a size of packets that is not that of the association.
+    /// Points at what is not as in the flows before, of the same association, or does not fit.
     pub(crate) fn of(
         &mut self,
         (scenario, index, flow): (&Scenario, usize, &FlowSpec),
-        name: &str,
-        paths: &[PlannedPath],
+        (name, paths): (&str, &[PlannedPath]),
         plan: &mut Plan,
+        outside: &dyn Outside,
     ) -> Result<u32, Diagnostic> {
-        let mtu = mtu(flow);
+        let config = config(scenario, index, flow, outside)?;
         let own = flow.sinnet.association == Association::Own;
-        if let Some(known) = self.known.get(&flow.paths).filter(|_| !own) {
-            let has = plan.associations.get(*known as usize).map_or(mtu, |association| association.config.mtu);
-            if has != mtu && flow.sinnet.inside == Inside::Tcp {
-                let message = format!("the packets of its association have {has} bytes at most");
-                let help =
-                    "give all flows of the association the same `packet_size`, or association = \"own\"".to_owned();
-                return Err(scenario.error_in_flow(index, "packet_size", message, Some(help)));
-            }
-            return Ok(*known);
+        if let Some((known, first)) = self.known.get(&flow.paths).filter(|_| !own) {
+            let other = scenario.flows.get(*first).unwrap_or(flow);
+            let both = [flow, other];
+            let differs = [
+                ("packet_size", flow.sinnet.inside == Inside::Tcp && mtu(flow) != mtu(other)),
+                ("scheduler", differ(both.map(|flow| &flow.scheduler))),
+                ("path_congestion", differ(both.map(|flow| &flow.sinnet.path_congestion))),
+                ("rates", differ(both.map(|flow| &flow.sinnet.rates))),
+            ];
+            let Some((key, _)) = differs.into_iter().find(|(_, differs)| *differs) else { return Ok(*known) };
+            let message = format!("\"{}\", of the same association, says otherwise", other.name);
+            let help = format!("give all flows of the association the same `{key}`, or association = \"own\"");
+            return Err(scenario.error_in_flow(index, key, message, Some(help)));
         }
-        plan.associations.push(PlannedAssociation {
-            name: name.to_owned(),
-            paths: paths.to_vec(),
-            config: AssociationConfig { mtu, ..AssociationConfig::default() },
-        });
+        let has_rate = |links: &[u32]| {
+            let mut links = links.iter().filter_map(|link| plan.links.get(*link as usize));
+            links.any(|link| link.config.rate.is_some())
+        };
+        if config.rates_configured && !paths.iter().all(|path| has_rate(&path.forward) && has_rate(&path.reverse)) {
+            let message = "a path without a rate cannot be configured by one".to_owned();
+            let help = "give a link of each path a `rate`, or write rates = \"measured\"".to_owned();
+            return Err(scenario.error_in_flow(index, "rates", message, Some(help)));
+        }
+        plan.associations.push(PlannedAssociation { name: name.to_owned(), paths: paths.to_vec(), config });
         let number = (plan.associations.len() - 1) as u32;
         if !own {
-            self.known.insert(flow.paths.clone(), number);
+            self.known.insert(flow.paths.clone(), (number, index));
         }
         Ok(number)
     }
+}
+
+fn differ<T: PartialEq>([one, other]: [&T; 2]) -> bool {
+    one != other
 }
 
 /// The largest packet on paths.
@@ -75,6 +89,32 @@ fn mtu(flow: &FlowSpec) -> u16 {
         Inside::Tcp => u16::try_from(flow.wire_size()).unwrap_or(u16::MAX),
         _ => AssociationConfig::default().mtu,
     }
+}
+
+/// What the hosts of flow number `index` are configured with.
+fn config(
+    scenario: &Scenario,
+    index: usize,
+    flow: &FlowSpec,
+    outside: &dyn Outside,
+) -> Result<AssociationConfig, Diagnostic> {
+    let usual = AssociationConfig::default();
+    let rates_configured = flow.sinnet.rates == Rates::Configured;
+    let has = if rates_configured { Needs::OF_CONFIGURED_RATES } else { Needs::ALL };
+    let scheduler = match &flow.scheduler {
+        Some(name) => rules::scheduler(scenario, (index, name), has, outside)?,
+        None => usual.scheduler,
+    };
+    let rule = match &flow.sinnet.path_congestion {
+        Some(_) if rates_configured => {
+            let message = "paths of configured rates have no windows".to_owned();
+            let help = Some("leave it out, or write rates = \"measured\"".to_owned());
+            return Err(scenario.error_in_flow(index, "path_congestion", message, help));
+        }
+        Some(name) => rules::rule_of((scenario, index, "path_congestion"), name, Host::Tunnel, outside)?,
+        None => usual.rule,
+    };
+    Ok(AssociationConfig { mtu: mtu(flow), rule, scheduler, rates_configured })
 }
 
 /// What flow number `index` does inside.
@@ -93,7 +133,8 @@ pub(crate) fn traffic(
     if flow.paths.len() > MOST_PATHS {
         return refuse("paths", "so many paths are not simulated".into(), "at most 64");
     }
-    let room = multipath::inner_room(mtu(flow));
+    let config = config(scenario, index, flow, outside)?;
+    let room = config.inner_room();
     if room < LEAST_ROOM {
         let message = format!("packets of {} bytes leave no room for one of TCP inside", flow.wire_size());
         return refuse("packet_size", message, "packet_size = 1500");
@@ -103,7 +144,6 @@ pub(crate) fn traffic(
         Inside::Tcp => {
             let written = flow.congestion.as_deref().unwrap_or("cubic");
             let rule = rules::rule(scenario, index, written, Host::Tcp, outside)?;
-            let config = AssociationConfig { mtu: mtu(flow), ..AssociationConfig::default() };
             Ok(FlowConfig::Tcp(Arc::new(tcp(flow, config.tcp_inside(rule)))))
         }
         Inside::Udp => {

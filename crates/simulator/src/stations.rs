@@ -86,15 +86,16 @@ impl Stations {
             flows[association as usize] += 1;
         }
         let associations = plan.associations.iter().zip(flows).map(|(association, flows)| {
-            let delay = |links: &[u32]| {
-                let links = links.iter().filter_map(|link| plan.links.get(*link as usize));
-                links.fold(Duration::ZERO, |sum, link| sum + link.config.delay)
+            let delay_and_rate = |links: &[u32]| {
+                let links = || links.iter().filter_map(|link| plan.links.get(*link as usize)).map(|link| &link.config);
+                let delay = links().fold(Duration::ZERO, |sum, link| sum + link.delay);
+                (delay, links().filter_map(|link| link.rate).min())
             };
             let ends = [0, 1].map(|end| {
-                let way = |path: &PlannedPath| delay(if end == 0 { &path.forward } else { &path.reverse });
-                let delays: Vec<Duration> = association.paths.iter().map(way).collect();
+                let way = |path: &PlannedPath| delay_and_rate(if end == 0 { &path.forward } else { &path.reverse });
+                let paths: Vec<_> = association.paths.iter().map(way).collect();
                 let rng = streams.stream(&format!("association {} {end}", association.name));
-                End::new(end, &association.config, &delays, flows, rng)
+                End::new(end, &association.config, &paths, flows, rng)
             });
             let armed = [Instant::FAR_FUTURE; ENDS];
             AssociationSlot { ends, inner: Vec::new(), first_hops: Vec::new(), armed, is_open: false }

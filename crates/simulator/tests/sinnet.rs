@@ -65,6 +65,37 @@ fn two_paths_are_one_of_their_sum() {
     }
 }
 
+/// Whichever scheduler chooses, two paths carry their sum (and with a copy of every packet on each, what the better one does);
+/// whether windows are measured or rates are told. Some wait for a quicker path, so the two are equally long.
+#[test]
+fn every_scheduler_has_the_sum() {
+    let measured = scheduler::Scheduler::NAMES.iter().map(|name| (*name, "measured"));
+    for (name, rates) in measured.chain([(scheduler::Scheduler::default().name(), "configured")]) {
+        let keys = format!("scheduler = \"{name}\"\nrates = \"{rates}\"");
+        let result = run(&two_paths([(8, 14), (4, 14)], 16, "", &flow("f", &keys)), 1);
+        let flow = &result.flows[0];
+        let carried = if name == "redundant" { 8.0 } else { 12.0 };
+        let part = flow.goodput_mbps / (PART * carried);
+        assert!(part > 0.93 && part <= 1.0, "{name} {rates}: {part}");
+        // Copies take of each link what it has.
+        for (name_of_link, rate) in [("b-r0", 8.0), ("b-r1", 4.0)] {
+            let link = result.links.iter().find(|link| link.name == name_of_link).unwrap();
+            assert!(link.utilisation > 0.93, "{name} {rates}, {rate} Mbit/s: {link:?}");
+        }
+    }
+}
+
+/// The rule of the paths is the one that is named, and the usual one where none is.
+#[test]
+fn paths_have_the_rule_that_is_named() {
+    let digest = |rule: &str| {
+        let text = two_paths([(8, 14), (4, 34)], 16, "", &flow("f", &format!("path_congestion = \"{rule}\"")));
+        run(&text, 1).digest
+    };
+    assert_ne!(digest("lia"), digest("mhip"));
+    assert_eq!(digest("mhip"), run(&two_paths([(8, 14), (4, 34)], 16, "", &flow("f", "")), 1).digest);
+}
+
 /// A long path beside a short one: reports of it are earlier than its round trip, and its window is never all in flight. It grows all
 /// the same, as a TCP's does (RFC 5681 §3.1): from some packets, which is all that 0.3 Mbit/s leave it, to what the link carries
 /// by one a round trip.
@@ -220,11 +251,17 @@ fn what_does_not_fit_is_told_with_its_place() {
     };
     let two = flow("f", "") + &flow("g", "packet_size = 1400");
     for (error, sentence) in [
-        (told(&two, &[]), "packets of its association have 1500 bytes at most"),
+        (told(&two, &[]), "the same `packet_size`"),
+        (told(&(flow("f", "") + &flow("g", "scheduler = \"ecf\"")), &[]), "the same `scheduler`"),
+        (told(&(flow("f", "") + &flow("g", "path_congestion = \"lia\"")), &[]), "the same `path_congestion`"),
+        (told(&(flow("f", "rates = \"configured\"") + &flow("g", "")), &[]), "the same `rates`"),
         (told(&flow("f", "packet_size = 150"), &[]), "leave no room"),
         (told(&flow("f", "inside = \"udp\"\nrate = \"1Mbit/s\"\npacket_size = 1480"), &[]), "does not fit"),
         (told(&flow("f", ""), &["flow.f.congestion=lia"]), "couples paths"),
-        (told(&flow("f", ""), &["flow.f.rates=configured"]), "`sinnet sim` does not honour `rates`"),
+        (told(&flow("f", ""), &["flow.f.scheduler=blets"]), "did you mean \"blest\"?"),
+        (told(&flow("f", "rates = \"configured\""), &["flow.f.scheduler=blest"]), "\"blest\" needs windows"),
+        (told(&flow("f", "rates = \"configured\""), &["flow.f.path_congestion=lia"]), "have no windows"),
+        (told(&flow("f", ""), &["flow.f.path_congestion=reno-sp"]), "no congestion control of"),
     ] {
         assert!(error.contains(sentence), "{error}");
     }

@@ -152,11 +152,10 @@ fn congestion(text: &str) -> Result<Congestion, String> {
     }
 }
 
-/// Where nothing is measured there are neither windows nor a peer that tells copies.
 fn scheduler(file: &mut Section<'_>, congestion: &Congestion) -> Result<Scheduler, Diagnostic> {
     let has = match congestion {
         Congestion::Measured(_) => Needs::ALL,
-        Congestion::ConfiguredRates => Needs { arrivals: true, ..Needs::NOTHING },
+        Congestion::ConfiguredRates => Needs::OF_CONFIGURED_RATES,
     };
     let (known, whose) = (text::alternatives(Scheduler::fitting_names(has)), has != Needs::ALL);
     let whose = if whose { "with congestion = \"configured-rates\" " } else { "" };

@@ -80,6 +80,9 @@ fn host(
     }
     let mut config = WedgeConfig::new(lsi(end), local_paths);
     config.hip.feedback = !plan.flow().rates_configured;
+    if let Some(rule) = plan.path_rule() {
+        config.congestion = rule;
+    }
     config.scheduler = plan.flow().scheduler.parse().unwrap_or_default();
     config.keylog = keylog;
     let mut wedge = Wedge::new(identity, config, rng).map_err(|error| failure("configuring a host", error))?;

@@ -63,7 +63,7 @@ pub(super) const FLOW: &[Key] = &[
         .sim(Variants::TCP.or(Variants::UDP).or(Variants::MHIP).or(Variants::MPTCP)),
     flow("scheduler", Type::Text, "\"fastest-path-first\"; of \"mptcp\" \"lowest-rtt\", of SCTP \"round-robin\"", "Which path a packet takes, by name; of \"mhip\" only \"fastest-path-first\", of SCTP only \"round-robin\".")
         .example("\"redundant\"")
-        .sim(Variants::MHIP.or(Variants::MPTCP).or(Variants::SCTP))
+        .sim(Variants::SINNET.or(Variants::MHIP).or(Variants::MPTCP).or(Variants::SCTP))
         .lab(Variants::SINNET),
     flow("packet_size", Type::PacketSize, "1500; with profile \"ns2\" 1250; of \"sinnet\" with UDP inside 1280", "Bytes of a full packet on the wire; of \"sinnet\" with UDP inside, of the packet inside.")
         .example("1000")

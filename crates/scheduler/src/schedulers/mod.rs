@@ -101,10 +101,17 @@ impl Scheduler {
     /// # Errors
     /// There is none of this name, or it needs more.
     pub fn fitting(name: &str, has: Needs) -> Result<Self, UnfitScheduler> {
-        let scheduler: Self = name.parse()?;
-        match scheduler.needs().beyond(has) {
-            None => Ok(scheduler),
-            Some(lacks) => Err(UnfitScheduler::Lacks { name: scheduler.name(), lacks }),
+        name.parse::<Self>()?.check(has)
+    }
+
+    /// The scheduler itself, where its owner has enough for it.
+    ///
+    /// # Errors
+    /// [`UnfitScheduler::Lacks`].
+    pub fn check(self, has: Needs) -> Result<Self, UnfitScheduler> {
+        match self.needs().beyond(has) {
+            None => Ok(self),
+            Some(lacks) => Err(UnfitScheduler::Lacks { name: self.name(), lacks }),
         }
     }
 
