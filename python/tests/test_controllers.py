@@ -73,13 +73,22 @@ def test_the_same_rule_gives_the_same_digest(
     assert len(set(ours.digests)) == 3
 
 
-def test_the_same_scheduler_gives_the_same_digest(two_paths: sinnet.Scenario) -> None:
+@pytest.mark.parametrize("protocol", ["mptcp", "sinnet"])
+def test_the_same_scheduler_gives_the_same_digest(protocol: str, two_paths: sinnet.Scenario) -> None:
     # Where windows alone are the limit, each path is open only when it is its turn.
-    scenario = two_paths.set("flow.f.receiver_window", "20p")
+    scenario = two_paths.set("flow.f.protocol", protocol).set("flow.f.receiver_window", "20p")
     ours = scenario.set("flow.f.scheduler", Nearest).run(seeds=2, progress=False)
     theirs = scenario.set("flow.f.scheduler", "lowest-rtt").run(seeds=2, progress=False)
     assert ours.digests == theirs.digests
     assert ours.digests != scenario.set("flow.f.scheduler", "round-robin").run(seeds=2, progress=False).digests
+
+
+def test_a_rule_is_that_of_the_paths_of_sinnet(two_paths: sinnet.Scenario) -> None:
+    scenario = two_paths.set("flow.f.protocol", "sinnet")
+    ours = scenario.set("flow.f.path_congestion", Reno).run(seeds=2, progress=False)
+    theirs = scenario.set("flow.f.path_congestion", "newreno").run(seeds=2, progress=False)
+    assert ours.digests == theirs.digests
+    assert ours.digests != scenario.run(seeds=2, progress=False).digests, "the usual one"
 
 
 def test_a_coupled_rule_sees_all_paths(two_paths: sinnet.Scenario) -> None:
@@ -199,7 +208,10 @@ def test_a_controller_that_fails_ends_the_run(
 
 
 @pytest.mark.parametrize("answer, said", [(7, "there is no such path"), ("a", "a path is its index"), (-1, "a path is its index")])
-def test_a_scheduler_that_fails_ends_the_run(answer: object, said: str, two_paths: sinnet.Scenario) -> None:
+@pytest.mark.parametrize("protocol", ["mptcp", "sinnet"])
+def test_a_scheduler_that_fails_ends_the_run(
+    answer: object, said: str, protocol: str, two_paths: sinnet.Scenario
+) -> None:
     class Wrong(Scheduler):
         version = repr(answer)
 
@@ -207,7 +219,7 @@ def test_a_scheduler_that_fails_ends_the_run(answer: object, said: str, two_path
             return answer  # type: ignore[return-value]
 
     with pytest.raises(sinnet.ControllerError, match=said):
-        two_paths.set("flow.f.scheduler", Wrong).run(1, progress=False)
+        two_paths.set("flow.f.protocol", protocol).set("flow.f.scheduler", Wrong).run(1, progress=False)
 
 
 def test_a_class_that_lacks_a_method_is_told(small: sinnet.Scenario) -> None:

@@ -6,9 +6,9 @@
 use clock::{Duration, Instant, Rng};
 use congestion::{InitialWindow, Rule, WindowRule as _};
 use multipath::{
-    Change, Class, Copies, CopyNumber, Dispatch, Ecn, Enqueued, Feedback, FlowId, HEARTBEAT, Heartbeat, Memory, Meta, Number, Overhead,
-    PathEvent, PathState, ReceivedPacket, Reordering, Report, Reporter, ReportingPath, Resequencing, SKIPPED, Segment,
-    Sender, UNKNOWN_RATE,
+    Change, Class, Copies, CopyNumber, Dispatch, Ecn, Enqueued, Feedback, FlowId, HEARTBEAT, Heartbeat, Memory, Meta,
+    Number, Overhead, PathEvent, PathState, ReceivedPacket, Reordering, Report, Reporter, ReportingPath, Resequencing,
+    SKIPPED, Segment, Sender, UNKNOWN_RATE,
 };
 use recovery::{Position, Role};
 use scheduler::{PathId, PathScheduler as _, Scheduler};
@@ -31,12 +31,7 @@ pub struct AssociationConfig {
 impl Default for AssociationConfig {
     /// As the daemon has it, over Ethernet.
     fn default() -> Self {
-        Self {
-            mtu: 1500,
-            rule: multipath::usual_rule(),
-            scheduler: Scheduler::default(),
-            rates_configured: false,
-        }
+        Self { mtu: 1500, rule: multipath::usual_rule(), scheduler: Scheduler::default(), rates_configured: false }
     }
 }
 
@@ -323,7 +318,8 @@ impl End {
                 // RFC 6040 §4.2. What may not be marked no queue has marked.
                 packet.packet.flags = packet.packet.flags.with_if(Flags::MARKED, is_marked && ecn != Ecn::NotEct);
                 let Some(inner) = inner else { return };
-                let place = number.map_or_else(|| self.place_in_tcp(inner, id, &packet.packet), |n| Some(n.position(id)));
+                let place =
+                    number.map_or_else(|| self.place_in_tcp(inner, id, &packet.packet), |n| Some(n.position(id)));
                 self.count_arrival(inner, index, wire, &packet.packet);
                 match place {
                     Some(position) => {

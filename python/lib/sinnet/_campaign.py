@@ -146,6 +146,7 @@ class _Runner:
 
     def run(self) -> None:
         executor: Executor | None = self._given
+        processes: dict[int, Any] = {}
         under_way: dict[Future[int], tuple[_Batch, int]] = {}
         try:
             while self._waiting or under_way:
@@ -153,6 +154,8 @@ class _Runner:
                     # Processes that begin anew have no locks of this one's threads.
                     context = multiprocessing.get_context("spawn")
                     executor = ProcessPoolExecutor(self._workers, mp_context=context)
+                    # A pool that breaks forgets its processes, of which one may just have begun.
+                    processes = getattr(executor, "_processes", {})
                 lost = self._submit(executor, under_way)
                 done, _ = wait(under_way, timeout=1.0, return_when=FIRST_COMPLETED)
                 for future in done:
@@ -161,15 +164,15 @@ class _Runner:
                     # A pool that has lost a process is of no use any more, nor is what it had under way.
                     self._waiting += under_way.values()
                     under_way.clear()
-                    executor.shutdown(wait=False, cancel_futures=True)
+                    _end(executor, processes)
                     executor = None
                 if self._watched is not None:
                     self._watched(self._finished / self._runs, self._finished, self._runs)
         except BaseException:
             for future in under_way:
                 future.cancel()
-            if self._given is None and isinstance(executor, ProcessPoolExecutor):
-                _end(executor)
+            if self._given is None and executor is not None:
+                _end(executor, processes)
                 executor = None
             raise
         finally:
@@ -214,9 +217,9 @@ def _lost(why: BaseException) -> SinnetError:
     return SinnetError(f"workers are lost ({type(why).__name__}: {why}); what is finished is stored, and the next start runs the rest")
 
 
-def _end(pool: ProcessPoolExecutor) -> None:
+def _end(pool: Executor, processes: dict[int, Any]) -> None:
     """Ends the processes of a pool without waiting for what they do: a run that is not finished is not stored."""
-    processes = list((getattr(pool, "_processes", None) or {}).values())
+    begun = list(processes.values())
     pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
+    for process in begun:
         process.terminate()

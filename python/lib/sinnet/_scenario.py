@@ -58,7 +58,7 @@ class Scenario:
     def set(self, key: str, value: Any) -> Scenario:
         """A copy with one key set, as by ``--set KEY=VALUE``: ``set("flow.tcp.congestion", "cubic")``, ``set("link.*.rate", "4Mbit/s")``.
 
-        The value may also be a class, of a :class:`Controller` for ``congestion``, of a :class:`Scheduler` for ``scheduler``.
+        The value may also be a class, of a :class:`Controller` for ``congestion`` and ``path_congestion``, of a :class:`Scheduler` for ``scheduler``.
         """
         copy = self._copy()
         copy._assign(key, copy._written(value))
