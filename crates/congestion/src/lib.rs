@@ -8,7 +8,7 @@
 //! Windows are real numbers of bytes: an increase of 27 bytes per acknowledgment is the normal case. The room knows no
 //! packet format, no socket and no clock, and uses + − × ÷ √ only, so a run is the same on every machine.
 //!
-//! A new rule is a file in `rules/`, two lines in `rules/mod.rs`, its module and its name, and its entry in `reference.rs`.
+//! A new rule is a file in `rules/`, two lines in `rules/mod.rs`, its module and its name.
 //!
 //! ```
 //! use clock::{Duration, Instant};

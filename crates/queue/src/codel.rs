@@ -4,7 +4,15 @@ use clock::{Duration, Instant};
 
 use crate::discipline::{ECN, INTERVAL, LIMIT, TARGET, parameters};
 use crate::fifo::Fifo;
+use crate::reference::Reference;
 use crate::{Cause, Dropped, QueueDiscipline, Queued, Transmitter};
+
+pub(crate) const REFERENCE: Reference = Reference {
+    name: "codel",
+    rule: "at departure, once t ≥ target for an interval: drops or marks, again after interval/√count, until t < \
+           target",
+    source: "RFC 8289 §4 and §5",
+};
 
 /// What CoDel aims at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

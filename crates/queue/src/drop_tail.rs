@@ -3,7 +3,15 @@
 use clock::Instant;
 
 use crate::fifo::Fifo;
+use crate::reference::Reference;
 use crate::{Cause, Dropped, QueueDiscipline, Queued, Transmitter};
+
+pub(crate) const REFERENCE: Reference = Reference {
+    name: "drop-tail",
+    rule: "one queue in order of arrival; what comes to a full one is dropped. The packet that is being sent does \
+           not count",
+    source: "ns-2 drop-tail.cc, whose queue-limit is one more",
+};
 
 /// A drop-tail queue.
 #[derive(Clone, Debug)]

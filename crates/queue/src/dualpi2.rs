@@ -6,7 +6,15 @@ use clock::{Duration, Instant};
 use crate::discipline::{LIMIT, TARGET, parameters};
 use crate::fifo::Fifo;
 use crate::pi::Pi;
+use crate::reference::Reference;
 use crate::{Cause, Dropped, Ecn, QueueDiscipline, Queued, Transmitter};
+
+pub(crate) const REFERENCE: Reference = Reference {
+    name: "dualpi2",
+    rule: "p' gains alpha·(t−target) + beta·(t−t_before) per period; classic packets are dropped with p'², L4S packets marked with the \
+           larger of coupling·p' and a ramp over the wait in their own queue",
+    source: "RFC 9332 §2 and appendix A",
+};
 
 /// DualPI2 (RFC 9332).
 #[derive(Clone, Copy, Debug, PartialEq)]

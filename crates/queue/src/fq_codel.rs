@@ -4,8 +4,16 @@ use clock::{Duration, Instant, Rng};
 
 use crate::codel::{Managed, Parameters};
 use crate::discipline::{ECN, INTERVAL, LIMIT, TARGET, parameters};
+use crate::reference::Reference;
 use crate::rounds::Rounds;
 use crate::{Cause, Dropped, QueueDiscipline, Queued, Transmitter};
+
+pub(crate) const REFERENCE: Reference = Reference {
+    name: "fq_codel",
+    rule: "a queue for each flow by a hash, deficit round robin of quantum bytes, new flows first, codel in each; what does not fit is \
+           taken from the longest",
+    source: "RFC 8290 §4",
+};
 
 /// FlowQueue-CoDel (RFC 8290).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

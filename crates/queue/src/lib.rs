@@ -2,7 +2,7 @@
 //!
 //! A [`QueueDiscipline`] holds packets of any type `P` and knows of each only what a [`Queued`] says. It reads no clock and has no
 //! timer: what it does regularly it makes up for at the next call, each step at its own instant. [`QueueConfig`] is the registry:
-//! a new discipline is a file of its own, a line there, and its entry in `reference.rs`.
+//! a new discipline is a file of its own and a line there.
 //!
 //! ```
 //! use clock::{Duration, Instant, Rng};

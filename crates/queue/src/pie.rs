@@ -5,7 +5,15 @@ use clock::{Duration, Instant, Rng};
 use crate::discipline::{ECN, LIMIT, TARGET, parameters};
 use crate::fifo::Fifo;
 use crate::pi::Pi;
+use crate::reference::Reference;
 use crate::{Cause, Dropped, QueueDiscipline, Queued, Transmitter};
+
+pub(crate) const REFERENCE: Reference = Reference {
+    name: "pie",
+    rule: "at arrival, drops or marks with a probability that every 15 ms gains 0.125·(t−target) + 1.25·(t−t_before), t in s, scaled down \
+           while it is small",
+    source: "RFC 8033 §4 and §5",
+};
 
 /// How often the probability is adjusted (RFC 8033 §5.1, T_UPDATE).
 const PERIOD: Duration = Duration::from_millis(15);

@@ -7,7 +7,15 @@ use clock::{Duration, Instant, Rng};
 
 use crate::discipline::{ECN, LIMIT, parameters};
 use crate::fifo::Fifo;
+use crate::reference::Reference;
 use crate::{Cause, Dropped, QueueDiscipline, Queued, Transmitter};
+
+pub(crate) const REFERENCE: Reference = Reference {
+    name: "red",
+    rule: "at arrival, avg = (1−weight)·avg + weight·q: drops or marks with p/(1 − count·p), p = probability·(avg−min)/(max−min), \
+           all from max on; if gentle, p rises from probability to 1 between max and 2·max",
+    source: "Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993; gentle: Floyd 2000",
+};
 
 /// Random Early Detection (Floyd and Jacobson 1993): drops or marks at arrival, by an average of the waiting packets.
 #[derive(Clone, Copy, Debug, PartialEq)]

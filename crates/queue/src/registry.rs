@@ -4,11 +4,14 @@ use clock::{Instant, Rng};
 
 use crate::{
     CoDelConfig, Config, DropTail, Dropped, DualPi2Config, FqCoDelConfig, Key, PieConfig, QueueDiscipline, Queued,
-    RedConfig, Setting, Transmitter, codel, dualpi2, fq_codel, pie, red,
+    RedConfig, Reference, Setting, Transmitter, codel, drop_tail, dualpi2, fq_codel, pie, red,
 };
 
 macro_rules! registry {
-    ($($name:ident($config:ident): $queue:ty = $new:expr,)*) => {
+    ($($name:ident($config:ident): $queue:ty = $new:expr, $reference:path;)*) => {
+        /// What each discipline's file tells of it; drop-tail is the first.
+        pub(crate) const REFERENCE: &[Reference] = &[drop_tail::REFERENCE, $($reference),*];
+
         /// The queue before a transmitter. Limits count what waits, not the packet that is being sent.
         ///
         /// ns-2's drop-tail with `queue-limit` q refuses a packet when q - 1 wait (`length() + 1 >= qlim_` in `drop-tail.cc`):
@@ -102,13 +105,13 @@ macro_rules! registry {
     };
 }
 
-// Name of the variant, its configuration, the queue, and how that is made.
+// Name of the variant, its configuration, the queue, how that is made, and where its file says what it does.
 registry! {
-    Red(RedConfig): red::Red<P> = red::Red::new,
-    CoDel(CoDelConfig): codel::Queue<P> = |config, _| codel::Queue::new(config),
-    FqCoDel(FqCoDelConfig): fq_codel::FqCoDel<P> = fq_codel::FqCoDel::new,
-    Pie(PieConfig): pie::Pie<P> = pie::Pie::new,
-    DualPi2(DualPi2Config): dualpi2::DualPi2<P> = |config, _| dualpi2::DualPi2::new(config),
+    Red(RedConfig): red::Red<P> = red::Red::new, red::REFERENCE;
+    CoDel(CoDelConfig): codel::Queue<P> = |config, _| codel::Queue::new(config), codel::REFERENCE;
+    FqCoDel(FqCoDelConfig): fq_codel::FqCoDel<P> = fq_codel::FqCoDel::new, fq_codel::REFERENCE;
+    Pie(PieConfig): pie::Pie<P> = pie::Pie::new, pie::REFERENCE;
+    DualPi2(DualPi2Config): dualpi2::DualPi2<P> = |config, _| dualpi2::DualPi2::new(config), dualpi2::REFERENCE;
 }
 
 // Most queues are drop-tail: that way is short enough to be inlined, and the others are not to make it longer.

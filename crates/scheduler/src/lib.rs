@@ -1,7 +1,7 @@
 //! Which path a packet takes. A scheduler sees a snapshot of the paths and decides; it changes nothing.
 //!
-//! [`Scheduler`] is any of them, by the name that scenario files write. A new one is a file in `schedulers/`, its lines in
-//! that folder's `mod.rs`, and its entry in `reference.rs`. What it needs beyond which paths are open it says itself ([`PathScheduler::needs`]); who owns the
+//! [`Scheduler`] is any of them, by the name that scenario files write. A new one is a file in `schedulers/` and its lines
+//! in that folder's `mod.rs`. What it needs beyond which paths are open it says itself ([`PathScheduler::needs`]); who owns the
 //! paths has that, or refuses it ([`Scheduler::fitting`]).
 
 mod custom;

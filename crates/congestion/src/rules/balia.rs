@@ -9,7 +9,20 @@
 //! α is real; the kernel's module truncates it to a whole number.
 
 use crate::group::{Group, Usable};
+use crate::reference::Reference;
 use crate::rule::{Backoff, Cause, Kind, WindowRule};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "balia",
+    increase: "x/RTT/(Σx)² · (1+α)/2 · (4+α)/5 per packet, x = w/RTT, α = max(x)/x",
+    decrease: "F·(1 − min(α, 1.5)/2)",
+    source: "Peng and others, IEEE/ACM ToN 24(1), 2016; draft-walid-mptcp-congestion-control-04 §2",
+    section: (
+        "4.7",
+        "47-balia-peng-walid-hwang-low-ton-2016-draft-walid-mptcp-congestion-control-04-2-kernel-mptcp_baliac-c",
+    ),
+    tunables: &[],
+};
 
 /// BALIA.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,8 +7,19 @@ use clock::Rng;
 
 use crate::group::Group;
 use crate::math::one_minus_exp_of_minus;
+use crate::reference::{RENO, Reference, tunable};
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::tunable::{BadTunable, number};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "cdg",
+    increase: RENO,
+    decrease: "F/2 of a loss at a full queue, otherwise w; once a round 0.7·w with probability 1 − exp(−g/G), g the mean gradient of \
+               the round-trip time over 8 rounds",
+    source: "Hayes and Armitage, IFIP Networking 2011",
+    section: ("3.5", "35-cdg-hayes--armitage-2011-freebsd-cc_cdgc-linux-tcp_cdgc-c"),
+    tunables: &[tunable("scale", "a gradient in milliseconds a round from 0.001 to 1000", "3", "G.")],
+};
 
 /// Rounds in the moving average of gradients.
 const ROUNDS: usize = 8;

@@ -6,9 +6,26 @@
 use clock::Rng;
 
 use crate::group::Group;
+use crate::reference::{FRACTION, RENO, Reference, Tunable, tunable};
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
+use crate::rules::hd;
 use crate::rules::hd::Hd;
 use crate::tunable::BadTunable;
+
+const TUNABLES: [Tunable; 3] = [
+    hd::TUNABLES[0],
+    hd::TUNABLES[1],
+    tunable("highest_probability", FRACTION, "0.5", "That probability, per round trip."),
+];
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "chd",
+    increase: RENO,
+    decrease: "F/2, and w at a queue below the threshold; once a round w/2 with the probability of hd",
+    source: "Hayes and Armitage, IEEE LCN 2010",
+    section: ("3.6", hd::HAMILTON),
+    tunables: &TUNABLES,
+};
 
 /// The highest probability of a cut, per round.
 const HIGHEST_PROBABILITY: f64 = 0.5;

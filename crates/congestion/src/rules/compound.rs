@@ -5,8 +5,22 @@
 use smallvec::SmallVec;
 
 use crate::group::{Group, Path};
+use crate::reference::{Reference, SWITCH, tunable};
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::tunable::{BadTunable, number, switch};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "compound",
+    increase: "1/w per packet; once a round, from w = 38 on, diff = w·(1−base/RTT): + w^¾/8 − 1 if diff < γ, − diff otherwise, in a \
+               second window d",
+    decrease: "(w−d)/2 + max(0, w/2 − (w−d)/2)",
+    source: "Tan and others, IEEE INFOCOM 2006; Microsoft TR-2005-86 §3.2 and §4.3",
+    section: ("3.7", "37-compound-tcp-tan-song-zhang-sridharan-2006-tr-2005-86-a-linux-port-read-cr"),
+    tunables: &[
+        tunable("gamma", "a number of packets from 1 to 1e6", "30", "γ at the start."),
+        tunable("tuning", SWITCH, "on", "γ follows what waited in the queue at a loss, from 5 to 30."),
+    ],
+};
 
 /// The growth of the second window in a round is `ALPHA · win^¾ − 1`.
 const ALPHA: f64 = 0.125;

@@ -4,7 +4,17 @@
 //! flaps between equal ones; a point of reference (ALGORITHMS §4.9).
 
 use crate::group::Group;
+use crate::reference::{POINTS, Reference};
 use crate::rule::{Backoff, Cause, Kind, WindowRule};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "coupled",
+    increase: "1/Σw per packet",
+    decrease: "(w − Σw/2)·F/w, at least 1",
+    source: "Kelly and Voice, ACM CCR 35(2), 2005; Wischik and others, NSDI 2011, §2.2",
+    section: POINTS,
+    tunables: &[],
+};
 
 /// The fully coupled control.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,18 @@ use smallvec::SmallVec;
 
 use crate::group::Group;
 use crate::math::cbrt;
+use crate::reference::Reference;
 use crate::rule::{Backoff, Cause, WindowRule};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "cubic",
+    increase: "(clamp(W(t+RTT), w, 1.5w) − w)/w per packet, W(t) = 0.4·(t−K)³ + W_max, K = ∛((W_max − w_epoch)/0.4); as Reno does \
+               where Reno has more; before the first loss 1/20 at least",
+    decrease: "0.7·F",
+    source: "RFC 9438 §4.1 to §4.8",
+    section: ("3.3", "33-cubic-rfc-9438-4-r"),
+    tunables: &[],
+};
 
 /// RFC 9438 §5: the scaling constant.
 const C: f64 = 0.4;

@@ -16,9 +16,76 @@
 
 use crate::engine::Acked;
 use crate::group::Group;
+use crate::reference::{FRACTION, Reference, SWITCH, Tunable, tunable};
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::rules::lia::Lia;
+use crate::rules::olia;
 use crate::tunable::{BadTunable, number, switch, word};
+
+const LAYER: [Tunable; 9] = [
+    tunable("high", FRACTION, "0.8", "The window is cut when q reaches this."),
+    tunable("low", FRACTION, "0.5", "The next cut is possible once q has been this or less."),
+    tunable("delay_factor", FRACTION, "0.7", "The part of the window that such a cut leaves."),
+    tunable(
+        "loss_factor",
+        FRACTION,
+        "",
+        "The part of what was in flight that a loss leaves; not set, the rule below decides.",
+    ),
+    tunable(
+        "span",
+        "a time in seconds from 0 to 60",
+        "0.001",
+        "A path on which top − base is less than this tells nothing.",
+    ),
+    tunable("statistic", "lowest, mean or highest", "lowest", "The round-trip time of a round that counts."),
+    tunable("needs_loss", SWITCH, "on", "No cut before a first loss has shown what a full queue is."),
+    tunable(
+        "ageing",
+        "a number of rounds from 0 to 1e9",
+        "0",
+        "top − base shrinks by one part in so many each round; 0 is never.",
+    ),
+    tunable(
+        "hold",
+        "a number of rounds from 0 to 1e9; 0 waits until the queue fell",
+        "0",
+        "Rounds after a cut without another.",
+    ),
+];
+
+const OLIA_LAYER: [Tunable; 10] = {
+    let [a, b, c, d, e, f, g, h, i] = LAYER;
+    [a, b, c, d, e, f, g, h, i, olia::RANKING]
+};
+
+pub(super) const OVER_LIA: Reference = Reference {
+    name: "daimd",
+    increase: "as lia",
+    decrease: "as lia; 0.7·w once q = (m−base)/(top−base) ≥ 0.8, m the least round-trip time of the round, not \
+               again before q ≤ 0.5; at least 2",
+    source: "González and others, MELECON 2016; when delays tell of congestion is a reconstruction",
+    section: ("5.2", "52-reconstruction-daimd-r-o--armed-threshold-on-normalised-queueing-delay"),
+    tunables: &LAYER,
+};
+
+pub(super) const OVER_OLIA: Reference = Reference {
+    name: "daimd-olia",
+    increase: "as olia",
+    decrease: "as olia; by delay as daimd",
+    source: "as daimd, over olia",
+    section: ("5.2", "52-reconstruction-daimd-r-o--armed-threshold-on-normalised-queueing-delay"),
+    tunables: &OLIA_LAYER,
+};
+
+pub(super) const OVER_BALIA: Reference = Reference {
+    name: "daimd-balia",
+    increase: "as balia",
+    decrease: "as balia; by delay as daimd",
+    source: "as daimd, over balia",
+    section: ("5.2", "52-reconstruction-daimd-r-o--armed-threshold-on-normalised-queueing-delay"),
+    tunables: &LAYER,
+};
 
 /// Which round-trip time of a round counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,17 @@
 //! such paths through one bottleneck take `n^¾` of what one Reno takes.
 
 use crate::group::Group;
+use crate::reference::{HALF, POINTS, Reference};
 use crate::rule::{Backoff, Cause, Kind, WindowRule};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "ewtcp",
+    increase: "1/(w·√n) per packet",
+    decrease: HALF,
+    source: "Honda and others, PFLDNeT 2009; Wischik and others, NSDI 2011, §2.1",
+    section: POINTS,
+    tunables: &[],
+};
 
 /// EWTCP.
 #[derive(Clone, Copy, Debug, Default)]

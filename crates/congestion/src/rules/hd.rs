@@ -8,8 +8,28 @@ use clock::Rng;
 
 use crate::engine::Acked;
 use crate::group::Group;
+use crate::reference::{FRACTION, RENO, Reference, SECONDS, Tunable, tunable};
 use crate::rule::{Backoff, Cause, Kind, WindowRule};
 use crate::tunable::{BadTunable, number};
+
+pub(super) const HAMILTON: &str =
+    "36-delay-based-aimd-hamilton-hd-budzisz-stanojević-shorten-baker-2009-ton-2011-freebsd-cc_hdc-c";
+
+pub(super) const TUNABLES: [Tunable; 3] = [
+    tunable("lowest", SECONDS, "0.005", "Queueing delay up to which nothing is cut."),
+    tunable("threshold", SECONDS, "0.02", "Queueing delay of the highest probability."),
+    tunable("highest_probability", FRACTION, "0.05", "That probability, per acknowledgment."),
+];
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "hd",
+    increase: RENO,
+    decrease: "F/2, also at an acknowledgment with probability p·(q−lowest)/(threshold−lowest), q = RTT−base, above the threshold \
+               p·(top−base−q)/(top−base−threshold)",
+    source: "Budzisz and others, IEEE Communications Letters 13(7), 2009; IEEE/ACM ToN 19(6), 2011",
+    section: ("3.6", HAMILTON),
+    tunables: &TUNABLES,
+};
 
 /// Delay-based AIMD. A cut by delay is granted once a window of data, as one by an ECN mark.
 #[derive(Clone, Debug)]

@@ -6,7 +6,17 @@
 //! ```
 
 use crate::group::Group;
+use crate::reference::{HALF, Reference};
 use crate::rule::{Backoff, Cause, Kind, WindowRule};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "lia",
+    increase: "min(α/Σw, 1/w) per packet, α = Σw · max(w/RTT²) / (Σ w/RTT)²",
+    decrease: HALF,
+    source: "RFC 6356 §3, equations 1 and 2",
+    section: ("4.5", "45-lia-rfc-6356-34-r"),
+    tunables: &[],
+};
 
 /// LIA as RFC 6356 §3 has it: coupled in congestion avoidance only (ALGORITHMS §13 A9).
 #[derive(Clone, Copy, Debug, Default)]

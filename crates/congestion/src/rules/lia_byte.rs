@@ -6,10 +6,20 @@
 
 use crate::group::Group;
 use crate::math::ceil;
+use crate::reference::{Reference, SWITCH, tunable};
 use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
 use crate::rules::lia::alpha;
 use crate::rules::partial_bytes::PartialBytes;
 use crate::tunable::{BadTunable, switch};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "lia-byte",
+    increase: "min(⌈α·w/Σw⌉, 1) packets once w are acknowledged, α as of lia, in bytes",
+    decrease: "⌈w/2⌉, at least 1",
+    source: "Becke and others, ICC 2012, §III-B4",
+    section: ("4.4", "44-mptcp-lia-byte-form-becke-iii-b4-inet-cccv_cmt_lia-sc"),
+    tunables: &[tunable("coupled_slow_start", SWITCH, "on", "Slow start is coupled, too.")],
+};
 
 /// LIA, grown once a window as SCTP does.
 #[derive(Clone, Debug)]

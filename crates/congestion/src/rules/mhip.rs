@@ -4,9 +4,24 @@
 //! the path that the missing packet was sent on and leaves the others. ALGORITHMS §6.3.
 
 use crate::group::Group;
+use crate::reference::{Reference, tunable};
 use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
 use crate::rules::lia::coupled_increase;
 use crate::tunable::{BadTunable, word};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "mhip",
+    increase: "1/w per packet on each path",
+    decrease: "w/2 on the path of the loss, at least 2",
+    source: "Polishchuk and Gurtov, Improving TCP-friendliness for mHIP, 2010",
+    section: ("6.3", "63-v2v3-two-level-control-so"),
+    tunables: &[tunable(
+        "growth",
+        "per_path, coupled or lia",
+        "per_path",
+        "Each path as a Reno, all as one (1/Σw), or by RFC 6356.",
+    )],
+};
 
 /// How the windows of the paths grow, where the papers can be read in more than one way (ALGORITHMS §13 M7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

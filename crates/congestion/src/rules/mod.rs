@@ -49,12 +49,16 @@ use clock::Rng;
 use crate::custom::{Custom, CustomRule};
 use crate::engine::Acked;
 use crate::group::Group;
+use crate::reference::Reference;
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::tunable::BadTunable;
 
-/// One line a rule: its name in scenario files, its variant and type, and what it is.
+/// One line a rule: its name in scenario files, its variant and type, what it is, and where its file has it in formulas.
 macro_rules! registry {
-    ($($name:literal => $rule:ident($type:ty), $about:literal;)*) => {
+    ($($name:literal => $rule:ident($type:ty), $about:literal, $reference:path;)*) => {
+        /// What each rule's file tells of it, in the order of [`Rule::NAMES`].
+        pub(crate) const REFERENCE: &[Reference] = &[$($reference),*];
+
         /// Any rule. An enumeration rather than a trait object: the choice costs a predictable jump, and rules stay
         /// plain values inside their controllers.
         #[derive(Clone, Debug)]
@@ -184,29 +188,29 @@ pub enum UnknownRule {
 }
 
 registry! {
-    "newreno" => NewReno(NewReno), "RFC 5681: one packet more a round trip, half after a loss; uncoupled on several paths.";
-    "cubic" => Cubic(Cubic), "RFC 9438: a cubic function of time.";
-    "vegas" => Vegas(Vegas), "Brakmo and Peterson 1995: by the round-trip time.";
-    "reno-sp" => RenoSp(RenoSp), "Reno as SCTP has it, RFC 9260.";
-    "reno-mp" => RenoMp(RenoSp), "Reno of SCTP on each path, uncoupled.";
-    "rp1" => Rp1(Rp1), "Resource pooling by thresholds (RP-MP-v1).";
-    "rp2" => Rp2(Rp2), "Resource pooling by bandwidths (RP-MP-v2).";
-    "lia-byte" => LiaByte(LiaByte), "LIA in whole bytes with coupled slow start, as for CMT-SCTP.";
-    "lia" => Lia(Lia), "RFC 6356: linked increases.";
-    "olia" => Olia(Olia), "Khalili and others 2013: opportunistic linked increases.";
-    "balia" => Balia(Balia), "Peng and others 2016: balanced linked adaptation.";
-    "wvegas" => Wvegas(Wvegas), "Cao and others 2012: Vegas, weighted over the paths.";
-    "daimd" => Daimd(Daimd<Lia>), "LIA with early reductions by delay.";
-    "daimd-olia" => DaimdOlia(Daimd<Olia>), "OLIA with early reductions by delay.";
-    "daimd-balia" => DaimdBalia(Daimd<Balia>), "BALIA with early reductions by delay.";
-    "mhip" => Mhip(Mhip), "The two-level control of multipath HIP.";
-    "cdg" => Cdg(Cdg), "Hayes and Armitage 2011: by the gradient of the delay.";
-    "chd" => Chd(chd::Chd), "Hayes and Armitage 2010: delay-based AIMD once a round, with a shadow window.";
-    "hd" => Hd(Hd), "Budzisz and others 2009: delay-based AIMD.";
-    "compound" => Compound(Compound), "Tan and others 2006: Reno and a second window by delay.";
-    "ewtcp" => Ewtcp(Ewtcp), "Each of n paths grows by 1/√n packets a round.";
-    "coupled" => Coupled(Coupled), "All windows are one Reno: a point of reference.";
-    "semicoupled" => Semicoupled(Semicoupled), "Windows grow as one Reno, each is halved alone.";
+    "newreno" => NewReno(NewReno), "RFC 5681: one packet more a round trip, half after a loss; uncoupled on several paths.", new_reno::REFERENCE;
+    "cubic" => Cubic(Cubic), "RFC 9438: a cubic function of time.", cubic::REFERENCE;
+    "vegas" => Vegas(Vegas), "Brakmo and Peterson 1995: by the round-trip time.", vegas::REFERENCE;
+    "reno-sp" => RenoSp(RenoSp), "Reno as SCTP has it, RFC 9260.", reno_sp::REFERENCE;
+    "reno-mp" => RenoMp(RenoSp), "Reno of SCTP on each path, uncoupled.", reno_sp::OF_EACH_PATH;
+    "rp1" => Rp1(Rp1), "Resource pooling by thresholds (RP-MP-v1).", rp1::REFERENCE;
+    "rp2" => Rp2(Rp2), "Resource pooling by bandwidths (RP-MP-v2).", rp2::REFERENCE;
+    "lia-byte" => LiaByte(LiaByte), "LIA in whole bytes with coupled slow start, as for CMT-SCTP.", lia_byte::REFERENCE;
+    "lia" => Lia(Lia), "RFC 6356: linked increases.", lia::REFERENCE;
+    "olia" => Olia(Olia), "Khalili and others 2013: opportunistic linked increases.", olia::REFERENCE;
+    "balia" => Balia(Balia), "Peng and others 2016: balanced linked adaptation.", balia::REFERENCE;
+    "wvegas" => Wvegas(Wvegas), "Cao and others 2012: Vegas, weighted over the paths.", wvegas::REFERENCE;
+    "daimd" => Daimd(Daimd<Lia>), "LIA with early reductions by delay.", daimd::OVER_LIA;
+    "daimd-olia" => DaimdOlia(Daimd<Olia>), "OLIA with early reductions by delay.", daimd::OVER_OLIA;
+    "daimd-balia" => DaimdBalia(Daimd<Balia>), "BALIA with early reductions by delay.", daimd::OVER_BALIA;
+    "mhip" => Mhip(Mhip), "The two-level control of multipath HIP.", mhip::REFERENCE;
+    "cdg" => Cdg(Cdg), "Hayes and Armitage 2011: by the gradient of the delay.", cdg::REFERENCE;
+    "chd" => Chd(chd::Chd), "Hayes and Armitage 2010: delay-based AIMD once a round, with a shadow window.", chd::REFERENCE;
+    "hd" => Hd(Hd), "Budzisz and others 2009: delay-based AIMD.", hd::REFERENCE;
+    "compound" => Compound(Compound), "Tan and others 2006: Reno and a second window by delay.", compound::REFERENCE;
+    "ewtcp" => Ewtcp(Ewtcp), "Each of n paths grows by 1/√n packets a round.", ewtcp::REFERENCE;
+    "coupled" => Coupled(Coupled), "All windows are one Reno: a point of reference.", coupled::REFERENCE;
+    "semicoupled" => Semicoupled(Semicoupled), "Windows grow as one Reno, each is halved alone.", semicoupled::REFERENCE;
 }
 
 #[cfg(test)]

@@ -1,7 +1,17 @@
 //! New Reno's window: RFC 5681 §3.1, in bytes.
 
 use crate::group::Group;
+use crate::reference::{HALF, RENO, Reference};
 use crate::rule::{Backoff, Cause, WindowRule};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "newreno",
+    increase: RENO,
+    decrease: HALF,
+    source: "RFC 5681 §3.1, equations 3 and 4",
+    section: ("3.1", "31-reno--newreno-bytes-rfc-5681-31-r"),
+    tunables: &[],
+};
 
 /// One packet more per round trip, half as many after a loss.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,8 +11,26 @@ use smallvec::SmallVec;
 
 use crate::engine::Acked;
 use crate::group::{Group, Usable};
+use crate::reference::{HALF, Reference, Tunable, tunable};
 use crate::rule::{Backoff, Cause, Kind, WindowRule};
 use crate::tunable::{BadTunable, word};
+
+pub(super) const RANKING: Tunable = tunable(
+    "ranking",
+    "l/rtt2 or l2/rtt",
+    "l/rtt2",
+    "How paths are ranked by the bytes ℓ between losses: ℓ/RTT², or ℓ²/RTT.",
+);
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "olia",
+    increase: "(w/RTT²)/(Σ w/RTT)² + ε/w per packet; ε > 0 on the best paths whose windows are not largest, < 0 on \
+               the largest",
+    decrease: HALF,
+    source: "Khalili and others, IEEE/ACM ToN 21(5), 2013; draft-khalili-mptcp-congestion-control-05 §2",
+    section: ("4.6", "46-olia-khalili-et-al-ton-2013-draft-khalili-mptcp-congestion-control-05-2-kernel-mptcp_oliac-c"),
+    tunables: &[RANKING],
+};
 
 /// How the paths are ranked by the bytes `ℓ` that they carry between losses. The sources differ (ALGORITHMS §13 A7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,27 @@
 
 use crate::group::Group;
 use crate::math::ceil;
+use crate::reference::Reference;
 use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
 use crate::rules::partial_bytes::PartialBytes;
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "reno-sp",
+    increase: "one packet once w packets are acknowledged (partial_bytes_acked)",
+    decrease: "⌈w/2⌉, at least 4",
+    source: "RFC 9260 §7.2.2 and §7.2.3; Becke and others, ICC 2012, §III-B1",
+    section: ("3.2", "32-reno-sp-becke-et-al-iii-b1-rfc-4960-72-s"),
+    tunables: &[],
+};
+
+pub(super) const OF_EACH_PATH: Reference = Reference {
+    name: "reno-mp",
+    increase: "as reno-sp, on each path",
+    decrease: "⌈w/2⌉, at least 4",
+    source: "Becke and others, ICC 2012, §III-B2",
+    section: ("4.1", "41-reno-mp-uncoupled-s-iii-b2"),
+    tunables: &[],
+};
 
 /// One packet more per window acknowledged, half the window after a loss, never a threshold below four packets.
 #[derive(Clone, Debug, Default)]

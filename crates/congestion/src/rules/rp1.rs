@@ -4,8 +4,18 @@
 
 use crate::group::Group;
 use crate::math::ceil;
+use crate::reference::Reference;
 use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
 use crate::rules::partial_bytes::PartialBytes;
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "rp1",
+    increase: "q packets once w are acknowledged, q = s/Σs",
+    decrease: "w − Σw/2, at least 1",
+    source: "Dreibholz and others, AINA 2010",
+    section: ("4.2", "42-rp-mp-v1-dreibholz-et-al-aina-2010-inet-cccv_cmtrpv1-c"),
+    tunables: &[],
+};
 
 /// RP-MP-v1. Thresholds do not tell of unequal round-trip times, which is why [`Rp2`](crate::Rp2) superseded it.
 #[derive(Clone, Debug, Default)]

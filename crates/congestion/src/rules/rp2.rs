@@ -9,9 +9,27 @@ use clock::Duration;
 
 use crate::group::Group;
 use crate::math::ceil;
+use crate::reference::{Reference, SWITCH, tunable};
 use crate::rule::{Backoff, Cause, Family, Kind, WindowRule};
 use crate::rules::partial_bytes::PartialBytes;
 use crate::tunable::{BadTunable, number, switch};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "rp2",
+    increase: "î packets once w are acknowledged, î = b/Σb, b = w/RTT",
+    decrease: "w − ⌈d·w⌉, d = max(½, Σb/(2b)), at least 1",
+    source: "Dreibholz and others, ConTEL 2011; Becke and others, ICC 2012, §III-B3",
+    section: ("4.3", "43-rp-mp-v2-becke-iii-b3-dreibholz-et-al-contel-2011-inet-cccv_cmtrpv2-sc"),
+    tunables: &[
+        tunable(
+            "blocking",
+            SWITCH,
+            "on",
+            "After a loss that leaves less than a packet the path sends no new data for some time.",
+        ),
+        tunable("timeouts", "a number of timeouts from 0 to 1000", "1", "That time, in retransmission timeouts."),
+    ],
+};
 
 /// RP-MP-v2.
 #[derive(Clone, Debug)]

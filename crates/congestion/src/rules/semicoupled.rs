@@ -3,7 +3,17 @@
 
 use super::coupled;
 use crate::group::Group;
+use crate::reference::{HALF, POINTS, Reference};
 use crate::rule::{Backoff, Cause, Kind, WindowRule};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "semicoupled",
+    increase: "1/Σw per packet",
+    decrease: HALF,
+    source: "Wischik and others, NSDI 2011, §2.3",
+    section: POINTS,
+    tunables: &[],
+};
 
 /// The semi-coupled control.
 #[derive(Clone, Copy, Debug, Default)]

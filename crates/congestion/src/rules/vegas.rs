@@ -2,8 +2,23 @@
 //! 13(8), 1995. The window aims at α to β packets in the queue, which it reads from the round-trip time.
 
 use crate::group::Group;
+use crate::reference::{HALF, Reference, tunable};
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
 use crate::tunable::{BadTunable, word};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "vegas",
+    increase: "once a round, diff = w·(RTT−base)/RTT: +1 if diff < 2, −1 if diff > 4",
+    decrease: HALF,
+    source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
+    section: ("3.4", "34-tcp-vegas-brakmo--peterson-1995-linux-tcp_vegasc-c"),
+    tunables: &[tunable(
+        "divisor",
+        "rtt or base",
+        "rtt",
+        "What RTT − base is divided by: the paper's, or that of Linux.",
+    )],
+};
 
 /// Fewest and most packets to keep in the queue, and the most of slow start.
 const ALPHA: f64 = 2.0;

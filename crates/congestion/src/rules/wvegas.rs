@@ -5,7 +5,18 @@
 use smallvec::SmallVec;
 
 use crate::group::Group;
+use crate::reference::{HALF, Reference};
 use crate::rule::{Backoff, Cause, Kind, Round, RoundDecision, WindowRule};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "wvegas",
+    increase: "once a round, diff = ⌊w·(RTT−base)/RTT⌋: +1 if diff < α, −1 if diff > α, α = max(2, ⌊10·x/Σx⌋), x = \
+               w/RTT",
+    decrease: HALF,
+    source: "Cao, Xu and Fu, IEEE ICNP 2012; draft-xu-mptcp-congestion-control",
+    section: ("4.8", "48-wvegas-cao-xu-fu-icnp-2012-draft-xu-mptcp-congestion-control-kernel-mptcp_wvegasc-c"),
+    tunables: &[],
+};
 
 /// Packets in queues of all paths together, and least of one.
 const TOTAL_ALPHA: f64 = 10.0;

@@ -8,8 +8,15 @@
 //!
 //! bytes. If `λ·X` does not fit into what the window leaves beside the bytes of s, the packet waits for f.
 
-use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView, fastest};
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView, Reference, fastest};
 use clock::{Duration, Instant};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "blest",
+    choice: "as lowest-rtt, but waits for the fastest path f rather than use s where λ·MSS·(w_f + (r−1)/2)·r is more than the window \
+           leaves beside s, r = RTT_s/RTT_f",
+    source: "Ferlin and others, IFIP Networking 2016; Linux mptcp_blest.c",
+};
 
 /// The bounds of λ and its steps, as MPTCP of Linux has them.
 const LEAST: f64 = 1.0;

@@ -1,8 +1,14 @@
 //! Cheapest path first: paths have an order of cost, and what does not fit on one spills over to the next (MP-DCCP,
 //! draft-ietf-tsvwg-multipath-dccp).
 
-use crate::{Decision, PacketMeta, PathScheduler, PathView};
+use crate::{Decision, PacketMeta, PathScheduler, PathView, Reference};
 use clock::Instant;
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "cheapest-path-first",
+    choice: "the first open path, in the order of their numbers",
+    source: "draft-ietf-tsvwg-multipath-dccp",
+};
 
 /// The first open path, in the order of their numbers.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,8 +7,15 @@
 //! for measured ones means nothing.
 
 use super::sttf::on;
-use crate::{Decision, Needs, PacketMeta, PathId, PathScheduler, PathView};
+use crate::{Decision, Needs, PacketMeta, PathId, PathScheduler, PathView, Reference};
 use clock::{Duration, Instant};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "daps",
+    choice: "in a period T = max D each path has w places at each multiple of its D; packets take places in order \
+           of arrival",
+    source: "Kuhn and others, IEEE ICC 2014",
+};
 
 /// Most rounds of one path in a period.
 const MOST_ROUNDS: u64 = 1000;

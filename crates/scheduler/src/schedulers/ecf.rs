@@ -6,8 +6,15 @@
 //!
 //! `(1 + k/w_f)·RTT_f < (1 + β·waiting)·(RTT_s + δ)` and `k/w_s·RTT_s ≥ 2·RTT_f + δ`, `δ = max(σ_f, σ_s)`.
 
-use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView, fastest};
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView, Reference, fastest};
 use clock::Instant;
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "ecf",
+    choice: "as lowest-rtt, but waits for f rather than use s if (1 + k/w_f)·RTT_f < (1 + β·waiting)·(RTT_s + δ) and k/w_s·RTT_s ≥ \
+           2·RTT_f + δ; k packets to send, δ = max(σ_f, σ_s), β = 0.25",
+    source: "Lim and others, CoNEXT 2017; Linux mptcp_ecf.c",
+};
 
 /// The hysteresis β.
 const BETA: f64 = 0.25;

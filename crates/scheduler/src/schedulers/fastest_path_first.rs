@@ -10,8 +10,14 @@
 //! layer approach to enable TCP over multiple interfaces*, Wireless Networks 11, 2005) where the path's own queue is
 //! the only one.
 
-use crate::{Decision, Needs, PacketMeta, PathId, PathScheduler, PathView};
+use crate::{Decision, Needs, PacketMeta, PathId, PathScheduler, PathView, Reference};
 use clock::{Duration, Instant};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "fastest-path-first",
+    choice: "the least max(t_free, now) + D + 8S/B, where t_free is when the path has sent what it was given",
+    source: "Gurtov and Polishchuk, BROADNETS 2009, §IV-C; Chebrolu and others, Wireless Networks 11, 2005 (EDPF)",
+};
 
 /// The scheduler. Its own state is what breaks ties; times are compared in whole nanoseconds, so ties are reproducible.
 #[derive(Clone, Debug, Default)]

@@ -29,11 +29,14 @@ use std::str::FromStr;
 use clock::Instant;
 
 use crate::custom::{Custom, CustomScheduler};
-use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView};
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView, Reference};
 
-/// One line a scheduler: its name in scenario files, its type, and what it is.
+/// One line a scheduler: its name in scenario files, its type, what it is, and where its file says how it chooses.
 macro_rules! registry {
-    ($($name:literal => $scheduler:ident, $about:literal;)*) => {
+    ($($name:literal => $scheduler:ident, $about:literal, $reference:path;)*) => {
+        /// What each scheduler's file tells of it, in the order of [`Scheduler::NAMES`].
+        pub(crate) const REFERENCE: &[Reference] = &[$($reference),*];
+
         /// Any scheduler: an enumeration, so that the choice costs a predictable jump.
         #[derive(Clone, Debug)]
         #[non_exhaustive]
@@ -142,17 +145,17 @@ pub enum UnfitScheduler {
 }
 
 registry! {
-    "lowest-rtt" => LowestRtt, "The open path of the least round-trip time, as MPTCP of Linux.";
-    "round-robin" => RoundRobin, "One packet on each open path in turn.";
-    "weighted" => Weighted, "Round robin by the rates of the paths.";
-    "redundant" => Redundant, "Every packet on every path.";
-    "fastest-path-first" => FastestPathFirst, "The path on which the packet arrives earliest, by delay and rate.";
-    "blest" => Blest, "Lowest round-trip time, but no slow path that would block the receiver's window.";
-    "ecf" => Ecf, "Lowest round-trip time, but no slow path that would finish after the fast one.";
-    "sttf" => Sttf, "The shortest transfer time, in rounds with growing windows.";
-    "otias" => Otias, "Out of order so as to arrive in order.";
-    "daps" => Daps, "Places in the order of their arrival, laid out ahead.";
-    "cheapest-path-first" => CheapestPathFirst, "The first path, and what does not fit on the next.";
+    "lowest-rtt" => LowestRtt, "The open path of the least round-trip time, as MPTCP of Linux.", lowest_rtt::REFERENCE;
+    "round-robin" => RoundRobin, "One packet on each open path in turn.", round_robin::REFERENCE;
+    "weighted" => Weighted, "Round robin by the rates of the paths.", weighted::REFERENCE;
+    "redundant" => Redundant, "Every packet on every path.", redundant::REFERENCE;
+    "fastest-path-first" => FastestPathFirst, "The path on which the packet arrives earliest, by delay and rate.", fastest_path_first::REFERENCE;
+    "blest" => Blest, "Lowest round-trip time, but no slow path that would block the receiver's window.", blest::REFERENCE;
+    "ecf" => Ecf, "Lowest round-trip time, but no slow path that would finish after the fast one.", ecf::REFERENCE;
+    "sttf" => Sttf, "The shortest transfer time, in rounds with growing windows.", sttf::REFERENCE;
+    "otias" => Otias, "Out of order so as to arrive in order.", otias::REFERENCE;
+    "daps" => Daps, "Places in the order of their arrival, laid out ahead.", daps::REFERENCE;
+    "cheapest-path-first" => CheapestPathFirst, "The first path, and what does not fit on the next.", cheapest::REFERENCE;
 }
 
 #[cfg(test)]

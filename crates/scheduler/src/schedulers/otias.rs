@@ -5,8 +5,14 @@
 //! `wait = max(0, queued − (w − in flight))`, even if it has to wait there.
 
 use super::sttf::on;
-use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView};
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView, Reference};
 use clock::{Duration, Instant};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "otias",
+    choice: "the least (⌊wait/w⌋ + ½)·RTT, wait = max(0, queued + in flight − w); also on a path that is not open",
+    source: "Yang, Wang and Amer, WAINA 2014",
+};
 
 /// The scheduler.
 #[derive(Clone, Copy, Debug, Default)]

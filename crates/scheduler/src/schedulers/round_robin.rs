@@ -1,7 +1,10 @@
 //! Round robin: so many packets on one path, then as many on the next; paths that are not open are skipped.
 
-use crate::{Decision, PacketMeta, PathId, PathScheduler, PathView};
+use crate::{Decision, PacketMeta, PathId, PathScheduler, PathView, Reference};
 use clock::Instant;
+
+pub(super) const REFERENCE: Reference =
+    Reference { name: "round-robin", choice: "the next open path, one packet each", source: "Linux mptcp_rr.c" };
 
 /// The scheduler. Paths take turns in the order of their numbers.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,15 @@
 //! Each path's time to deliver one more packet behind those that wait for it, in rounds in which its window grows; the
 //! least wins even if its window is full.
 
-use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView};
+use crate::{Decision, Needs, PacketMeta, PathScheduler, PathView, Reference};
 use clock::{Duration, Instant};
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "sttf",
+    choice: "the least time to deliver what waits for the path and one packet more, in rounds of RTT in which w grows; also on a \
+           path that is not open",
+    source: "Hurtig and others, IEEE/ACM ToN 27(1), 2019",
+};
 
 /// The scheduler.
 #[derive(Clone, Copy, Debug, Default)]

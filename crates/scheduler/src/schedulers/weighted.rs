@@ -1,8 +1,14 @@
 //! Smooth weighted round robin: each open path gains its weight, the richest sends and pays the sum of the weights. Paths
 //! take their part in the finest mixture possible (as nginx mixes its upstream servers).
 
-use crate::{Decision, PacketMeta, PathId, PathScheduler, PathView};
+use crate::{Decision, PacketMeta, PathId, PathScheduler, PathView, Reference};
 use clock::Instant;
+
+pub(super) const REFERENCE: Reference = Reference {
+    name: "weighted",
+    choice: "each open path gains B; the richest sends and pays ΣB",
+    source: "smooth weighted round robin, as nginx has it",
+};
 
 /// The scheduler. The weight of a path is its rate, or 1 where it is not known.
 #[derive(Clone, Debug, Default)]
