@@ -58,6 +58,7 @@ unit:
 deny: $(TOOLS)/bin/cargo-deny
 	$(CARGO) fetch --locked
 	PATH="$(TOOLS)/bin:$$PATH" $(CARGO) deny --all-features check licenses bans sources
+	PATH="$(TOOLS)/bin:$$PATH" $(CARGO) deny --all-features --locked --manifest-path python/Cargo.toml --config deny.toml check licenses bans sources
 	@PATH="$(TOOLS)/bin:$$PATH" tools/advisories
 
 ## The fuzz targets whose code differs from main for FUZZ_SECONDS, or all for less; at most 4 minutes on two processors.
