@@ -2,7 +2,7 @@
 //!
 //! A [`QueueDiscipline`] holds packets of any type `P` and knows of each only what a [`Queued`] says. It reads no clock and has no
 //! timer: what it does regularly it makes up for at the next call, each step at its own instant. [`QueueConfig`] is the registry:
-//! a new discipline is a file of its own and a line there.
+//! a new discipline is a file in `disciplines/` and its lines in that folder's `mod.rs`.
 //!
 //! ```
 //! use clock::{Duration, Instant, Rng};
@@ -19,25 +19,13 @@
 //! [`codel::CoDel`] and [`rounds::Rounds`] are CoDel and deficit round robin by themselves, without packets, for who keeps
 //! packets in a way of his own.
 
-pub mod codel;
 mod discipline;
-mod drop_tail;
-mod dualpi2;
+mod disciplines;
 mod fifo;
-mod fq_codel;
 mod pi;
-mod pie;
-mod red;
 mod reference;
-mod registry;
 pub mod rounds;
 
-pub use codel::CoDelConfig;
 pub use discipline::{Cause, Config, Dropped, Ecn, Key, QueueDiscipline, Queued, Setting, Transmitter};
-pub use drop_tail::DropTail;
-pub use dualpi2::DualPi2Config;
-pub use fq_codel::FqCoDelConfig;
-pub use pie::PieConfig;
-pub use red::RedConfig;
+pub use disciplines::*;
 pub use reference::{REFERENCE, Reference};
-pub use registry::{Discipline, QueueConfig};

@@ -13,7 +13,7 @@ pub struct Reference {
 }
 
 /// Drop-tail, and the others in the order of [`QueueConfig::NAMES`](crate::QueueConfig::NAMES).
-pub const REFERENCE: &[Reference] = crate::registry::REFERENCE;
+pub const REFERENCE: &[Reference] = crate::disciplines::REFERENCE;
 
 #[cfg(test)]
 mod tests {

@@ -10,10 +10,7 @@ mod schedulers;
 
 pub use custom::{Custom, CustomScheduler};
 pub use reference::{REFERENCE, Reference};
-pub use schedulers::{
-    Blest, CheapestPathFirst, Daps, Ecf, FastestPathFirst, LowestRtt, Otias, Redundant, RoundRobin, Scheduler, Sttf,
-    UnfitScheduler, Weighted,
-};
+pub use schedulers::*;
 
 use clock::{Duration, Instant};
 use std::fmt;

@@ -1,11 +1,22 @@
-//! The disciplines that there are.
+//! The disciplines and their names. A new one is its file, its module and its configuration here, and a line in the list.
+
+pub mod codel;
+mod drop_tail;
+mod dualpi2;
+mod fq_codel;
+mod pie;
+mod red;
+
+pub use codel::CoDelConfig;
+pub use drop_tail::DropTail;
+pub use dualpi2::DualPi2Config;
+pub use fq_codel::FqCoDelConfig;
+pub use pie::PieConfig;
+pub use red::RedConfig;
 
 use clock::{Instant, Rng};
 
-use crate::{
-    CoDelConfig, Config, DropTail, Dropped, DualPi2Config, FqCoDelConfig, Key, PieConfig, QueueDiscipline, Queued,
-    RedConfig, Reference, Setting, Transmitter, codel, drop_tail, dualpi2, fq_codel, pie, red,
-};
+use crate::{Config, Dropped, Key, QueueDiscipline, Queued, Reference, Setting, Transmitter};
 
 macro_rules! registry {
     ($($name:ident($config:ident): $queue:ty = $new:expr, $reference:path;)*) => {

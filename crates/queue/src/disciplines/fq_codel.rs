@@ -2,8 +2,8 @@
 
 use clock::{Duration, Instant, Rng};
 
-use crate::codel::{Managed, Parameters};
 use crate::discipline::{ECN, INTERVAL, LIMIT, TARGET, parameters};
+use crate::disciplines::codel::{Managed, Parameters};
 use crate::reference::Reference;
 use crate::rounds::Rounds;
 use crate::{Cause, Dropped, QueueDiscipline, Queued, Transmitter};
