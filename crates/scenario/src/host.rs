@@ -8,7 +8,7 @@ use crate::read::Nodes;
 use crate::schema::Table;
 use crate::spec::{LinkSpec, NodeIndex};
 use text::reader::{self, Reader};
-use text::toml::{Node, Value};
+use text::toml::Node;
 
 /// The locators of a node: one for all of its links, or one for each in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,18 +23,15 @@ pub struct HostSpec {
 pub(crate) fn hosts(list: &[Node], nodes: &Nodes, links: &[LinkSpec]) -> Result<Vec<HostSpec>, Diagnostic> {
     let mut owners: BTreeMap<&str, NodeIndex> = BTreeMap::new();
     let mut hosts: Vec<HostSpec> = Vec::new();
-    let help = || "for example locators = [\"10.0.0.1\", \"10.0.1.1\"]".to_owned();
     for element in list {
-        let mut table = Reader::new(Table::Node.what(), element)?;
+        let table = Reader::new(Table::Node.what(), element)?;
         let name = table.required("name", "name = \"a\"")?;
         let node = nodes.find(&name.node)?;
         if hosts.iter().any(|host| host.node == node) {
             return Err(name.node.place.error("its locators are given already", Some("one [[node]] for each".into())));
         }
         let entry = table.required("locators", "locators = [\"10.0.0.1\"]")?;
-        let Value::Array(list) = &entry.node.value else {
-            return Err(entry.node.place.error("a list of locators is needed here", Some(help())));
-        };
+        let list = reader::list(&entry.node, "locators = [\"10.0.0.1\", \"10.0.1.1\"]")?;
         for locator in list {
             let text = reader::text(locator, "\"10.0.0.1\"")?;
             // Becke and others, ICC 2012, definition III.1: uniqueness of locators.

@@ -104,28 +104,22 @@ pub(crate) const KEYS: &[Key] = &[
 
 /// Reads the keys of mHIP from a flow.
 pub(crate) fn mhip(
-    table: &mut Reader<'_>,
+    table: &Reader<'_>,
     amount: impl Fn(&Node) -> Result<Amount, Diagnostic>,
 ) -> Result<MhipSpec, Diagnostic> {
-    let mut entry = |key| table.optional(key).map(|entry| &entry.node);
     Ok(MhipSpec {
-        generation: entry("generation").map(|node| reader::whole(node, 1, 3)).transpose()?.map(|n| n as u8),
-        growth: entry("growth").map(|node| reader::word(node, &GROWTH)).transpose()?,
-        dupthresh: entry("dupthresh").map(|node| reader::whole(node, 1, 1000)).transpose()?.map(|n| n as u32),
-        addr: entry("addr").map(addr).transpose()?,
-        receive_buffer: entry("receive_buffer").map(amount).transpose()?,
-        marking: entry("marking").map(marking).transpose()?,
-        signalling: entry("signalling").map(signalling).transpose()?,
-        duplicates: entry("duplicates").map(|node| reader::word(node, &DUPLICATES)).transpose()?,
-        probe_interval: match entry("probe_interval") {
-            None => None,
-            Some(node) => match reader::time(node)? {
-                interval if interval.is_zero() => {
-                    return Err(node.place.error("a probe at every instant is no probe", None));
-                }
-                interval => Some(interval),
-            },
-        },
+        generation: table.read("generation", |node| reader::whole(node, 1, 3))?,
+        growth: table.read("growth", |node| reader::word(node, &GROWTH))?,
+        dupthresh: table.read("dupthresh", |node| reader::whole(node, 1, 1000))?,
+        addr: table.read("addr", addr)?,
+        receive_buffer: table.read("receive_buffer", amount)?,
+        marking: table.read("marking", marking)?,
+        signalling: table.read("signalling", signalling)?,
+        duplicates: table.read("duplicates", |node| reader::word(node, &DUPLICATES))?,
+        probe_interval: table.read("probe_interval", |node| match reader::time(node)? {
+            interval if interval.is_zero() => Err(node.place.error("a probe at every instant is no probe", None)),
+            interval => Ok(interval),
+        })?,
     })
 }
 

@@ -23,7 +23,6 @@ pub struct MptcpSpec {
 }
 
 /// Reads the keys of MPTCP from a flow.
-pub(crate) fn mptcp(table: &mut Reader<'_>) -> Result<MptcpSpec, Diagnostic> {
-    let opportunistic = table.optional("opportunistic");
-    Ok(MptcpSpec { opportunistic: opportunistic.map(|entry| reader::boolean(&entry.node)).transpose()? })
+pub(crate) fn mptcp(table: &Reader<'_>) -> Result<MptcpSpec, Diagnostic> {
+    Ok(MptcpSpec { opportunistic: table.read("opportunistic", reader::boolean)? })
 }

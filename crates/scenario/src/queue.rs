@@ -46,7 +46,7 @@ fn row(setting: &QueueSetting<'_>) -> (Type, String, &'static str) {
         QueueSetting::Time(value) => (Type::Time, format!("\"{value}\""), "\"10ms\""),
         QueueSetting::Probability(value) => (Type::Probability, value.to_string(), "0.05"),
         QueueSetting::Number(value) => (Type::Number, value.to_string(), "1.5"),
-        QueueSetting::Count(value) => (Type::Whole(1, MOST), value.to_string(), "300"),
+        QueueSetting::Count(value) => (Type::Whole(1, MOST.into()), value.to_string(), "300"),
         QueueSetting::Switch(value) => (Type::Boolean, value.to_string(), if **value { "false" } else { "true" }),
         QueueSetting::Average(value) => (Type::Length, format!("\"{value}p\""), "\"30p\""),
         QueueSetting::Limit(value) if **value == u32::MAX => (Type::Length, "none".to_owned(), "\"90p\""),
@@ -75,7 +75,7 @@ fn in_words(defaults: &[(String, &'static str)]) -> String {
 }
 
 /// The most queues of flows, and bytes of a turn.
-const MOST: u64 = 1 << 16;
+const MOST: u32 = 1 << 16;
 
 fn help() -> String {
     let names = alternatives(QueueConfig::NAMES.iter().copied());
@@ -106,7 +106,7 @@ fn limit(node: &Node) -> Result<Limit, Diagnostic> {
 
 /// A queue with a discipline that manages its length.
 fn managed(node: &Node) -> Result<QueueSpec, Diagnostic> {
-    let mut table = Reader::new(Table::Queue.what(), node)?;
+    let table = Reader::new(Table::Queue.what(), node)?;
     let kind = &table.required("kind", "kind = \"codel\"")?.node;
     let names: Vec<_> = QueueConfig::NAMES.iter().map(|name| (*name, *name)).collect();
     let mut config = QueueConfig::named(reader::word(kind, &names)?).unwrap_or_default();
@@ -144,7 +144,7 @@ fn read(entry: &Entry, setting: QueueSetting<'_>) -> Result<Option<Limit>, Diagn
         }
         QueueSetting::Probability(value) => *value = reader::probability(node)?,
         QueueSetting::Number(value) => *value = number(entry)?,
-        QueueSetting::Count(value) => *value = reader::whole(node, 1, MOST)? as u32,
+        QueueSetting::Count(value) => *value = reader::whole(node, 1, MOST)?,
         QueueSetting::Switch(value) => *value = reader::boolean(node)?,
         QueueSetting::Limit(_) | QueueSetting::Average(_) => return limit(node).map(Some),
     }

@@ -53,7 +53,7 @@ impl Nodes {
 
 /// Reads one `[[link]]`.
 pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnostic> {
-    let mut table = Reader::new(Table::Link.what(), node)?;
+    let table = Reader::new(Table::Link.what(), node)?;
     let between = table.optional("between");
     let (from, to) = (table.optional("from"), table.optional("to"));
     let (from, to, duplex) = match (between, from, to) {
@@ -81,11 +81,11 @@ pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnosti
         Some(entry) => reader::text(&entry.node, "\"dsl\"")?.to_owned(),
         None => format!("{}-{}", nodes.names[from], nodes.names[to]),
     };
-    let rate = table.optional("rate").map(|entry| optional_rate(&entry.node)).transpose()?.flatten();
-    let delay = table.optional("delay").map(|entry| reader::time(&entry.node)).transpose()?.unwrap_or_default();
+    let rate = table.read("rate", optional_rate)?.flatten();
+    let delay = table.read("delay", reader::time)?.unwrap_or_default();
     let queue_entry = table.optional("queue");
     let queue = queue_entry.map(|entry| queue(&entry.node)).transpose()?.unwrap_or_default();
-    let loss = table.optional("loss").map(|entry| loss(&entry.node)).transpose()?.unwrap_or_default();
+    let loss = table.read("loss", loss)?.unwrap_or_default();
     let mut changes = Vec::new();
     for node in table.tables("change")? {
         change(node, &mut changes)?;
@@ -104,8 +104,8 @@ fn between_help() -> String {
 }
 
 fn change(node: &Node, changes: &mut Vec<Change>) -> Result<(), Diagnostic> {
-    let mut table = Reader::new(Table::Change.what(), node)?;
-    let at = reader::instant(&table.required("at", "at = \"10s\"")?.node)?;
+    let table = Reader::new(Table::Change.what(), node)?;
+    let at = table.need("at", "at = \"10s\"", reader::instant)?;
     let before = changes.len();
     let mut push = |what| changes.push(Change { at, what });
     if let Some(entry) = table.optional("rate") {
@@ -139,7 +139,17 @@ fn change(node: &Node, changes: &mut Vec<Change>) -> Result<(), Diagnostic> {
 fn optional_rate(node: &Node) -> Result<Option<u64>, Diagnostic> {
     match &node.value {
         Value::String(text) if text == "unlimited" => Ok(None),
-        _ => reader::rate(node).map(Some),
+        _ => rate(node).map(Some),
+    }
+}
+
+fn rate(node: &Node) -> Result<u64, Diagnostic> {
+    match reader::rate(node)? {
+        0 => {
+            let help = "an outage is `down = true` in a [[link.change]]; a rate is at least \"1bit/s\"".to_owned();
+            Err(node.place.error("a rate of zero carries nothing", Some(help)))
+        }
+        rate => Ok(rate),
     }
 }
 
@@ -148,66 +158,53 @@ fn loss(node: &Node) -> Result<LossConfig, Diagnostic> {
         let p = reader::probability(node)?;
         return Ok(if p == 0.0 { LossConfig::None } else { LossConfig::Random(p) });
     }
-    let mut table = Reader::new(Table::Loss.what(), node)?;
-    let to_bad = reader::probability(&table.required("to_bad", "to_bad = 0.01")?.node)?;
-    let to_good = reader::probability(&table.required("to_good", "to_good = 0.25")?.node)?;
-    let loss_good =
-        table.optional("loss_good").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(0.0);
-    let loss_bad = table.optional("loss_bad").map(|entry| reader::probability(&entry.node)).transpose()?.unwrap_or(1.0);
+    let table = Reader::new(Table::Loss.what(), node)?;
+    let to_bad = table.need("to_bad", "to_bad = 0.01", reader::probability)?;
+    let to_good = table.need("to_good", "to_good = 0.25", reader::probability)?;
+    let loss_good = table.read("loss_good", reader::probability)?.unwrap_or(0.0);
+    let loss_bad = table.read("loss_bad", reader::probability)?.unwrap_or(1.0);
     Ok(LossConfig::GilbertElliott { to_bad, to_good, loss_good, loss_bad })
 }
 
 /// Reads one `[[flow]]`; its paths may still be empty.
 pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec, Diagnostic> {
-    let mut table = Reader::new(Table::Flow.what(), node)?;
+    let table = Reader::new(Table::Flow.what(), node)?;
     let name = match table.optional("name") {
         Some(entry) => reader::text(&entry.node, "\"download\"")?.to_owned(),
         None => format!("flow{number}"),
     };
-    let from = nodes.find(&table.required("from", "from = \"b\"")?.node)?;
+    let from = table.need("from", "from = \"b\"", |node| nodes.find(node))?;
     let to = table.required("to", "to = \"a\"")?;
     let to_place = &to.node.place;
     let to = nodes.find(&to.node)?;
     if from == to {
         return Err(to_place.error("a flow leads to another node than it starts from", None));
     }
-    let protocol = reader::word(&table.required("protocol", "protocol = \"tcp\"")?.node, &Protocol::NAMES)?;
-    let mut name_of =
-        |key| table.optional(key).map(|entry| reader::text(&entry.node, "\"newreno\"").map(str::to_owned)).transpose();
+    let protocol = table.need("protocol", "protocol = \"tcp\"", |node| reader::word(node, &Protocol::NAMES))?;
+    let name_of = |key| table.read(key, |node| reader::text(node, "\"newreno\"").map(str::to_owned));
     let (congestion, profile, scheduler) = (name_of("congestion")?, name_of("profile")?, name_of("scheduler")?);
-    let count =
-        table.optional("count").map(|entry| reader::whole(&entry.node, 1, MOST_FLOWS)).transpose()?.unwrap_or(1);
-    let paths = table.optional("paths").map(|entry| paths(&entry.node, nodes)).transpose()?.unwrap_or_default();
-    let packet_size = table.optional("packet_size").map(|entry| packet_size(&entry.node)).transpose()?;
-    let receiver_window = table.optional("receiver_window").map(|entry| amount(&entry.node)).transpose()?;
-    let data = table.optional("amount").map(|entry| amount(&entry.node)).transpose()?;
-    let start =
-        table.optional("start").map(|entry| moment(&entry.node)).transpose()?.unwrap_or(Moment::At(Instant::ZERO));
-    table.optional("start_with"); // resolved when all flows are known
-    let stop = table.optional("stop").map(|entry| (&entry.node.place, moment(&entry.node)));
-    let stop = match stop {
-        None => None,
-        Some((place, stop)) => {
-            let stop = stop?;
-            if earliest(stop) <= latest(start) {
-                return Err(place.error("the flow stops before it has started", None));
-            }
-            Some(stop)
-        }
-    };
-    let tcp = crate::tcp::tcp(&mut table, amount)?;
-    let sinnet = crate::sinnet::sinnet(&mut table)?;
-    let mhip = crate::mhip::mhip(&mut table, amount)?;
-    let mptcp = crate::mptcp::mptcp(&mut table)?;
-    let sctp = crate::sctp::sctp(&mut table, amount)?;
-    let rate = table.optional("rate");
+    let count = table.read("count", |node| reader::whole(node, 1, MOST_FLOWS))?.unwrap_or(1);
+    let paths = table.read("paths", |node| paths(node, nodes))?.unwrap_or_default();
+    let packet_size = table.read("packet_size", packet_size)?;
+    let receiver_window = table.read("receiver_window", amount)?;
+    let data = table.read("amount", amount)?;
+    let start = table.read("start", moment)?.unwrap_or(Moment::At(Instant::ZERO));
+    let stop = table.read("stop", |node| match moment(node)? {
+        stop if earliest(stop) <= latest(start) => Err(node.place.error("the flow stops before it has started", None)),
+        stop => Ok(stop),
+    })?;
+    let tcp = crate::tcp::tcp(&table, amount)?;
+    let sinnet = crate::sinnet::sinnet(&table)?;
+    let mhip = crate::mhip::mhip(&table, amount)?;
+    let mptcp = crate::mptcp::mptcp(&table)?;
+    let sctp = crate::sctp::sctp(&table, amount)?;
+    let rate = table.read("rate", rate)?;
     let is_udp = protocol == Protocol::Udp || sinnet.inside == Inside::Udp;
     if is_udp && rate.is_none() {
         let help = "for example rate = \"1Mbit/s\"".to_owned();
         return Err(table.place().error("a UDP source needs its `rate`", Some(help)));
     }
-    let rate = rate.map(|entry| reader::rate(&entry.node)).transpose()?;
-    let on_off = table.optional("on_off").map(|entry| on_off(&entry.node)).transpose()?;
+    let on_off = table.read("on_off", on_off)?;
     Ok(FlowSpec {
         name,
         from,
@@ -222,7 +219,7 @@ pub(crate) fn flow(node: &Node, number: usize, nodes: &Nodes) -> Result<FlowSpec
         receiver_window,
         amount: data.filter(|amount| *amount != Amount::Unlimited),
         start,
-        start_with: None,
+        start_with: None, // resolved when all flows are known
         stop,
         rate,
         on_off,
@@ -313,11 +310,10 @@ fn latest(moment: Moment) -> Instant {
 pub(crate) const TIMES: [(&str, bool); 2] = [("fixed", false), ("exponential", true)];
 
 fn on_off(node: &Node) -> Result<OnOff, Diagnostic> {
-    let mut table = Reader::new(Table::OnOff.what(), node)?;
-    let on = reader::time(&table.required("on", "on = \"500ms\"")?.node)?;
-    let off = reader::time(&table.required("off", "off = \"500ms\"")?.node)?;
-    let exponential =
-        table.optional("times").map(|entry| reader::word(&entry.node, &TIMES)).transpose()?.unwrap_or(false);
+    let table = Reader::new(Table::OnOff.what(), node)?;
+    let on = table.need("on", "on = \"500ms\"", reader::time)?;
+    let off = table.need("off", "off = \"500ms\"", reader::time)?;
+    let exponential = table.read("times", |node| reader::word(node, &TIMES))?.unwrap_or(false);
     if on.is_zero() {
         return Err(node.place.error("a source that is never on sends nothing", None));
     }

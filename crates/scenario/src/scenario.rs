@@ -53,8 +53,8 @@ pub struct Directed {
 impl Scenario {
     pub(crate) fn from_tree(tree: &Node) -> Result<Self, Diagnostic> {
         schema::check(tree, Table::Scenario, None)?;
-        let mut table = Reader::new(Table::Scenario.what(), tree)?;
-        let name = reader::text(&table.required("name", "name = \"two paths\"")?.node, "\"two paths\"")?.to_owned();
+        let table = Reader::new(Table::Scenario.what(), tree)?;
+        let name = table.need("name", "name = \"two paths\"", |node| reader::text(node, "\"two paths\""))?.to_owned();
         let duration_entry = table.required("duration", "duration = \"20s\"")?;
         let duration = reader::time(&duration_entry.node)?;
         if duration.is_zero() {
@@ -67,7 +67,7 @@ impl Scenario {
                 _ => return Err(entry.node.place.error("nothing is left to measure after the warm-up", None)),
             },
         };
-        let seed = table.optional("seed").map(|entry| reader::whole(&entry.node, 0, i64::MAX as u64)).transpose()?;
+        let seed = table.read("seed", |node| reader::whole(node, 0, i64::MAX as u64))?;
         let (link_nodes, flow_nodes) = (table.tables("link")?, table.tables("flow")?);
         let host_nodes = table.tables("node")?;
         let place = table.place();

@@ -127,25 +127,21 @@ const fn of_cmt(name: &'static str, value: Type, default: &'static str, says: &'
 
 /// Reads the keys of SCTP from a flow.
 pub(crate) fn sctp(
-    table: &mut Reader<'_>,
+    table: &Reader<'_>,
     amount: impl Fn(&Node) -> Result<Amount, Diagnostic>,
 ) -> Result<SctpSpec, Diagnostic> {
-    let mut entry = |key| table.optional(key).map(|entry| &entry.node);
     Ok(SctpSpec {
-        ordered: entry("ordered").map(reader::boolean).transpose()?,
-        nr_sack: entry("nr_sack").map(reader::boolean).transpose()?,
-        sfr: entry("sfr").map(reader::boolean).transpose()?,
-        cuc: entry("cuc").map(|node| reader::word(node, &CUC)).transpose()?,
-        dac: entry("dac").map(reader::boolean).transpose()?,
-        strict_windows: entry("strict_windows").map(reader::boolean).transpose()?,
-        splitting: entry("splitting").map(|node| reader::word(node, &SPLITTING)).transpose()?,
-        rtx: entry("rtx").map(|node| reader::word(node, &RTX)).transpose()?,
-        send_buffer: entry("send_buffer").map(amount).transpose()?,
-        path_max_retrans: entry("path_max_retrans")
-            .map(|node| reader::whole(node, 0, 1000))
-            .transpose()?
-            .map(|n| n as u32),
-        heartbeat: entry("heartbeat").map(reader::time).transpose()?,
-        max_burst: entry("max_burst").map(|node| reader::whole(node, 1, 1_000_000)).transpose()?.map(|n| n as u32),
+        ordered: table.read("ordered", reader::boolean)?,
+        nr_sack: table.read("nr_sack", reader::boolean)?,
+        sfr: table.read("sfr", reader::boolean)?,
+        cuc: table.read("cuc", |node| reader::word(node, &CUC))?,
+        dac: table.read("dac", reader::boolean)?,
+        strict_windows: table.read("strict_windows", reader::boolean)?,
+        splitting: table.read("splitting", |node| reader::word(node, &SPLITTING))?,
+        rtx: table.read("rtx", |node| reader::word(node, &RTX))?,
+        send_buffer: table.read("send_buffer", amount)?,
+        path_max_retrans: table.read("path_max_retrans", |node| reader::whole(node, 0, 1000))?,
+        heartbeat: table.read("heartbeat", reader::time)?,
+        max_burst: table.read("max_burst", |node| reader::whole(node, 1, 1_000_000))?,
     })
 }

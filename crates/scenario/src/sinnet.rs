@@ -74,17 +74,11 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 /// Reads the keys of Sinnet from a flow.
-pub(crate) fn sinnet(table: &mut Reader<'_>) -> Result<SinnetSpec, Diagnostic> {
-    let mut entry = |key| table.optional(key).map(|entry| &entry.node);
+pub(crate) fn sinnet(table: &Reader<'_>) -> Result<SinnetSpec, Diagnostic> {
     Ok(SinnetSpec {
-        inside: entry("inside").map(|node| reader::word(node, &INSIDE)).transpose()?.unwrap_or_default(),
-        rates: entry("rates").map(|node| reader::word(node, &RATES)).transpose()?.unwrap_or_default(),
-        path_congestion: entry("path_congestion")
-            .map(|node| reader::text(node, "\"lia\"").map(str::to_owned))
-            .transpose()?,
-        association: entry("association")
-            .map(|node| reader::word(node, &ASSOCIATIONS))
-            .transpose()?
-            .unwrap_or_default(),
+        inside: table.read("inside", |node| reader::word(node, &INSIDE))?.unwrap_or_default(),
+        rates: table.read("rates", |node| reader::word(node, &RATES))?.unwrap_or_default(),
+        path_congestion: table.read("path_congestion", |node| reader::text(node, "\"lia\"").map(str::to_owned))?,
+        association: table.read("association", |node| reader::word(node, &ASSOCIATIONS))?.unwrap_or_default(),
     })
 }

@@ -79,31 +79,31 @@ pub(crate) const KEYS: &[Key] = &[
 
 /// Reads the keys of TCP from a flow.
 pub(crate) fn tcp(
-    table: &mut Reader<'_>,
+    table: &Reader<'_>,
     amount: impl Fn(&Node) -> Result<Amount, Diagnostic>,
 ) -> Result<TcpSpec, Diagnostic> {
-    let mut spec = TcpSpec::default();
-    let mut entry = |key| table.optional(key).map(|entry| &entry.node);
-    if let Some(node) = entry("delayed_ack") {
-        spec.delayed_ack = Some(match &node.value {
-            Value::Boolean(on) => on.then_some(DELAY),
-            Value::String(_) => match reader::time(node)? {
-                delay if delay > Duration::from_millis(500) => {
-                    return Err(node.place.error("an acknowledgment waits for 500 ms at most (RFC 1122)", None));
-                }
-                delay => (!delay.is_zero()).then_some(delay),
-            },
-            other => return Err(reader::expected("true, false or a time", other, node, "delayed_ack = \"40ms\"")),
-        });
+    Ok(TcpSpec {
+        delayed_ack: table.read("delayed_ack", delayed_ack)?,
+        initial_window: table.read("initial_window", amount)?.filter(|window| *window != Amount::Unlimited),
+        ecn: table.read("ecn", reader::boolean)?,
+        timestamps: table.read("timestamps", reader::boolean)?,
+        undo: table.read("undo", |node| reader::word(node, &UNDO))?,
+        min_rto: table.read("min_rto", reader::time)?,
+        send_jitter: table.read("send_jitter", reader::time)?,
+        header_size: table.read("header_size", |node| reader::whole(node, 20, 1000))?,
+    })
+}
+
+/// For how long, if at all, an acknowledgment waits for a second packet.
+fn delayed_ack(node: &Node) -> Result<Option<Duration>, Diagnostic> {
+    match &node.value {
+        Value::Boolean(on) => Ok(on.then_some(DELAY)),
+        Value::String(_) => match reader::time(node)? {
+            delay if delay > Duration::from_millis(500) => {
+                Err(node.place.error("an acknowledgment waits for 500 ms at most (RFC 1122)", None))
+            }
+            delay => Ok((!delay.is_zero()).then_some(delay)),
+        },
+        other => Err(reader::expected("true, false or a time", other, node, "delayed_ack = \"40ms\"")),
     }
-    spec.initial_window =
-        entry("initial_window").map(amount).transpose()?.filter(|window| *window != Amount::Unlimited);
-    spec.ecn = entry("ecn").map(reader::boolean).transpose()?;
-    spec.timestamps = entry("timestamps").map(reader::boolean).transpose()?;
-    spec.undo = entry("undo").map(|node| reader::word(node, &UNDO)).transpose()?;
-    spec.min_rto = entry("min_rto").map(reader::time).transpose()?;
-    spec.send_jitter = entry("send_jitter").map(reader::time).transpose()?;
-    spec.header_size =
-        entry("header_size").map(|node| reader::whole(node, 20, 1000)).transpose()?.map(|size| size as u32);
-    Ok(spec)
 }

@@ -194,7 +194,7 @@ fn keys_are_checked() {
             Err(error) => error.to_string(),
         }
     };
-    assert!(error("flow.mhip.generation=4").contains("4 is too many"));
+    assert!(error("flow.mhip.generation=4").contains("4 is too large"));
     assert!(error("flow.tcp.generation=1").contains("`generation` is not for \"tcp\""));
     assert!(error("flow.mhip.growth=cubic").contains("not known here"));
     for key in ["marking=true", "congestion=lia", "ecn=true", "undo=eifel", "timestamps=true", "delayed_ack=true"] {

@@ -52,6 +52,12 @@ impl Diagnostic {
         }
     }
 
+    /// The same with another help.
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+
     /// The line, from 1.
     pub fn line(&self) -> usize {
         self.line

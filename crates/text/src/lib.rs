@@ -3,8 +3,8 @@
 //!
 //! ```
 //! let file = text::toml::parse("link.toml", "rate = \"8Mbit\"").unwrap();
-//! let mut link = text::Reader::new("a link", &file).unwrap();
-//! let error = text::reader::rate(&link.required("rate", "rate = \"1Gbit/s\"").unwrap().node).unwrap_err();
+//! let link = text::Reader::new("a link", &file).unwrap();
+//! let error = link.need("rate", "rate = \"1Gbit/s\"", text::reader::rate).unwrap_err();
 //! assert_eq!((error.line(), error.column()), (1, 8));
 //! assert!(error.to_string().contains("Mbit/s"), "{error}");
 //! ```

@@ -140,7 +140,8 @@ pub fn parse(name: &str, text: &str) -> Result<Node, Diagnostic> {
     let source = Arc::new(Source { name: name.to_owned(), text: text.to_owned() });
     match DeTable::parse(text) {
         Ok(table) => {
-            let place = Place { source: Arc::clone(&source), span: table.span() };
+            // What is missing from a text is missing at its start.
+            let place = Place { source: Arc::clone(&source), span: 0..0 };
             Ok(Node { value: Value::Table(convert_table(table.get_ref(), &source)?), place })
         }
         Err(error) => {

@@ -169,6 +169,10 @@ mod tests {
         assert_eq!((time("1h"), time("1.5 min")), (Ok(Duration::from_secs(3600)), Ok(Duration::from_secs(90))));
         assert_eq!(names(&TIMES), "ns, us, ms, s, min or h");
         assert_eq!(rate("99999999999999Gbit/s"), Err(Wrong::TooLarge));
+        assert_eq!((rate(" 0.5Mbit/s "), rate("2.5 Gbit/s")), (Ok(500_000), Ok(2_500_000_000)));
+        for text in ["", "8", "Mbit/s", "8MBit/s", "8Mbit", "1.2.3Mbit/s", "8M bit/s", "1e9bit/s", "NaNbit/s"] {
+            assert_eq!(rate(text), Err(Wrong::Form), "{text}");
+        }
     }
 
     proptest! {

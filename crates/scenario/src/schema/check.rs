@@ -1,6 +1,6 @@
 //! Are the keys of a file known, do they stand where they belong, and does an engine honour them?
 
-use text::{Diagnostic, alternatives, nearest};
+use text::{Diagnostic, alternatives, reader};
 
 use super::{Engine, Key, Table, Variant, Variants};
 use text::toml::{self as tree, Entry, Node, Value};
@@ -11,7 +11,8 @@ pub(crate) fn check(node: &Node, table: Table, engine: Option<Engine>) -> Result
     let Value::Table(found) = &node.value else { return Ok(()) };
     let variant = Variant::of_table(table, found);
     for entry in &found.entries {
-        let key = table.key(&entry.key).ok_or_else(|| unknown(entry, table))?;
+        let names = || table.keys().map(|key| key.name);
+        let key = table.key(&entry.key).ok_or_else(|| reader::unknown(entry, table.what(), names()))?;
         if let Some(variant) = variant.filter(|variant| !key.honoured_by(engine).has(*variant)) {
             return Err(refusal(entry, key, variant, engine, found));
         }
@@ -23,16 +24,6 @@ pub(crate) fn check(node: &Node, table: Table, engine: Option<Engine>) -> Result
         }
     }
     Ok(())
-}
-
-/// No table of this kind has the key.
-fn unknown(entry: &Entry, table: Table) -> Diagnostic {
-    let names = || table.keys().map(|key| key.name);
-    let help = match nearest(&entry.key, names()) {
-        Some(key) => format!("did you mean `{key}`?"),
-        None => format!("{} knows {}", table.what(), alternatives(names())),
-    };
-    entry.key_place.error(format!("{} has no key `{}`", table.what(), entry.key), Some(help))
 }
 
 /// The key is not for this variant, or not for this engine.
