@@ -64,11 +64,10 @@ fn configured(
 ) -> Result<(Link, u32), Diagnostic> {
     let (interface, address) = find(config, path, interfaces)?;
     if let Some((other, _)) = links.iter().find(|(_, index)| *index == interface.index) {
-        return Err(config.path_error(
-            path,
-            format!("the paths \"{}\" and \"{}\" are both on the interface {}", other.name, path.name, interface.name),
-            "each path needs an access link of its own: leave one of them out".to_owned(),
-        ));
+        let message =
+            format!("the paths \"{}\" and \"{}\" are both on the interface {}", other.name, path.name, interface.name);
+        let help = "each path needs an access link of its own: leave one of them out".to_owned();
+        return Err(path.place.error(message, Some(help)));
     }
     let carries = carries(interface);
     let link = Link {
@@ -138,12 +137,12 @@ fn find<'a>(
             .ok_or_else(|| {
                 let shown = address.map(|address| address.to_string()).unwrap_or_default();
                 let help = format!("it has {}", listed(interfaces.iter().flat_map(|interface| &interface.addresses)));
-                config.path_error(path, format!("this machine does not have the address {shown}"), help)
+                path.place.error(format!("this machine does not have the address {shown}"), Some(help))
             });
     };
     let interface = interfaces.iter().find(|interface| interface.name == *name).ok_or_else(|| {
         let help = format!("there are {}", listed(interfaces.iter().map(|interface| &interface.name)));
-        config.path_error(path, format!("this machine has no interface \"{name}\""), help)
+        path.place.error(format!("this machine has no interface \"{name}\""), Some(help))
     })?;
     let found = match path.address {
         Some(address) => interface.addresses.contains(&address).then_some(address),
@@ -159,7 +158,7 @@ fn find<'a>(
         } else {
             format!("it has {}", listed(&interface.addresses))
         };
-        config.path_error(path, message, help)
+        path.place.error(message, Some(help))
     })
 }
 

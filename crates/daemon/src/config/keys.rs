@@ -119,7 +119,7 @@ const DNS: &str = "[dns]";
 /// All tables, as messages call them.
 const TABLES: [&str; 10] = [FILE, PATH, INTERFACES, PEER, LOCATOR, ROUTE, TUN, ESP, HIP, DNS];
 
-fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
+pub(super) fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
     words.iter().map(|(name, _)| *name).collect()
 }
 

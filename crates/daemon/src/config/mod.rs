@@ -14,13 +14,11 @@
 
 mod keys;
 mod lsis;
-mod reader;
 mod sections;
 mod units;
 
 use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::Range;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -30,11 +28,12 @@ use hip::esp::EspSuite;
 use hip::identity::HostIdentity;
 use scheduler::Scheduler;
 use text::Diagnostic;
+use text::reader::At;
+use text::toml::Place;
 use wire::{Hit, Lsi};
 
 pub use keys::{KEYS, Key, Type, json_schema};
 pub use lsis::LsiRange;
-use reader::{At, Source};
 pub(crate) use sections::UNKNOWN_DELAY;
 
 /// A configuration that makes sense in itself; whether its addresses are this host's is seen when the daemon starts.
@@ -89,7 +88,6 @@ pub struct Config {
     /// Whether names are answered for.
     pub dns: bool,
     identity: At<PathBuf>,
-    source: Source,
 }
 
 /// One access link of this host.
@@ -110,7 +108,8 @@ pub struct PathConfig {
     pub mtu: Option<u16>,
     /// It carries data only where no other path works.
     pub backup: bool,
-    span: Range<usize>,
+    /// For errors of a path that are only seen on this machine.
+    pub(crate) place: Place,
 }
 
 /// What usually leads to containers and virtual machines of this host, or through another overlay: no access link, and its
@@ -194,8 +193,8 @@ pub struct PeerConfig {
     pub locators: Vec<LocatorConfig>,
     /// Which of our paths goes to which of its addresses; empty for automatic pairing.
     pub routes: Vec<RouteConfig>,
-    name_span: Range<usize>,
-    hit_span: Range<usize>,
+    name_place: Place,
+    hit_place: Place,
 }
 
 /// An address of a peer.
@@ -238,7 +237,7 @@ pub enum Encapsulation {
 /// # Errors
 /// Points at the first thing that is wrong and says what would be right.
 pub fn parse(text: &str, name: &str) -> Result<Config, Diagnostic> {
-    sections::read(Source { name: name.to_owned(), text: text.to_owned() })
+    sections::read(&text::toml::parse(name, text)?)
 }
 
 impl Config {
@@ -249,24 +248,24 @@ impl Config {
     pub fn read_identity(&self, directory: &Path) -> Result<HostIdentity, Diagnostic> {
         let path = directory.join(&self.identity.value);
         let shown = path.display();
-        let error = |message: String, help: &str| self.source.error(&self.identity.span, message, help);
+        let error = |message: String, help: String| self.identity.place.error(message, Some(help));
         let (mode, pem) = read_key(&path).map_err(|failure| {
             let help = match failure.kind() {
                 std::io::ErrorKind::NotFound => format!("`sinnet keygen --out {shown}` makes one"),
                 std::io::ErrorKind::PermissionDenied => "start as the user who owns it, or as root".to_owned(),
                 _ => "it must be a PEM file that `sinnet keygen` wrote".to_owned(),
             };
-            error(format!("the host identity {shown} cannot be read: {failure}"), &help)
+            error(format!("the host identity {shown} cannot be read: {failure}"), help)
         })?;
         // As ssh does: a key that others read is no proof of who this host is, and one that they write even less.
         if mode & 0o027 != 0 {
             let message = format!("other users of this machine can read or change the host identity {shown}");
-            return Err(error(message, &format!("`chmod 600 {shown}`; if they may have read it, make a new one")));
+            return Err(error(message, format!("`chmod 600 {shown}`; if they may have read it, make a new one")));
         }
         HostIdentity::from_pem(&pem).map_err(|failure| {
             error(
                 format!("{shown} is no host identity: {failure}"),
-                "it must be a PEM file with a private key; `sinnet keygen --out FILE` makes one",
+                "it must be a PEM file with a private key; `sinnet keygen --out FILE` makes one".to_owned(),
             )
         })
     }
@@ -278,7 +277,8 @@ impl Config {
     pub(crate) fn check_peers(&self, own: Hit) -> Result<(), Diagnostic> {
         let Some(peer) = self.peers.iter().find(|peer| peer.hit == own) else { return Ok(()) };
         let message = format!("\"{}\" has the HIT of this host's own identity", peer.name);
-        Err(self.source.error(&peer.hit_span, message, "it is what `sinnet keygen` printed on the peer's machine"))
+        let help = "it is what `sinnet keygen` printed on the peer's machine".to_owned();
+        Err(peer.hit_place.error(message, Some(help)))
     }
 
     /// What is right but may not be meant: sentences.
@@ -291,14 +291,9 @@ impl Config {
         let public = self.peers.iter().filter(|peer| !is_ours(&peer.name)).map(|peer| {
             let message = format!("programs of this host that ask for \"{}\" are led to this peer", peer.name);
             let help = "if somebody else has that name in the DNS, take another, such as \"b.hip\"";
-            self.source.error(&peer.name_span, message, help).to_string()
+            peer.name_place.error(message, Some(help.to_owned())).to_string()
         });
         public.collect()
-    }
-
-    /// An error of a path that is only seen on this machine.
-    pub(crate) fn path_error(&self, path: &PathConfig, message: String, help: String) -> Diagnostic {
-        self.source.error(&path.span, message, help)
     }
 
     /// This host's LSI and those of the peers, in order: the configured ones, and for the others what follows from the HIT.

@@ -1,51 +1,35 @@
-//! Numbers as people write them, within the bounds that the configuration has.
+//! Quantities, within the bounds that the configuration has.
 
 use std::ops::RangeInclusive;
 
 use clock::Duration;
-use text::units::{self, Unit, Wrong};
+use text::toml::Node;
+use text::{Diagnostic, reader};
 
-/// Bits per second from text like `8Mbit/s`; at most a terabit, which is beyond every link.
-///
-/// # Errors
-/// A sentence that says what a rate looks like.
-pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
-    let rate = told(text, "rate", &units::RATES, "8Mbit/s", units::rate(text))?;
-    within(text, rate, 1..=1_000_000_000_000, "a rate is between 1bit/s and 1Tbit/s")
+/// Bits per second; at most a terabit, which is beyond every link.
+pub(super) fn rate(node: &Node) -> Result<u64, Diagnostic> {
+    within(node, reader::rate(node)?, 1..=1_000_000_000_000, "a rate is between 1bit/s and 1Tbit/s")
 }
 
-/// A length of time from text like `30ms`.
-///
-/// # Errors
-/// A sentence that says what a delay looks like.
-pub(super) fn parse_delay(text: &str) -> Result<Duration, String> {
-    let delay = told(text, "delay", &units::TIMES, "30ms", units::time(text))?;
-    within(text, delay, Duration::ZERO..=Duration::from_secs(3600), "a delay is between 0s and 1h")
+/// How long a packet is on its way.
+pub(super) fn delay(node: &Node) -> Result<Duration, Diagnostic> {
+    let bounds = Duration::ZERO..=Duration::from_secs(3600);
+    within(node, reader::time(node)?, bounds, "a delay is one way, and between 0s and 1h")
 }
 
-/// How long keys are used, from text like `1h`; at most a week.
-///
-/// # Errors
-/// A sentence that says what is possible.
-pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
-    let time = told(text, "time", &units::TIMES, "1h", units::time(text))?;
-    // A renewal that came to nothing is tried again after 20 s at the earliest; more often than that nobody is helped.
-    within(text, time, Duration::from_secs(10)..=Duration::from_secs(604_800), "keys are renewed every 10s to 168h")
+/// How long keys are used. A renewal that came to nothing is tried again after 20 s at the earliest; more often than that
+/// nobody is helped.
+pub(super) fn lifetime(node: &Node) -> Result<Duration, Diagnostic> {
+    let bounds = Duration::from_secs(10)..=Duration::from_secs(604_800);
+    within(node, reader::time(node)?, bounds, "keys are renewed every 10s to 168h, as in rekey = \"1h\"")
 }
 
-/// What is wrong, in a sentence that names the units.
-fn told<T>(text: &str, what: &str, units: &[Unit], example: &str, read: Result<T, Wrong>) -> Result<T, String> {
-    read.map_err(|wrong| match wrong {
-        Wrong::Form => {
-            format!("\"{text}\" is no {what}: write a number and {}, as in \"{example}\"", units::names(units))
-        }
-        Wrong::Negative => format!("\"{text}\" is below zero"),
-        Wrong::TooLarge => format!("\"{text}\" is more than can be counted"),
-    })
-}
-
-fn within<T: PartialOrd>(text: &str, value: T, bounds: RangeInclusive<T>, sentence: &str) -> Result<T, String> {
-    if bounds.contains(&value) { Ok(value) } else { Err(format!("\"{text}\": {sentence}")) }
+fn within<T: PartialOrd>(node: &Node, value: T, bounds: RangeInclusive<T>, help: &str) -> Result<T, Diagnostic> {
+    if bounds.contains(&value) {
+        return Ok(value);
+    }
+    let wrong = if value < *bounds.start() { "small" } else { "large" };
+    Err(node.place.error(format!("{} is too {wrong}", reader::shown(node)), Some(help.to_owned())))
 }
 
 #[cfg(test)]
@@ -53,49 +37,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates() {
-        for (text, rate) in [
-            ("8Mbit/s", 8_000_000),
-            ("2.5 Gbit/s", 2_500_000_000),
-            ("64kbit/s", 64_000),
-            ("1bit/s", 1),
-            (" 0.5Mbit/s ", 500_000),
-            ("1Tbit/s", 1_000_000_000_000),
-            ("8Mbps", 8_000_000),
-        ] {
-            assert_eq!(parse_rate(text), Ok(rate), "{text}");
+    fn bounds_are_within_themselves() {
+        let is_right = |text: &str, is_right: fn(&Node) -> bool| {
+            let file = text::toml::parse("a.toml", &format!("x = {text:?}")).expect("TOML");
+            reader::Reader::new("a table", &file).expect("a table").read("x", |node| Ok(is_right(node)))
+        };
+        for (text, right) in [("1bit/s", true), ("1Tbit/s", true), ("0Mbit/s", false), ("1000.1Gbit/s", false)] {
+            assert_eq!(is_right(text, |node| rate(node).is_ok()), Ok(Some(right)), "{text}");
         }
-        for text in [
-            "",
-            "8",
-            "Mbit/s",
-            "8MBit/s",
-            "-8Mbit/s",
-            "8Mbit",
-            "0Mbit/s",
-            "9999Gbit/s",
-            "1.2.3Mbit/s",
-            "8M bit/s",
-            "1e9bit/s",
-        ] {
-            assert!(parse_rate(text).is_err(), "{text}");
+        for (text, right) in [("0s", true), ("1h", true), ("61min", false), ("-1ms", false)] {
+            assert_eq!(is_right(text, |node| delay(node).is_ok()), Ok(Some(right)), "{text}");
         }
-    }
-
-    #[test]
-    fn delays() {
-        for (text, delay) in [
-            ("30ms", Duration::from_millis(30)),
-            ("1.5 s", Duration::from_millis(1500)),
-            ("250us", Duration::from_micros(250)),
-            ("0s", Duration::ZERO),
-            ("1h", Duration::from_secs(3600)),
-            ("1min", Duration::from_secs(60)),
-        ] {
-            assert_eq!(parse_delay(text), Ok(delay), "{text}");
-        }
-        for text in ["", "30", "ms", "30 m", "-1ms", "2h", "9999s", "NaNs"] {
-            assert!(parse_delay(text).is_err(), "{text}");
+        for (text, right) in [("10s", true), ("168h", true), ("9.9s", false), ("169h", false)] {
+            assert_eq!(is_right(text, |node| lifetime(node).is_ok()), Ok(Some(right)), "{text}");
         }
     }
 }
