@@ -138,9 +138,9 @@ fn keys_of_scenarios_are_told() {
     for key in ["[[link]]", "queue", "[[flow]]", "congestion", "rates"] {
         assert!(out.contains(key), "{key}: {out}");
     }
-    let (status, out, _) = run(&["help", "scenario", "rates"]);
+    let (status, out, _) = run(&["help", "scenario", "association"]);
     assert_eq!(status, Some(0));
-    assert!(out.contains("\"measured\", \"configured\"") && out.contains("not honoured: an error there"), "{out}");
+    assert!(out.contains("\"shared\", \"own\"") && out.contains("not honoured: an error there"), "{out}");
     let (status, out, error) = run(&["help", "scenario", "quee"]);
     assert_eq!((status, out.as_str()), (Some(2), ""));
     assert!(error.contains("did you mean queue?"), "{error}");
