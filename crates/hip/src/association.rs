@@ -210,7 +210,7 @@ pub(crate) struct Association {
     /// Since when there is no path, and until when there may be none.
     pub(crate) pathless: Option<(Instant, Instant)>,
     pub(crate) next_path: u16,
-    /// Our last Update ID, and the peer's.
+    /// Our next Update ID, of which the first is 0 (RFC 7401 §6.11), and the peer's last one.
     pub(crate) update_id: u32,
     pub(crate) peer_update_id: Option<u32>,
     /// Answers to the peer's last UPDATEs, to be given again when those come again.
@@ -370,6 +370,12 @@ pub(crate) fn nonce(rng: &mut dyn rand_core::CryptoRng) -> Vec<u8> {
 }
 
 impl Association {
+    /// The ID of an UPDATE that goes out now.
+    pub(crate) fn next_update_id(&mut self) -> u32 {
+        let next = self.update_id.wrapping_add(1);
+        std::mem::replace(&mut self.update_id, next)
+    }
+
     pub(crate) fn new(session: Session, initiator: bool) -> Self {
         Self {
             session,

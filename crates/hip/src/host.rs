@@ -1,7 +1,7 @@
 //! One host identity and all its associations: packets and time in; packets, events and the next deadline out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use clock::Instant;
@@ -472,7 +472,7 @@ pub(crate) fn routes(config: &HostConfig, peer: &Peer, learned: &[IpAddr]) -> Ve
         return peer.routes.clone();
     }
     let mut remotes = peer.locators.clone();
-    for &address in learned {
+    for &address in learned.iter().filter(|address| is_place(**address, peer)) {
         if let Some(first) = peer.locators.first()
             && !remotes.iter().any(|remote| remote.ip() == address)
         {
@@ -497,6 +497,13 @@ pub(crate) fn routes(config: &HostConfig, peer: &Peer, learned: &[IpAddr]) -> Ve
         }
     }
     found
+}
+
+/// Whether a peer may be at an address that it tells: one of a host (RFC 8046 §5.3), and not ours but where the peer is known to
+/// be on this machine.
+fn is_place(address: IpAddr, peer: &Peer) -> bool {
+    let is_nobody = address.is_unspecified() || address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !is_nobody && (!address.is_loopback() || peer.locators.iter().any(|known| known.ip().is_loopback()))
 }
 
 /// An address as LOCATOR_SET carries it.

@@ -137,8 +137,7 @@ impl Host {
             return;
         };
         // Sealed anew each time: what was overtaken by a later UPDATE would be refused as old (RFC 7401 §6.12).
-        up.update_id = up.update_id.wrapping_add(1);
-        let seq = up.update_id;
+        let seq = up.next_update_id();
         up.expose_offers();
         let builder = Builder::new(PacketKind::Update, self.identity.hit(), peer)
             .push(&Parameter::LocatorSet(all_locators(up, &self.config)))

@@ -93,8 +93,7 @@ impl Host {
         });
         // RFC 7402 §5.1.1: 0 with a new Diffie-Hellman value.
         let index = if up.renews { 0 } else { up.session.keymat_next };
-        up.update_id = up.update_id.wrapping_add(1);
-        let (seq, nonce) = (up.update_id, nonce(rng));
+        let (seq, nonce) = (up.next_update_id(), nonce(rng));
         up.expose_offers();
         let builder = Builder::new(PacketKind::Update, hit, peer)
             .push(&Parameter::EspInfo(EspInfo { keymat_index: index, old_spi, new_spi: spi_in }))
@@ -369,7 +368,7 @@ impl Turn<'_> {
         earlier.into_iter().for_each(|path| remove(self.out, up, peer, path));
         let Agreed { keys, index, public } = self.keys_for(up, packet, (esp.keymat_index, skip))?;
         let spi_in = self.out.new_spi(self.rng);
-        let ours = up.update_id.wrapping_add(1);
+        let ours = up.update_id;
         let nonce = nonce(self.rng);
         let builder = Builder::new(PacketKind::Update, hit, peer)
             .push(&Parameter::EspInfo(EspInfo { keymat_index: index, old_spi, new_spi: spi_in }))
@@ -380,7 +379,7 @@ impl Turn<'_> {
         let answer = self.seal(&up.session, echoes(builder, packet)).inspect_err(|_| {
             self.out.spis.remove(&spi_in);
         })?;
-        up.update_id = ours;
+        up.next_update_id();
         // Where the peer opens a route anew it has lost the path that was there.
         let stale = up.paths.iter().filter(|path| path.route == route && replaces.is_none());
         let stale: Vec<PathId> = stale.map(|path| path.id).collect();

@@ -16,7 +16,7 @@ use wire::{Hit, Spi};
 use crate::association::{Announcement, Answer, Association, CREDIT, PeerRecord, Phase, WORK};
 use crate::config::HostConfig;
 use crate::event::Event;
-use crate::exchange::unmapped;
+use crate::exchange::{identity_of, unmapped};
 use crate::host::{Host, Output, Refusal, routes};
 use crate::identity::HostIdentity;
 use crate::locators::{self, give_way};
@@ -102,6 +102,10 @@ impl Host {
             return Err(Refusal::Share);
         }
         up.session.check_signature(packet)?;
+        // RFC 8046 §4.3: a host identity in it is the peer's.
+        if let Some(host_id) = packet.host_id() {
+            identity_of(host_id, peer)?;
+        }
         up.confirmed = true;
         let taken = turn.take(up, &known.locators, packet, &contents);
         if taken.is_ok()
@@ -144,6 +148,11 @@ struct Contents {
     heard: bool,
 }
 
+/// Whether one Update ID is behind another: they go round (RFC 7401 §6.11, §6.12).
+fn is_later(seq: u32, last: u32) -> bool {
+    seq.wrapping_sub(last).cast_signed() > 0
+}
+
 impl Contents {
     fn of(up: &Association, route: Route, packet: &Packet<'_>) -> Self {
         let acks = packet.ack().map_or(&[][..], Vec::as_slice);
@@ -155,7 +164,7 @@ impl Contents {
         let answers = |seq: u32, nonce: &Vec<u8>, there: Route| acks.contains(&seq) && there == route && echoed(nonce);
         let heard = |telling: &Announcement| acks.iter().any(|ack| telling.seqs.contains(ack));
         Self {
-            seq: packet.seq().copied().filter(|seq| up.peer_update_id.is_none_or(|last| *seq > last)),
+            seq: packet.seq().copied().filter(|seq| up.peer_update_id.is_none_or(|last| is_later(*seq, last))),
             proves: up.offers.iter().position(|offer| answers(offer.seq, &offer.nonce, offer.route)),
             opens: up.opening.as_ref().is_some_and(|own| answers(own.seq, &own.nonce, own.route)),
             heard: up.announcement.as_ref().is_some_and(heard),

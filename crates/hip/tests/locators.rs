@@ -121,6 +121,39 @@ fn an_address_may_come_long_after_another_went() {
     }
 }
 
+/// RFC 8046 §5.3: what the peer says it has may be nobody's, or ours. Only an Initiator goes where it has heard nothing from.
+#[test]
+fn nothing_is_sent_to_what_is_no_address_of_a_host() {
+    for place in ["224.0.0.77", "255.255.255.255", "0.0.0.0", "127.0.0.1", "ff02::1", "::1"] {
+        let mut world = World::new(8, &["10.1.0.1", "fd00::1"], &["10.1.0.2", "fd00::2"]);
+        world.change(1, &[], &[place]);
+        let place = locator(place);
+        world.run(SECOND * 5, |flying| {
+            assert_ne!(flying.route.local, place);
+            vec![flying]
+        });
+        assert_eq!(world.pair.sides.each_ref().map(|side| side.established), [1, 1], "{place}");
+    }
+}
+
+/// RFC 7401 §6.11: the first is 0.
+#[test]
+fn update_ids_begin_with_zero() {
+    let lists = [addresses(&["10.1.0.1", "10.2.0.1"], 10500), addresses(&["10.1.0.2", "10.2.0.2"], 10500)];
+    let mut pair = Pair::new(identities(), lists.each_ref().map(|list| config(list)), 9);
+    pair.connect(0);
+    let mut first = [None; 2];
+    let mut world = World { pair, places: lists.map(|list| list.into_iter().collect()) };
+    world.run(SECOND * 5, |flying| {
+        let packet = wire::hip::Packet::parse(&flying.bytes).unwrap();
+        if let (Some(seq), first) = (packet.seq(), &mut first[1 - flying.to]) {
+            first.get_or_insert(*seq);
+        }
+        vec![flying]
+    });
+    assert_eq!(first, [Some(0), Some(0)]);
+}
+
 #[test]
 fn a_third_address_is_a_third_path() {
     for side in 0..2 {

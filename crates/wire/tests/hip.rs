@@ -87,6 +87,21 @@ fn order_and_repetition() {
     assert_eq!(Packet::parse(&bytes).unwrap().unknown_critical(), None);
     let bytes = packet(&[unknown(1001)]);
     assert_eq!(Packet::parse(&bytes).unwrap().unknown_critical(), Some(1001));
+    // RFC 7401 §5.2.1: what is not known and not critical is passed over, however often it comes.
+    let bytes = packet(&[Parameter::Seq(1), unknown(1000), unknown(1000)]);
+    assert_eq!(Packet::parse(&bytes).unwrap().seq(), Some(&1));
+}
+
+/// RFC 7401 §5.1.
+#[test]
+fn what_follows_a_packet_is_ignored_where_another_header_does() {
+    let packet = Builder::new(PacketKind::Update, Hit::NULL, Hit::NULL).push(&Parameter::Seq(1)).finish().unwrap();
+    let mut followed = packet.clone();
+    followed.extend_from_slice(b"of a later protocol");
+    assert_eq!(Packet::parse(&followed).err(), Some(PacketError::TrailingBytes), "59: nothing does");
+    followed[0] = 17;
+    assert_eq!(Packet::parse(&followed).unwrap().bytes(), &followed[..packet.len()]);
+    assert_eq!(Packet::parse(&packet[..packet.len() - 1]).err(), Some(PacketError::Truncated));
 }
 
 fn bytes(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {

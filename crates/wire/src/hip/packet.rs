@@ -64,8 +64,12 @@ macro_rules! accessors {
     };
 }
 
+/// What is in the header where nothing follows the packet.
+const NO_NEXT_HEADER: u8 = 59;
+
 impl<'a> Packet<'a> {
-    /// Checks `bytes`, which have to be one HIP packet and nothing else.
+    /// Checks `bytes`, which have to begin with a HIP packet. What follows it is another header's (RFC 7401 §5.1: ignored), unless it
+    /// says that none does.
     ///
     /// # Errors
     /// What is wrong with the first thing that is wrong.
@@ -75,9 +79,10 @@ impl<'a> Packet<'a> {
         if len < HEADER_LEN || bytes.len() < len {
             return Err(PacketError::Truncated);
         }
-        if bytes.len() > len {
-            return Err(PacketError::TrailingBytes);
-        }
+        let bytes = match bytes.split_at_checked(len) {
+            Some((packet, rest)) if rest.is_empty() || header[0] != NO_NEXT_HEADER => packet,
+            _ => return Err(PacketError::TrailingBytes),
+        };
         // RFC 7401 §5.1: version 2, and the two bits fixed for SHIM6; the three reserved bits are ignored.
         if header[2] & 0x80 != 0 || header[3] & 0xf1 != 0x21 {
             return Err(PacketError::NotHip2);
@@ -247,17 +252,22 @@ fn parameters(bytes: &[u8]) -> Result<Vec<(usize, Parameter)>, PacketError> {
         if number < last && !(transport(number) && transport(last)) && !misplaced {
             return Err(PacketError::OutOfOrder(number));
         }
-        if !repeatable(number) && found.iter().any(|(_, other): &(usize, Parameter)| other.kind() == number) {
+        let parameter = Parameter::parse(number, contents)?;
+        let is_unknown = matches!(parameter, Parameter::Unknown { .. });
+        if !repeatable(number)
+            && !is_unknown
+            && found.iter().any(|(_, other): &(usize, Parameter)| other.kind() == number)
+        {
             return Err(PacketError::Duplicate(number));
         }
-        found.push((at, Parameter::parse(number, contents)?));
+        found.push((at, parameter));
         last = last.max(number);
         at += whole;
     }
     Ok(found)
 }
 
-/// Parameters that a packet may have several of; two of any other would let one be checked and another be used.
+/// Known parameters that a packet may have several of; two of any other would let one be checked and another be used.
 fn repeatable(number: u16) -> bool {
     const CERT: u16 = 768;
     matches!(
