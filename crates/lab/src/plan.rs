@@ -55,7 +55,7 @@ pub(crate) struct FlowPlan {
     pub(crate) congestion: String,
     /// Whether the hosts are told the rates of the links instead of measuring what paths carry.
     pub(crate) rates_configured: bool,
-    /// The congestion control of the paths.
+    /// The congestion control of the paths, where it is not the usual one.
     pub(crate) path_congestion: Option<String>,
     /// By what the hosts choose the path of a packet.
     pub(crate) scheduler: &'static str,
@@ -141,7 +141,7 @@ impl Plan {
             scenario.error_in_flow(all.get(flow).map_or(0, |(index, ..)| *index), "paths", message, None)
         })?;
         let host = |node: usize| topology.hosts.iter().position(|host| *host == name(node)).unwrap_or_default();
-        let streams = Streams::new(scenario.seed);
+        let (streams, usual) = (Streams::new(scenario.seed), wedge::WedgeConfig::default_congestion());
         let flows: Vec<FlowPlan> = all
             .iter()
             .map(|(_, flow, (protocol, kind), name, _)| FlowPlan {
@@ -152,7 +152,7 @@ impl Plan {
                 kind: *kind,
                 congestion: flow.congestion.clone().unwrap_or_else(|| USUAL.to_owned()),
                 rates_configured: flow.sinnet.rates == Rates::Configured,
-                path_congestion: flow.sinnet.path_congestion.clone(),
+                path_congestion: flow.sinnet.path_congestion.clone().filter(|name| *name != usual.name()),
                 // It was checked.
                 scheduler: scheduler(flow).unwrap_or_default().name(),
                 size: match flow.amount {

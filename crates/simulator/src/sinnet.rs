@@ -49,12 +49,12 @@ impl Associations {
         let own = flow.sinnet.association == Association::Own;
         if let Some((known, first)) = self.known.get(&flow.paths).filter(|_| !own) {
             let other = scenario.flows.get(*first).unwrap_or(flow);
-            let both = [flow, other];
+            let (both, usual) = ([flow, other], AssociationConfig::default());
             let differs = [
                 ("packet_size", flow.sinnet.inside == Inside::Tcp && mtu(flow) != mtu(other)),
-                ("scheduler", differ(both.map(|flow| &flow.scheduler))),
-                ("path_congestion", differ(both.map(|flow| &flow.sinnet.path_congestion))),
-                ("rates", differ(both.map(|flow| &flow.sinnet.rates))),
+                ("scheduler", differ(both.map(|flow| flow.scheduler.as_deref().unwrap_or(usual.scheduler.name())))),
+                ("path_congestion", differ(both.map(|flow| path_congestion(flow).unwrap_or(usual.rule.name())))),
+                ("rates", differ(both.map(|flow| flow.sinnet.rates))),
             ];
             let Some((key, _)) = differs.into_iter().find(|(_, differs)| *differs) else { return Ok(*known) };
             let message = format!("\"{}\", of the same association, says otherwise", other.name);
@@ -79,8 +79,13 @@ impl Associations {
     }
 }
 
-fn differ<T: PartialEq>([one, other]: [&T; 2]) -> bool {
+fn differ<T: PartialEq>([one, other]: [T; 2]) -> bool {
     one != other
+}
+
+/// The name of the rule of the paths' windows, where the flow says one.
+fn path_congestion(flow: &FlowSpec) -> Option<&str> {
+    flow.sinnet.path_congestion.as_deref()
 }
 
 /// The largest packet on paths.
@@ -105,7 +110,7 @@ fn config(
         Some(name) => rules::scheduler(scenario, (index, name), has, outside)?,
         None => usual.scheduler,
     };
-    let rule = match &flow.sinnet.path_congestion {
+    let rule = match path_congestion(flow) {
         Some(_) if rates_configured => {
             let message = "paths of configured rates have no windows".to_owned();
             let help = Some("leave it out, or write rates = \"measured\"".to_owned());

@@ -18,8 +18,9 @@ fn plan(flow: &str, setting: Option<&str>) -> String {
     );
     let mut document = Document::parse(&text, "file.toml").unwrap();
     if let Some(setting) = setting {
-        // Only where all flows have it does a profile say something of links.
-        let which = if setting.starts_with("profile") { "*" } else { "f" };
+        // Only where all flows have it does a profile say something of links; and flows of one association have one host.
+        let of_all = ["profile", "scheduler", "path_congestion", "rates"];
+        let which = if of_all.iter().any(|key| setting.starts_with(key)) { "*" } else { "f" };
         document.set(&format!("flow.{which}.{setting}")).unwrap();
     }
     let scenario = document.scenario().unwrap_or_else(|error| panic!("{error}"));
@@ -38,7 +39,7 @@ fn what_is_honoured_changes_what_is_simulated() {
             let value = match (key.name, variant) {
                 // They are there already, or lead elsewhere; SCTP and mHIP have one scheduler, and mHIP is in ns-2.
                 ("from" | "to" | "paths" | "generation" | "inside", _) => continue,
-                ("scheduler", of) if of != Variant::Mptcp => continue,
+                ("scheduler", Variant::Mhip1 | Variant::Mhip23 | Variant::Sctp | Variant::CmtSctp) => continue,
                 ("profile", Variant::Mhip1 | Variant::Mhip23) => continue,
                 // The leader has the usual size, and the two share an association.
                 ("packet_size", Variant::SinnetTcp) => continue,
