@@ -45,7 +45,6 @@ impl Associations {
         plan: &mut Plan,
         outside: &dyn Outside,
     ) -> Result<u32, Diagnostic> {
-        let config = config(scenario, index, flow, outside)?;
         let own = flow.sinnet.association == Association::Own;
         if let Some((known, first)) = self.known.get(&flow.paths).filter(|_| !own) {
             let other = scenario.flows.get(*first).unwrap_or(flow);
@@ -61,6 +60,7 @@ impl Associations {
             let help = format!("give all flows of the association the same `{key}`, or association = \"own\"");
             return Err(scenario.error_in_flow(index, key, message, Some(help)));
         }
+        let config = config(scenario, index, flow, outside)?;
         let has_rate = |links: &[u32]| {
             let mut links = links.iter().filter_map(|link| plan.links.get(*link as usize));
             links.any(|link| link.config.rate.is_some())
