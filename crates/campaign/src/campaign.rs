@@ -382,7 +382,7 @@ fn simulate(
     let begin = processor_time();
     let plan = simulator::plan_with(scenario, seed, plugged)?;
     let mut observer = Watching { watch, plugged, given_up: false };
-    let options = RunOptions { interval };
+    let options = RunOptions { interval, flows: None };
     let simulation = Simulation::new(&plan, seed);
     // Who looks at packets is chosen once, so that the usual run does not ask at every one of them.
     let mut result = if observer.watch.tracer.is_some() {

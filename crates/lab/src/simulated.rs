@@ -113,7 +113,13 @@ impl<'a> InSimulator<'a> {
         }
     }
 
-    fn transfer(&self, flow: &FlowPlan, range: &Range<usize>, result: &RunResult) -> Result<Transfer, LabError> {
+    fn transfer(
+        &self,
+        index: usize,
+        flow: &FlowPlan,
+        range: &Range<usize>,
+        result: &RunResult,
+    ) -> Result<Transfer, LabError> {
         let flows = result.flows.get(range.clone()).unwrap_or_default();
         let completed = flows.iter().filter(|flow| flow.completed).count();
         let (mbps, bytes, seconds) = match flow.kind {
@@ -143,7 +149,7 @@ impl<'a> InSimulator<'a> {
             seconds,
             // There are no bytes that could be others.
             sha256_equal: completed == flows.len() || self.plan.competes(),
-            stall: stall(range.start, result, self.plan.warm_up.as_secs_f64()),
+            stall: stall(index, flows.first().map_or(0.0, |flow| flow.end_s), result, self.plan.warm_up.as_secs_f64()),
             congestion: if flow.kind.is_download() { flow.congestion.clone() } else { String::new() },
             complete: u32::try_from(completed).unwrap_or(u32::MAX),
             datagrams: None,
@@ -155,9 +161,15 @@ impl Laboratory for InSimulator<'_> {
     fn measure(&mut self, run: &Run, progress: &mut Progress) -> Result<Measured, LabError> {
         let (simulated, ranges) = self.build(run);
         progress.begin(&run.name, file_size(self.plan, 0, run));
-        let result = Simulation::new(&simulated, self.plan.seed).run(&RunOptions { interval: Some(SAMPLE) });
-        let both = self.plan.flows.iter().zip(&ranges);
-        let flows = both.map(|(flow, range)| self.transfer(flow, range, &result)).collect::<Result<_, _>>()?;
+        // Of a thousand connections stalls are told of the first: samples of all would be gigabytes.
+        let options = RunOptions {
+            flows: Some(ranges.iter().map(|range| range.start).collect()),
+            ..RunOptions::every(SAMPLE)
+        };
+        let result = Simulation::new(&simulated, self.plan.seed).run(&options);
+        let both = self.plan.flows.iter().zip(&ranges).enumerate();
+        let flows = both.map(|(index, (flow, range))| self.transfer(index, flow, range, &result));
+        let flows = flows.collect::<Result<_, _>>()?;
         let mut path_bytes = vec![0; self.plan.paths().len()];
         for flow in &result.flows {
             for (sum, path) in path_bytes.iter_mut().zip(&flow.paths) {
@@ -173,9 +185,8 @@ fn planned(path: &PathPlan) -> PlannedPath {
     PlannedPath { forward: links(&path.there), reverse: links(&path.back) }
 }
 
-/// The longest time in which nothing of a flow arrived, from its first byte, and from `from`, to its end.
-fn stall(flow: usize, result: &RunResult, from: f64) -> std::time::Duration {
-    let end = result.flows.get(flow).map_or(0.0, |flow| flow.end_s);
+/// The longest time in which nothing of a sampled flow arrived, from its first byte, and from `from`, to its `end`.
+fn stall(flow: usize, end: f64, result: &RunResult, from: f64) -> std::time::Duration {
     let samples = result.series.iter().filter(|sample| sample.time_s >= from && sample.time_s <= end);
     let (mut longest, mut last) = (0.0_f64, None);
     for sample in samples {

@@ -55,6 +55,11 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// Whether it is a TCP's SYN.
+    pub(crate) fn opens_connection(&self) -> bool {
+        self.segment().is_some_and(|segment| segment.syn)
+    }
+
     /// Of a TCP: what it sends.
     pub fn segment(&self) -> Option<&Segment> {
         match &self.class {

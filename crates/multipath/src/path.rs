@@ -191,9 +191,10 @@ impl<P> SenderPath<P> {
     }
 
     /// A packet that does not wait is about to leave. Under a window it delays what waits, but not further than what waits is
-    /// delayed already: acknowledgments and reports may come faster than the pace, and data would never have its turn.
-    pub(crate) fn pass_queue(&mut self, now: Instant, wire: usize) {
-        if self.control.is_none() || self.pacer.clear_at() <= now {
+    /// delayed already: acknowledgments and reports may come faster than the pace, and data would never have its turn. What opens
+    /// a connection `always` counts.
+    pub(crate) fn pass_queue(&mut self, now: Instant, wire: usize, always: bool) {
+        if always || self.control.is_none() || self.pacer.clear_at() <= now {
             self.pacer.sent(wire, now);
         }
     }

@@ -119,7 +119,7 @@ impl<P: Clone> Sender<P> {
 
     fn leave_on(&mut self, now: Instant, id: PathId, packet: QueuedPacket<P>) {
         if let Some(path) = self.path_mut(id) {
-            path.pass_queue(now, packet.wire);
+            path.pass_queue(now, packet.wire, packet.meta.opens_connection());
             self.ready.push_back(Dispatch { path: id, packet, treatment: Treatment::Urgent });
         }
     }

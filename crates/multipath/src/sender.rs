@@ -21,6 +21,8 @@ use std::collections::VecDeque;
 
 /// What waits and is sent nothing of for so long, while what goes past it leaves, is starved by that.
 const STARVED: Duration = Duration::from_millis(100);
+/// What opens connections goes past what waits while no more of it is ahead of the path's pace.
+const CROWDED: Duration = Duration::from_millis(20);
 /// What may wait in the queues of paths of configured rates, as time: more is dropped, which tells the TCP inside that it has
 /// reached their sum. Half of the least retransmission timer of common TCPs, so that waiting alone never expires it.
 pub(crate) const LONGEST_QUEUE: Duration = Duration::from_millis(100);
@@ -359,7 +361,7 @@ impl<P> Sender<P> {
     /// A packet of the owner's own left on a path: a heartbeat, which is in flight, or a report, which is not.
     pub fn on_control_sent(&mut self, now: Instant, id: PathId, number: u32, wire: usize, is_in_flight: bool) {
         if let Some(path) = self.any_path_mut(id) {
-            path.pass_queue(now, wire);
+            path.pass_queue(now, wire, false);
             path.left(now, number, wire, if is_in_flight { Kind::InFlight } else { Kind::Uncounted });
         }
     }
@@ -445,6 +447,15 @@ impl<P> Sender<P> {
         self.is_starved = waits && (self.is_starved || now - self.moved > STARVED);
         self.is_starved
     }
+
+    /// Whether more connections open at once than any path has time for: what opens this one then waits for its turn, or the
+    /// crowd would overflow the network's queues and come again at the same second.
+    fn is_crowded(&self, now: Instant, meta: &Meta) -> bool {
+        let takes = |path: &SenderPath<P>| {
+            path.state.is_usable() && path.has_room_beyond(&self.windows) && path.pacer.clear_at() <= now + CROWDED
+        };
+        meta.opens_connection() && self.any_usable() && !self.paths.iter().any(takes)
+    }
 }
 
 impl<P: Clone> Sender<P> {
@@ -453,7 +464,8 @@ impl<P: Clone> Sender<P> {
         let wire = self.paths.first().map_or(0, |path| path.state.overhead.wire(meta.len));
         // Where only a multiple of what came may be sent, all waits in one queue.
         let has_credit = self.paths.iter().any(|path| path.state.is_verified && path.state.allows(wire));
-        let urgent = has_credit && meta.is_urgent && !(self.feedback == Feedback::Reports && self.is_starved(now));
+        let must_wait = self.feedback == Feedback::Reports && (self.is_starved(now) || self.is_crowded(now, &meta));
+        let urgent = has_credit && meta.is_urgent && !must_wait;
         // Of what is not TCP nothing is known without reports, so no window could tell when to send it.
         let has_window = self.feedback == Feedback::Reports || self.is_snooping() && meta.is_tcp();
         if !urgent && has_window {

@@ -309,6 +309,37 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
+    fn syn(local: u16) -> crate::Meta {
+        let segment = crate::Segment { len: 1, syn: true, has_timestamps: true, ..crate::Segment::default() };
+        let flow = Some(crate::FlowId { protocol: 6, local, remote: 80 });
+        crate::Meta { flow, len: 40, is_urgent: true, class: crate::Class::Tcp(segment), ecn: Ecn::NotEct }
+    }
+
+    #[test]
+    fn a_crowd_of_connections_opens_at_the_pace_of_the_path() {
+        let mut sender = Sender::<u8>::new(Feedback::Reports, "mhip".parse().unwrap());
+        sender.set_memory(Memory { send_buffer: 1 << 20, in_flight: 1 << 20 });
+        let state =
+            PathState { is_verified: true, is_alive: true, allowance: u64::MAX, mtu: 1500, ..PathState::default() };
+        sender.add_path(at(0), PathId(0), state, 1_000_000);
+        let rate = sender.paths[0].pacer.rate();
+        let (mut at_once, mut bytes) = (0, 0);
+        for local in 0..1000 {
+            sender.enqueue(at(0), syn(local), 0);
+            while let Some(dispatch) = sender.poll_urgent(at(0)) {
+                (at_once, bytes) = (at_once + 1, bytes + dispatch.packet.wire);
+            }
+        }
+        assert!(at_once > 1, "who comes first does not wait");
+        // CROWDED at the path's pace, what a late timer may catch up with, and the last.
+        let most = rate as f64 / 8.0 * 0.025 + 100.0;
+        assert!(bytes as f64 <= most, "{bytes} bytes leave at once, {most} are the path's");
+        assert_eq!(sender.buffer.packets(), 1000 - at_once, "the others wait, and none is lost");
+        // The path has time again: a single one goes past what waits.
+        sender.enqueue(at(60), syn(2000), 7);
+        assert_eq!(sender.poll_urgent(at(60)).map(|dispatch| dispatch.packet.payload), Some(7));
+    }
+
     #[test]
     fn a_rule_that_blocks_a_path_is_obeyed() {
         let mut sender = Sender::<u8>::new(Feedback::Reports, Rule::custom("silent", Silent));

@@ -112,6 +112,6 @@ impl<'a> PointView<'a> {
     /// The first seed's run once more, with samples of all that moves every `interval`.
     pub fn series(&self, interval: Duration) -> Option<RunResult> {
         let seed = self.runs().first()?.seed;
-        simulator::run(&self.scenario()?, seed, &RunOptions { interval: Some(interval) }).ok()
+        simulator::run(&self.scenario()?, seed, &RunOptions::every(interval)).ok()
     }
 }

@@ -55,10 +55,19 @@ pub use result::{
 pub use simulation::Simulation;
 
 /// What a run does beside its scenario.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunOptions {
     /// Take a [`Sample`] so often; never if `None`.
     pub interval: Option<clock::Duration>,
+    /// Samples are of these flows, indices of [`RunResult::flows`]; of all if `None`.
+    pub flows: Option<Vec<usize>>,
+}
+
+impl RunOptions {
+    /// A sample of all flows so often.
+    pub fn every(interval: clock::Duration) -> Self {
+        Self { interval: Some(interval), flows: None }
+    }
 }
 
 /// Runs `scenario` once with `seed`.

@@ -40,11 +40,17 @@ pub(crate) fn report(simulation: &mut Simulation) -> RunResult {
 }
 
 /// The state of a run under way.
-pub(crate) fn sample(simulation: &Simulation) -> Sample {
-    let flows = simulation.senders.iter().zip(&simulation.receivers).zip(&simulation.flows);
+pub(crate) fn sample(simulation: &Simulation, only: Option<&[usize]>) -> Sample {
+    let one = |index: usize| {
+        let both = simulation.senders.get(index).zip(simulation.receivers.get(index));
+        both.zip(simulation.flows.get(index))
+    };
+    let indices = only.map_or_else(|| (0..simulation.flows.len()).collect(), <[usize]>::to_vec);
     Sample {
         time_s: simulation.now.as_secs_f64(),
-        flows: flows
+        flows: indices
+            .into_iter()
+            .filter_map(one)
             .map(|((sender, receiver), flow)| {
                 let (cwnd, ssthresh, flight, srtt) = sender.sender.state();
                 FlowSample {

@@ -154,7 +154,7 @@ pub struct LinkResult {
 pub struct Sample {
     /// The time, in seconds.
     pub time_s: f64,
-    /// Flows, as in [`RunResult::flows`].
+    /// Flows, as in [`RunResult::flows`], or those of [`crate::RunOptions::flows`].
     pub flows: Vec<FlowSample>,
     /// Links, as in [`RunResult::links`].
     pub links: Vec<LinkSample>,

@@ -277,7 +277,10 @@ impl Simulation {
             self.perform(task, observer);
             match task {
                 Task::Queues => queues.next += queues.interval,
-                Task::Sample => samples.next += samples.interval,
+                Task::Sample => {
+                    self.series.push(report::sample(&self, options.flows.as_deref()));
+                    samples.next += samples.interval;
+                }
                 Task::Start(_) | Task::Stop(_) | Task::WarmUp => self.done += 1,
             }
         }
@@ -556,7 +559,7 @@ impl Simulation {
                     self.end = now;
                 }
             }
-            Task::Sample => self.series.push(report::sample(self)),
+            Task::Sample => {}
         }
     }
 }

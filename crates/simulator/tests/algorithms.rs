@@ -62,7 +62,7 @@ fn validation(flow: &str) -> Vec<(f64, f64)> {
     let text = text.replace("warm_up = \"20s\"\n", "").replace("packet_size = 1250", "packet_size = 1500");
     let text = text.replace("delay = \"30ms\"", "delay = \"25ms\"");
     let scenario = scenario::parse(&text, "validation.toml").unwrap_or_else(|error| panic!("{error}"));
-    let options = RunOptions { interval: Some(clock::Duration::from_millis(1)) };
+    let options = RunOptions::every(clock::Duration::from_millis(1));
     let result = simulator::run(&scenario, 1, &options).unwrap_or_else(|error| panic!("{error}"));
     let windows: Vec<(f64, f64)> = result.series.iter().map(|sample| (sample.time_s, sample.flows[0].cwnd)).collect();
     windows.windows(2).filter(|pair| pair[1].1 < pair[0].1 - 1.0).map(|pair| pair[0]).collect()
@@ -109,7 +109,7 @@ fn suite(delay: &str, rate: &str, change: &str) -> Vec<(f64, f64)> {
         "#
     );
     let scenario = scenario::parse(&text, "suite.toml").unwrap_or_else(|error| panic!("{error}"));
-    let options = RunOptions { interval: Some(clock::Duration::from_millis(1)) };
+    let options = RunOptions::every(clock::Duration::from_millis(1));
     let result = simulator::run(&scenario, 1, &options).unwrap_or_else(|error| panic!("{error}"));
     result.series.iter().map(|sample| (sample.time_s, sample.flows[0].cwnd)).collect()
 }

@@ -167,7 +167,7 @@ fn a_small_receive_buffer_makes_it_gentle() {
 /// Runs repeat, with several paths too, and the warm-up is left out of the counters of paths.
 #[test]
 fn runs_repeat_and_leave_the_warm_up_out() {
-    let options = RunOptions { interval: Some(Duration::from_millis(100)) };
+    let options = RunOptions::every(Duration::from_millis(100));
     let whole = scenario("reference.toml", &[]);
     let results = [run(&whole, 3, &options).unwrap(), run(&whole, 3, &options).unwrap()];
     assert_eq!(results[0], results[1]);

@@ -231,6 +231,17 @@ fn a_thousand_associations_get_the_same() {
     assert_eq!((plan.flows.len(), plan.associations.len()), (1000, 1));
 }
 
+/// Five hundred connections that open at the same instant: what opens them takes turns. In one burst
+/// most of it would be lost, and come again at the same second, each time.
+#[test]
+fn a_crowd_opens_its_connections() {
+    let flows = flow("f", "count = 500\namount = \"8kB\"");
+    let result = run(&two_paths([(8, 29), (4, 29)], 40, "", &flows), 1);
+    let completed = result.flows.iter().filter(|flow| flow.completed).count();
+    let half = result.flows.iter().filter(|flow| flow.completed && flow.end_s < 6.0).count();
+    assert!(completed == 500 && half > 250, "{completed} of 500, {half} within twice what the links need");
+}
+
 /// What is marked on the way is marked for the TCP inside (RFC 6040).
 #[test]
 fn marks_reach_the_tcp_inside() {
