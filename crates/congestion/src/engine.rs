@@ -3,6 +3,7 @@
 use clock::{Duration, Instant, Rng};
 use smallvec::SmallVec;
 
+use crate::delivery::{LostPacket, RateSample};
 use crate::group::{Group, Path};
 use crate::math::ceil;
 use crate::rule::{Cause, Round, WindowRule};
@@ -392,6 +393,20 @@ impl<R: WindowRule> Controller<R> {
             let state = &mut self.paths[*path];
             state.cwnd = (state.cwnd + more).max(state.mss);
         }
+    }
+
+    /// What an acknowledgment told of the rate of delivery on `path`, for rules that read it; after [`Self::on_ack`] and
+    /// [`Self::on_congestion`] with the same. Returns whether what is sent now is less than the path carries because the rule wants
+    /// it so.
+    pub fn on_sample(&mut self, path: usize, sample: &RateSample, now: Instant) -> bool {
+        let decision = self.rule.sampled(path, Group { paths: &self.paths, now }, sample);
+        self.set_cwnd(path, decision.cwnd);
+        decision.is_low
+    }
+
+    /// A packet of `path` was found lost, for rules that read rates; before [`Self::on_sample`] with the same acknowledgment.
+    pub fn on_lost(&mut self, path: usize, packet: &LostPacket, now: Instant) {
+        self.rule.lost(path, Group { paths: &self.paths, now }, packet);
     }
 
     /// A sign of congestion on `path`. Returns whether the window was reduced: a second sign in one window of data is

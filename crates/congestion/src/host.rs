@@ -61,6 +61,14 @@ pub enum Unfit {
         /// The host.
         host: Host,
     },
+    /// It needs samples of the rate of delivery and keeps a pace, neither of which the host has for rules.
+    #[error("{name:?} sets window and pace from samples of the rate of delivery, which {host} does not take")]
+    ReadsRate {
+        /// The rule's name.
+        name: &'static str,
+        /// The host.
+        host: Host,
+    },
     /// It needs more round-trip times than the host measures.
     #[error("{name:?} needs the round-trip time of every packet, and {host} measures one in each round trip")]
     ReadsDelay {
@@ -109,6 +117,9 @@ impl Host {
         }
         if kind.reads_delay && matches!(self, Self::Sctp { .. }) {
             return Err(Unfit::ReadsDelay { name, host });
+        }
+        if kind.reads_rate && self != Self::Tcp {
+            return Err(Unfit::ReadsRate { name, host });
         }
         if kind.couples && !self.has_several_paths() {
             return Err(Unfit::Couples { name, host });

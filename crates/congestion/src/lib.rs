@@ -33,6 +33,7 @@
 mod bottleneck;
 mod coupling;
 mod custom;
+mod delivery;
 mod engine;
 mod group;
 mod host;
@@ -48,6 +49,7 @@ mod vector;
 pub use bottleneck::Bottlenecks;
 pub use coupling::{CoupledController, Doubt, Share};
 pub use custom::{Custom, CustomRule};
+pub use delivery::{Delivery, LostPacket, RateDecision, RateSample, SentPacket};
 pub use engine::{Acked, Congestion, Controller, EngineConfig, InitialWindow, SlowStartTest, Undo, WindowRounding};
 pub use group::{Group, Path, Usable};
 pub use host::{Host, Unfit};

@@ -4,6 +4,7 @@ use std::fmt;
 
 use clock::{Duration, Rng};
 
+use crate::delivery::{LostPacket, RateDecision, RateSample};
 use crate::engine::Acked;
 use crate::group::Group;
 use crate::tunable::BadTunable;
@@ -94,6 +95,9 @@ pub struct Kind {
     pub couples: bool,
     /// It reads queues from round-trip times: it needs that of nearly every packet, without what the receiver waited.
     pub reads_delay: bool,
+    /// It models the path and sets window and pace itself: it needs a [`RateSample`] with every acknowledgment, and a sender that
+    /// keeps to its [`WindowRule::pace`].
+    pub reads_rate: bool,
     /// What it is written for.
     pub family: Family,
 }
@@ -179,8 +183,18 @@ pub trait WindowRule {
     /// The last reduction is undone.
     fn undone(&mut self, _path: usize, _group: Group<'_>) {}
 
+    /// What an acknowledgment tells of how fast the path delivers, after all else that is done with it; of rules that
+    /// [read rates](Kind::reads_rate) only. Their window is what this returns.
+    fn sampled(&mut self, path: usize, group: Group<'_>, _sample: &RateSample) -> RateDecision {
+        RateDecision { cwnd: group.path(path).cwnd, is_low: false }
+    }
+
+    /// A packet was found lost; before the sample that counts it. Of rules that [read rates](Kind::reads_rate) only.
+    fn lost(&mut self, _path: usize, _group: Group<'_>, _packet: &LostPacket) {}
+
     /// The rate in bit/s, with headers, above which nothing leaves on the path, whatever the window; asked before each packet.
-    /// Simulated TCP and MPTCP keep to it; a tunnel has a pace of its own.
+    /// Of rules that [read rates](Kind::reads_rate) it is without headers, as their samples are. Simulated TCP and MPTCP keep to it;
+    /// a tunnel has a pace of its own.
     fn pace(&self, _path: usize) -> Option<u64> {
         None
     }

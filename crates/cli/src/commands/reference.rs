@@ -119,8 +119,8 @@ unless something else is said; a retransmission timeout leaves one, and that as 
 
 const OFFERED: &str = "### Who offers them
 
-What couples paths is offered where there are several, what reads delays where every packet has its round-trip time measured, and
-what is written for another kind of host only there.
+What couples paths is offered where there are several, what reads delays where every packet has its round-trip time measured, what
+reads the rate of delivery with TCP, which samples it, and what is written for another kind of host only there.
 ";
 
 const SCHEDULERS: &str = "## Schedulers

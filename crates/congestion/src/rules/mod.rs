@@ -47,6 +47,7 @@ use std::str::FromStr;
 use clock::Rng;
 
 use crate::custom::{Custom, CustomRule};
+use crate::delivery::{LostPacket, RateDecision, RateSample};
 use crate::engine::Acked;
 use crate::group::Group;
 use crate::reference::Reference;
@@ -138,6 +139,12 @@ macro_rules! registry {
             }
             fn undone(&mut self, path: usize, group: Group<'_>) {
                 match self { $(Self::$rule(rule) => rule.undone(path, group),)* Self::Custom(rule) => rule.undone(path, group) }
+            }
+            fn sampled(&mut self, path: usize, group: Group<'_>, sample: &RateSample) -> RateDecision {
+                match self { $(Self::$rule(rule) => rule.sampled(path, group, sample),)* Self::Custom(rule) => rule.sampled(path, group, sample) }
+            }
+            fn lost(&mut self, path: usize, group: Group<'_>, packet: &LostPacket) {
+                match self { $(Self::$rule(rule) => rule.lost(path, group, packet),)* Self::Custom(rule) => rule.lost(path, group, packet) }
             }
             #[inline]
             fn pace(&self, path: usize) -> Option<u64> {
