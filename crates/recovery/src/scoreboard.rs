@@ -168,6 +168,26 @@ impl Scoreboard {
         }
     }
 
+    /// The retransmission of `packet` is known to be lost, too: it is in the network no longer. To find that out is the caller's
+    /// business, RFC 6675 does not.
+    pub fn on_retransmission_lost(&mut self, packet: u64) {
+        if self.is_retransmitted(packet) {
+            self.retransmitted.clear(packet);
+            self.counts.retransmitted -= 1;
+        }
+    }
+
+    /// The first packet of `from..to`, of those sent below `next`, that is not acknowledged in any way.
+    pub fn first_missing(&mut self, from: u64, to: u64, next: u64) -> Option<u64> {
+        self.sacked.reserve(self.una, next);
+        self.sacked.first_absent(from.max(self.una), to.min(next))
+    }
+
+    /// Below it, what is not acknowledged in any way is lost.
+    pub fn lost_edge(&self) -> u64 {
+        self.lost_edge
+    }
+
     /// Retransmissions so far count no longer, as at the start of a new episode. `next` is one beyond all that was sent.
     pub fn forget_retransmissions(&mut self, next: u64) {
         if self.counts.retransmitted > 0 {
@@ -278,6 +298,23 @@ mod tests {
         board.on_retransmit(1, 20);
         board.detect(3);
         assert_eq!(board.next_lost(), Some(5));
+    }
+
+    #[test]
+    fn a_lost_retransmission_is_in_the_network_no_longer() {
+        let mut board = Scoreboard::default();
+        board.sack(2, 8, 10);
+        board.detect(3);
+        assert_eq!((board.lost_edge(), board.pipe(10)), (5, 2));
+        assert_eq!((board.first_missing(0, 8, 10), board.first_missing(2, 10, 10)), (Some(0), Some(8)));
+        board.on_retransmit(0, 10);
+        board.on_retransmit(1, 10);
+        assert_eq!(board.pipe(10), 4);
+        board.on_retransmission_lost(0);
+        board.on_retransmission_lost(0);
+        assert_eq!(board.pipe(10), 3);
+        board.on_rescue(0, 10);
+        assert_eq!(board.pipe(10), 4);
     }
 
     proptest! {

@@ -35,6 +35,7 @@ mod endpoint;
 pub mod mhip;
 pub mod mptcp;
 mod packet;
+mod rates;
 mod receiver;
 pub mod sctp;
 mod selective;

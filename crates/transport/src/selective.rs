@@ -1,5 +1,7 @@
 //! A sender's loss recovery on selective acknowledgments: RFC 6675, and the variant of ns-2's `Sack1`.
 
+use std::collections::VecDeque;
+
 use recovery::{DupThresh, Scoreboard};
 
 use crate::config::Details;
@@ -47,10 +49,17 @@ pub(crate) struct Selective {
     timed_out: bool,
     /// ns-2's estimate of packets in the network, in recovery only.
     pipe: i64,
+    /// Packets whose retransmissions are lost, too.
+    again: VecDeque<u64>,
+    /// Lost retransmissions are found, so those under way count on when the next recovery begins; RFC 6675 §5 (4.2) forgets them
+    /// and sends them once more.
+    remembers: bool,
+    /// When recovery began, the first missing packet was under way again.
+    is_under_way: bool,
 }
 
 impl Selective {
-    pub(crate) fn new(details: Details) -> Self {
+    pub(crate) fn new(details: Details, remembers: bool) -> Self {
         Self {
             board: Scoreboard::default(),
             details,
@@ -60,6 +69,9 @@ impl Selective {
             rescued: None,
             timed_out: false,
             pipe: 0,
+            again: VecDeque::new(),
+            remembers,
+            is_under_way: false,
         }
     }
 
@@ -173,8 +185,17 @@ impl Selective {
         self.in_recovery = true;
         self.rescued = None;
         self.recover = max;
-        self.board.forget_retransmissions(max);
+        if self.remembers {
+            self.is_under_way = self.board.is_retransmitted(una);
+        } else {
+            self.board.forget_retransmissions(max);
+        }
         self.board.on_retransmit(una, max);
+    }
+
+    /// Whether the first missing packet was under way again when the recovery began that does.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.is_under_way
     }
 
     fn take_blocks(&mut self, blocks: &[(u32, u32)], near: u64, max: u64) -> u64 {
@@ -191,6 +212,7 @@ impl Selective {
         self.dupacks = 0;
         self.timed_out = true;
         self.recover = max;
+        self.again.clear();
         self.board.advance(una);
         match self.details {
             Details::Rfc => self.board.all_lost(max),
@@ -205,7 +227,24 @@ impl Selective {
         self.recover = 0;
         self.dupacks = 0;
         self.timed_out = false;
+        self.again.clear();
         self.board.forget_losses(max);
+    }
+
+    /// The retransmission of `position` was lost, too: to be sent again before all else.
+    pub(crate) fn on_retransmission_lost(&mut self, position: u64) {
+        self.board.on_retransmission_lost(position);
+        self.again.push_back(position);
+    }
+
+    /// See [`Scoreboard::first_missing`].
+    pub(crate) fn first_missing(&mut self, from: u64, to: u64, max: u64) -> Option<u64> {
+        self.board.first_missing(from, to, max)
+    }
+
+    /// See [`Scoreboard::lost_edge`].
+    pub(crate) fn lost_edge(&self) -> u64 {
+        self.board.lost_edge()
     }
 
     /// Whether the packet at `position` is selectively acknowledged.
@@ -230,9 +269,15 @@ impl Selective {
 
     /// RFC 6675 §4 `NextSeg`. `has_new` tells whether new data could be sent, `limited` that this is limited transmit.
     #[inline]
-    pub(crate) fn next(&mut self, max: u64, has_new: bool, limited: bool) -> Next {
+    pub(crate) fn next(&mut self, una: u64, max: u64, has_new: bool, limited: bool) -> Next {
         if limited || (self.board.is_clear() && !self.in_recovery) {
             return if has_new { Next::New } else { Next::Nothing };
+        }
+        while let Some(position) = self.again.front().copied() {
+            if position >= una && !self.board.is_sacked(position) && !self.board.is_retransmitted(position) {
+                return Next::Again(position);
+            }
+            self.again.pop_front();
         }
         let again = match self.details {
             Details::Rfc => self.board.next_lost(),

@@ -162,7 +162,12 @@ impl TcpSender {
         let mut packet = match self.flow.poll(now, more, &self.control) {
             Step::Send(packet) => packet,
             Step::New => self.flow.emit_next(now),
-            Step::Nothing => return None,
+            Step::Nothing => {
+                if next >= self.end {
+                    self.flow.on_app_limited(now, &self.control);
+                }
+                return None;
+            }
         };
         if packet.position.wrapping_add(1) == self.end as u32 && self.end == self.flow.max() {
             packet.bytes = self.config.last_size();

@@ -4,7 +4,8 @@
 //! Loss recovery is `recovery`'s, windows are `congestion`'s; this is what joins them. A TCP connection has one of these,
 //! one of Multipath TCP has one a path, under one controller.
 
-use std::collections::VecDeque;
+mod watching;
+
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
@@ -15,11 +16,15 @@ use crate::config::{Details, Recovery, TcpConfig, UndoBy};
 use crate::packet::{Flags, NO_BLOCKS, Packet, expand};
 use crate::selective::{Next, Selective, Verdict};
 use crate::timer::Timer;
+pub(crate) use watching::Waiting;
+use watching::Watch;
 
 /// No packet waits to be sent again.
 const NONE: u64 = u64::MAX;
 /// As many packets as the window allows.
 const ANY: u32 = u32::MAX;
+/// From this pace on, in bit/s, two packets leave together, as Linux has it with BBR: half as many timers.
+const PAIRS: u64 = 1_200_000;
 /// RFC 6298 §5.7: the timer after the loss of a SYN.
 const AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
 
@@ -59,13 +64,15 @@ pub(crate) struct Subflow {
     /// The rate that the rule allows, in bit/s, and when it allows the next packet.
     pace: Option<u64>,
     paced_until: Instant,
+    /// By how much what leaves now may be ahead of that.
+    ahead: Duration,
     reduced: bool,
     started: bool,
     mss: f64,
     /// The packet whose round trip is timed, and since when (RFC 6298 §3).
     timed: Option<(u64, Instant)>,
-    /// For rules that read delays: when each outstanding packet was sent.
-    sent: Option<Box<SentTimes>>,
+    /// For rules that read delays or rates.
+    watch: Option<Box<Watch>>,
     timer: Timer,
     recovery: State,
     dupthresh: DupThresh,
@@ -108,45 +115,13 @@ enum State {
     Selective(Box<Selective>),
 }
 
-/// When packets were sent, for round-trip times without what a receiver waited: those of echoed timestamps, of the first packet
-/// that an acknowledgment covers (RFC 7323 §4.3), have tens of milliseconds in them that are no queue. As in Linux, the last
-/// packet counts, and one that was acknowledged alone, by a receiver that waits for two, does not.
-#[derive(Clone, Debug, Default)]
-struct SentTimes {
-    /// From the first packet that is not acknowledged on; `None` for what was sent more than once.
-    times: VecDeque<Option<Instant>>,
-    /// How many more acknowledgments have covered one packet than several, within [`SentTimes::MEMORY`].
-    alone: i32,
-}
-
-impl SentTimes {
-    const MEMORY: i32 = 8;
-
-    /// The packet that is `index` beyond the first was sent.
-    fn sent(&mut self, index: u64, now: Instant) {
-        match self.times.get_mut(index as usize) {
-            Some(time) => *time = None,
-            None => self.times.push_back(Some(now)),
-        }
-    }
-
-    /// The first `count` are acknowledged: when the last of them was sent, if none of them was sent twice.
-    fn acknowledged(&mut self, count: u64) -> Option<Instant> {
-        self.alone = (self.alone + if count == 1 { 1 } else { -1 }).clamp(-Self::MEMORY, Self::MEMORY);
-        let waited = count == 1 && self.alone <= 0;
-        let count = (count as usize).min(self.times.len());
-        let last = self.times.drain(..count).reduce(|before, last| before.and(last)).flatten();
-        last.filter(|_| !waited)
-    }
-}
-
 impl Subflow {
     /// One that has not started, on path `index` of its owner's controller. `random` is for [`TcpConfig::send_jitter`].
     pub(crate) fn new(index: usize, config: Arc<TcpConfig>, random: Rng) -> Self {
         let recovery = match config.recovery {
             Recovery::Reno => State::Cumulative(NewRenoRecovery::new(Partial::EndsRecovery)),
             Recovery::NewReno => State::Cumulative(NewRenoRecovery::new(Partial::NextHole)),
-            Recovery::Sack => State::Selective(Box::new(Selective::new(config.details))),
+            Recovery::Sack => State::Selective(Box::new(Selective::new(config.details, config.rule.kind().reads_rate))),
         };
         Self {
             index,
@@ -161,11 +136,12 @@ impl Subflow {
             waited: false,
             pace: None,
             paced_until: Instant::ZERO,
+            ahead: Duration::ZERO,
             reduced: false,
             started: false,
             mss: f64::from(config.mss()),
             timed: None,
-            sent: config.rule.kind().reads_delay.then(Box::default),
+            watch: Watch::of(config.rule.kind()),
             timer: Timer::new(config.timer),
             recovery,
             dupthresh: config.dupthresh,
@@ -259,18 +235,35 @@ impl Subflow {
         }
         self.account(now, control);
         let advanced = ack > self.una;
-        if self.config.ecn && packet.flags.has(Flags::ECHO) {
+        // BBR's model has no place for marks (of version 3, below 5 ms only, and if the route is configured so).
+        if self.config.ecn && packet.flags.has(Flags::ECHO) && !self.reads_rate() {
             self.reduced |= self.reduce(Cause::Ecn, now, control);
         }
         self.limited = 0;
         if self.episode.is_some() {
             self.detect_needless(now, ack, packet, control);
         }
-        match &mut self.recovery {
-            State::Cumulative(_) => self.cumulative(now, ack, packet.time, control),
-            State::Selective(_) => self.selective(now, ack, blocks, packet.time, control),
+        if self.watch.is_some() && self.reads_rate() {
+            self.sampled(now, ack, blocks, packet.time, control);
+        } else {
+            self.recover(now, ack, blocks, packet.time, control);
         }
         advanced
+    }
+
+    #[inline]
+    fn recover(
+        &mut self,
+        now: Instant,
+        ack: u64,
+        blocks: &[(u32, u32)],
+        echo: Instant,
+        control: &mut Controller<Rule>,
+    ) {
+        match &mut self.recovery {
+            State::Cumulative(_) => self.cumulative(now, ack, echo, control),
+            State::Selective(_) => self.selective(now, ack, blocks, echo, control),
+        }
     }
 
     /// Whether the last reduction was an error.
@@ -420,7 +413,10 @@ impl Subflow {
         let acked = ack - self.una;
         let flight = self.max - self.una;
         let handshake = self.una == 0;
-        let last_sent = self.sent.as_mut().map(|sent| sent.acknowledged(acked));
+        let last_sent = match self.watch.as_deref_mut() {
+            Some(Watch::Times(times)) => Some(times.acknowledged(acked)),
+            _ => None,
+        };
         self.una = ack;
         self.next = self.next.max(ack);
         let mut rtt = None;
@@ -467,8 +463,10 @@ impl Subflow {
         // RFC 5681 §3.2 step 2: what limited transmit sent does not count.
         let extra = u64::from(threshold.saturating_sub(1)).min(2);
         self.reduce_by(Cause::Loss, now, extra, control);
-        self.begin_episode(now);
-        self.resend = self.una;
+        if !matches!(&self.recovery, State::Selective(recovery) if recovery.is_under_way()) {
+            self.begin_episode(now);
+            self.resend = self.una;
+        }
         self.timed = None; // Karn: its acknowledgment would tell of a retransmission.
         self.arm_timer(now);
     }
@@ -555,6 +553,10 @@ impl Subflow {
                     self.next = self.una;
                 }
             }
+        }
+        if let Some(Watch::Rates(rates)) = self.watch.as_deref_mut() {
+            let mss = u64::from(self.config.mss());
+            rates.lose_all(mss, |packet| control.on_lost(self.index, packet, now));
         }
         self.retransmit_at = now + self.timer.rto();
         if self.una == 0 && !ns2 {
@@ -644,9 +646,13 @@ impl Subflow {
                 let limit = cwnd + f64::from(self.limited) * self.mss;
                 let pipe = recovery.pipe(self.una, self.next, self.max);
                 if (pipe + 1) as f64 * self.mss > limit {
+                    if let Some(Watch::Rates(rates)) = self.watch.as_deref_mut() {
+                        rates.on_window_limited(self.max);
+                    }
                     return Next::Nothing;
                 }
-                let next = recovery.next(self.max, has_new, self.limited > 0 && self.config.details == Details::Ns2);
+                let next =
+                    recovery.next(self.una, self.max, has_new, self.limited > 0 && self.config.details == Details::Ns2);
                 if next == Next::Nothing || self.waits(now) {
                     return Next::Nothing;
                 }
@@ -658,7 +664,7 @@ impl Subflow {
     /// Whether what could be sent has to wait for its turn in the pace, or its random time.
     #[inline]
     fn waits(&mut self, now: Instant) -> bool {
-        if self.pace.is_some() && self.paced_until > now {
+        if self.pace.is_some() && self.paced_until > now + self.ahead {
             self.send_at = self.send_at.min(self.paced_until);
             return true;
         }
@@ -678,8 +684,8 @@ impl Subflow {
     fn emit(&mut self, now: Instant, position: u64) -> Packet {
         let again = position < self.max;
         self.counters.sent += 1;
-        if let Some(sent) = &mut self.sent {
-            sent.sent(position - self.una, now);
+        if self.watch.is_some() {
+            self.watch_sent(now, position);
         }
         if again {
             self.counters.retransmissions += 1;
@@ -698,7 +704,11 @@ impl Subflow {
         let config = &*self.config;
         let bytes = if position == 0 { config.header_size } else { config.packet_size };
         if let Some(rate) = self.pace {
-            self.paced_until = self.paced_until.max(now) + Duration::of_transmission(bytes.into(), rate);
+            let reads_rate = self.reads_rate();
+            let paced = if reads_rate { config.mss() } else { bytes };
+            let transmission = Duration::of_transmission(paced.into(), rate);
+            self.paced_until = self.paced_until.max(now) + transmission;
+            self.ahead = if reads_rate && rate >= PAIRS { transmission } else { Duration::ZERO };
         }
         let flags = Flags::default()
             .with_if(Flags::RETRANSMISSION, again)
@@ -726,36 +736,5 @@ impl Subflow {
     fn account(&mut self, now: Instant, control: &Controller<Rule>) {
         self.cwnd_seconds += control.cwnd(self.index) * now.saturating_since(self.accounted).as_secs_f64();
         self.accounted = now;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(ms)
-    }
-
-    /// Linux takes the send time of the last packet covered; RFC 6298 §3: none of what was sent twice.
-    #[test]
-    fn the_last_packet_covered_tells_the_time() {
-        let mut times = SentTimes::default();
-        (0..9).for_each(|index| times.sent(index, at(index)));
-        assert_eq!(times.acknowledged(2), Some(at(1)));
-        assert_eq!(times.acknowledged(2), Some(at(3)));
-        assert_eq!(times.acknowledged(1), None, "a receiver that waits for two has waited in vain");
-        times.sent(0, at(20)); // The fifth, once more.
-        assert_eq!(times.acknowledged(2), None);
-        assert_eq!(times.acknowledged(2), Some(at(8)));
-    }
-
-    #[test]
-    fn a_receiver_that_does_not_wait_is_believed() {
-        let mut times = SentTimes::default();
-        (0..4).for_each(|index| times.sent(index, at(index)));
-        for index in 0..4 {
-            assert_eq!(times.acknowledged(1), Some(at(index)));
-        }
     }
 }
