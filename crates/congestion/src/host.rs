@@ -181,6 +181,8 @@ mod tests {
             ("cubic", [true; 6]),
             // Delays are read where every packet tells of one.
             ("vegas", [true, true, true, false, false, true]),
+            // Rates are sampled by TCP alone.
+            ("bbr", [true, false, false, false, false, false]),
             // Coupling needs what is coupled.
             ("lia", [false, false, true, false, true, true]),
             ("wvegas", [false, false, true, false, false, true]),
@@ -213,6 +215,11 @@ mod tests {
             (Host::Tcp, "mhip", "no congestion control of TCP is called \"mhip\", which is multipath HIP's"),
             (Host::Tcp, "rneo", "no congestion control of TCP is called \"rneo\""),
             (Host::Tcp, "lia", "\"lia\" couples paths, and TCP has one"),
+            (
+                Host::Tunnel,
+                "bbr",
+                "\"bbr\" sets window and pace from samples of the rate of delivery, which multipath HIP does not take",
+            ),
             (
                 Host::Sctp { paths: 1 },
                 "lia",

@@ -38,6 +38,7 @@ mod engine;
 mod group;
 mod host;
 mod math;
+mod model;
 mod reference;
 mod rule;
 mod rules;

@@ -1,6 +1,7 @@
 //! The rules and their names. A new rule is its file, its module here, and a line in the list at the end.
 
 mod balia;
+mod bbr;
 mod cdg;
 mod chd;
 mod compound;
@@ -15,6 +16,7 @@ mod mhip;
 mod new_reno;
 mod olia;
 mod partial_bytes;
+mod policer;
 mod reno_sp;
 mod rp1;
 mod rp2;
@@ -23,6 +25,7 @@ mod vegas;
 mod wvegas;
 
 pub use balia::Balia;
+pub use bbr::Bbr;
 pub use cdg::Cdg;
 pub use compound::Compound;
 pub use coupled::Coupled;
@@ -197,6 +200,7 @@ pub enum UnknownRule {
 registry! {
     "newreno" => NewReno(NewReno), "RFC 5681: one packet more a round trip, half after a loss; uncoupled on several paths.", new_reno::REFERENCE;
     "cubic" => Cubic(Cubic), "RFC 9438: a cubic function of time.", cubic::REFERENCE;
+    "bbr" => Bbr(Bbr), "BBR version 1: by the rate of delivery and the lowest round-trip time.", bbr::REFERENCE;
     "vegas" => Vegas(Vegas), "Brakmo and Peterson 1995: by the round-trip time.", vegas::REFERENCE;
     "reno-sp" => RenoSp(RenoSp), "Reno as SCTP has it, RFC 9260.", reno_sp::REFERENCE;
     "reno-mp" => RenoMp(RenoSp), "Reno of SCTP on each path, uncoupled.", reno_sp::OF_EACH_PATH;
