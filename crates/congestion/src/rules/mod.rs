@@ -2,6 +2,8 @@
 
 mod balia;
 mod bbr;
+mod bbr3;
+mod bounds;
 mod cdg;
 mod chd;
 mod compound;
@@ -26,6 +28,7 @@ mod wvegas;
 
 pub use balia::Balia;
 pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use cdg::Cdg;
 pub use compound::Compound;
 pub use coupled::Coupled;
@@ -201,6 +204,7 @@ registry! {
     "newreno" => NewReno(NewReno), "RFC 5681: one packet more a round trip, half after a loss; uncoupled on several paths.", new_reno::REFERENCE;
     "cubic" => Cubic(Cubic), "RFC 9438: a cubic function of time.", cubic::REFERENCE;
     "bbr" => Bbr(Bbr), "BBR version 1: by the rate of delivery and the lowest round-trip time.", bbr::REFERENCE;
+    "bbr3" => Bbr3(Bbr3), "BBR version 3: as version 1, within bounds that losses tell.", bbr3::REFERENCE;
     "vegas" => Vegas(Vegas), "Brakmo and Peterson 1995: by the round-trip time.", vegas::REFERENCE;
     "reno-sp" => RenoSp(RenoSp), "Reno as SCTP has it, RFC 9260.", reno_sp::REFERENCE;
     "reno-mp" => RenoMp(RenoSp), "Reno of SCTP on each path, uncoupled.", reno_sp::OF_EACH_PATH;
