@@ -163,9 +163,15 @@ impl Subflow {
 
 #[cfg(test)]
 mod tests {
-    use clock::Duration;
+    use std::sync::Arc;
 
+    use clock::{Duration, Rng};
+
+    use super::super::Step;
     use super::*;
+    use crate::config::TcpConfig;
+    use crate::packet::{BlockPool, Packet};
+    use crate::receiver::TcpReceiver;
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
@@ -190,6 +196,70 @@ mod tests {
         (0..4).for_each(|index| times.sent(index, at(index)));
         for index in 0..4 {
             assert_eq!(times.acknowledged(1), Some(at(index)));
+        }
+    }
+
+    /// A link of a packet of 1,000 bytes in a millisecond, with a round trip of 40 ms, and an application that has written so many
+    /// packets by a time. Returns the pace at the end in bit/s.
+    fn pace_after(rule: &str, end: u64, told: bool, written: impl Fn(u64) -> u64) -> u64 {
+        let rule: Rule = rule.parse().unwrap();
+        let tcp = TcpConfig { rule: rule.clone(), packet_size: 1_040, ..TcpConfig::default() };
+        let config = Arc::new(tcp);
+        let mut control = Controller::new(rule, config.engine);
+        let path = control.add_path(config.mss());
+        let mut flow = Subflow::new(path, Arc::clone(&config), Rng::from_seed(1));
+        let (mut receiver, mut pool) = (TcpReceiver::new(&config), BlockPool::default());
+        let (mut there, mut back) = (VecDeque::<(Instant, Packet)>::new(), VecDeque::<(Instant, Packet)>::new());
+        let mut free = at(0);
+        flow.start(at(0));
+        for tick in 0..end * 10 {
+            let now = Instant::from_nanos(tick * 100_000);
+            while there.front().is_some_and(|(due, _)| *due <= now) {
+                receiver.handle_input(now, &there.pop_front().unwrap().1);
+                back.extend(receiver.poll_transmit(&mut pool).map(|answer| (now + Duration::from_millis(20), answer)));
+            }
+            if receiver.poll_timeout().is_some_and(|due| due <= now) {
+                receiver.handle_timeout(now);
+                back.extend(receiver.poll_transmit(&mut pool).map(|answer| (now + Duration::from_millis(20), answer)));
+            }
+            while back.front().is_some_and(|(due, _)| *due <= now) {
+                let answer = back.pop_front().unwrap().1;
+                flow.handle_input(now, &answer, pool.take(answer.blocks).as_slice(), &mut control);
+            }
+            if flow.send_deadline().min(flow.retransmission_deadline()) <= now {
+                flow.handle_timeout(now, &mut control);
+            }
+            flow.wake();
+            loop {
+                let more = flow.next() <= written(tick / 10);
+                let packet = match flow.poll(now, more, &control) {
+                    Step::Send(packet) => packet,
+                    Step::New => flow.emit_next(now),
+                    Step::Nothing => break,
+                };
+                free = free.max(now) + Duration::from_millis(1);
+                there.push_back((free + Duration::from_millis(20), packet));
+            }
+            if told && flow.next() > written(tick / 10) {
+                flow.on_app_limited(now, &control);
+            }
+        }
+        control.pace(path).unwrap()
+    }
+
+    /// After three seconds at 8 Mbit/s the application writes a tenth of that: what is sent then tells nothing of the path, as long as
+    /// the rule is told of it.
+    #[test]
+    fn an_application_with_little_to_send_does_not_lower_the_estimate() {
+        let little = |rule: &str, told| {
+            let full = pace_after(rule, 2_000, told, |_| u64::MAX) as f64;
+            assert!((0.7 * 8e6..1.3 * 8e6).contains(&full), "{rule}: {full}");
+            pace_after(rule, 23_000, told, |ms| 2_000.min(ms * 10) + ms.saturating_sub(3_000) / 10) as f64
+        };
+        for rule in ["bbr", "bbr3"] {
+            let [told, untold] = [true, false].map(|told| little(rule, told));
+            assert!(told > 0.7 * 8e6 && told < 1.3 * 8e6, "{rule}: {told}");
+            assert!(untold < 0.3 * 8e6, "{rule}: {untold}");
         }
     }
 }
