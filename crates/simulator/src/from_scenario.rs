@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use clock::{Duration, Streams};
-use congestion::{Host, InitialWindow};
+use congestion::{Host, InitialWindow, WindowRule as _};
 use link::{LinkConfig, LossConfig, QueueConfig};
 use scenario::schema::Engine;
 use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
@@ -147,6 +147,12 @@ pub(crate) fn tcp(
     let name = flow.congestion.as_deref().unwrap_or(usual);
     let rule = rules::rule(scenario, index, name, Host::Tcp, outside)?;
     let recovery = recovery(name);
+    if profile == Some(NS2) && rule.kind().reads_rate {
+        let message = format!(
+            "\"{name}\" sets window and pace from samples of the rate of delivery, which the TCP of ns-2 does not take"
+        );
+        return refuse("congestion", message, Some("profile = \"linux\"".into()));
+    }
     let mut tcp = match profile {
         None => TcpConfig { recovery, ..TcpConfig::default() },
         Some(NS2) => TcpConfig::ns2(recovery),

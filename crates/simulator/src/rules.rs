@@ -40,6 +40,9 @@ pub(crate) fn rule_of(
             (Unfit::ReadsDelay { .. }, _) => {
                 format!("one that goes by losses: {}", alternatives(host.rules().into_iter()))
             }
+            (Unfit::ReadsRate { .. }, _) => {
+                format!("protocol = \"tcp\", or {}", alternatives(host.rules().into_iter()))
+            }
             (Unfit::Tunable(_), _) => {
                 let name = written.split(':').next().unwrap_or(written);
                 format!("{key} = \"{name}\"")
