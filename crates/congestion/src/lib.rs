@@ -5,6 +5,9 @@
 //! algorithm. One controller serves all paths of an association, and every call of a rule sees them as a [`Group`],
 //! because a coupled rule has to see the siblings; a single-path rule is the case of one path.
 //!
+//! Rules that model the path are another kind ([`Kind::reads_rate`]): a [`Delivery`] samples how fast packets arrive, and window and
+//! pace are the rule's own.
+//!
 //! Windows are real numbers of bytes: an increase of 27 bytes per acknowledgment is the normal case. The room knows no
 //! packet format, no socket and no clock, and uses + − × ÷ √ only, so a run is the same on every machine.
 //!
