@@ -5,8 +5,9 @@
 //!                                              \____________________ encrypted __________________/
 //! ```
 //!
-//! Sequence numbers have 32 bits and start at 1; nothing wraps: an SA whose numbers are used up seals no more
-//! (RFC 4303 §3.3.3) and a rekey has to come first. Dummy packets (next header 59, RFC 4303 §2.6) are the caller's to
+//! Sequence numbers start at 1; nothing wraps: an SA that has used 2³² − 1 of them seals no more (RFC 4303 §3.3.3) and a rekey
+//! has to come first. RFC 7402 §3.3.6 wants numbers of 64 bits, of which the ICV covers the upper half, and hosts that are
+//! about have 32; so [`Numbers`] are found out from what the peer sends. Dummy packets (next header 59, RFC 4303 §2.6) are the caller's to
 //! make and to drop.
 //!
 //! Nothing is allocated per packet beyond growing the output; ciphers and HMAC states are keyed once.
@@ -51,6 +52,16 @@ pub enum OpenError {
     BadPadding,
 }
 
+/// How long the sequence numbers of an SA are. In a packet is the lower half in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numbers {
+    /// 32 bits.
+    #[default]
+    Short,
+    /// 64 bits: the ICV covers the upper half, too (RFC 4303 §2.2.1).
+    Long,
+}
+
 /// The direction in which we send.
 pub struct OutboundSa {
     suite: EspSuite,
@@ -59,6 +70,7 @@ pub struct OutboundSa {
     sealer: Box<Sealer>,
     logged: Option<EspKeys>,
     sequence: u32,
+    numbers: Numbers,
 }
 
 /// The direction in which we receive.
@@ -69,6 +81,8 @@ pub struct InboundSa {
     opener: Box<Opener>,
     logged: Option<EspKeys>,
     window: ReplayWindow,
+    /// Known from the first packet on.
+    numbers: Option<Numbers>,
 }
 
 impl OutboundSa {
@@ -79,7 +93,7 @@ impl OutboundSa {
     pub fn new(suite: EspSuite, spi: Spi, keys: &EspKeys) -> Self {
         let sealer = Box::new(keyed(Sealer::new(suite, keys)));
         scrub_stack();
-        Self { suite, spi, sealer, logged: None, sequence: 0 }
+        Self { suite, spi, sealer, logged: None, sequence: 0, numbers: Numbers::Short }
     }
 
     /// Keeps the keys as well, for [`OutboundSa::keylog_line`].
@@ -126,7 +140,9 @@ impl OutboundSa {
         out.extend_from_slice(&PADDING[..padding]);
         out.extend_from_slice(&[padding as u8, next_header]);
         out.extend_from_slice(&[0; ICV]);
-        self.sealer.seal(&mut out[start..]);
+        // No number is so great that it would have an upper half.
+        let upper = (self.numbers == Numbers::Long).then_some(0);
+        self.sealer.seal(&mut out[start..], upper);
         Ok(())
     }
 
@@ -138,6 +154,16 @@ impl OutboundSa {
     pub fn skip(&mut self) -> Result<u32, Exhausted> {
         self.sequence = self.sequence.checked_add(1).ok_or(Exhausted)?;
         Ok(self.sequence)
+    }
+
+    /// How long the numbers are from now on. [`Numbers::Short`] until this is said.
+    pub fn count_in(&mut self, numbers: Numbers) {
+        self.numbers = numbers;
+    }
+
+    /// How long the numbers are.
+    pub fn numbers(&self) -> Numbers {
+        self.numbers
     }
 
     /// The SPI in the packets of this SA.
@@ -180,7 +206,7 @@ impl InboundSa {
     pub fn new(suite: EspSuite, spi: Spi, keys: &EspKeys) -> Self {
         let opener = Box::new(keyed(Opener::new(suite, keys)));
         scrub_stack();
-        Self { suite, spi, opener, logged: None, window: ReplayWindow::new() }
+        Self { suite, spi, opener, logged: None, window: ReplayWindow::new(), numbers: None }
     }
 
     /// Keeps the keys as well, for [`InboundSa::keylog_line`].
@@ -205,15 +231,17 @@ impl InboundSa {
         if Spi(u32::from_be_bytes([*s0, *s1, *s2, *s3])) != self.spi {
             return Err(OpenError::UnknownSpi);
         }
-        let sequence = u32::from_be_bytes([*n0, *n1, *n2, *n3]);
+        let lower = u32::from_be_bytes([*n0, *n1, *n2, *n3]);
+        let sequence = match self.numbers {
+            Some(Numbers::Long) => self.window.whole(lower).ok_or(OpenError::Replay)?,
+            _ => u64::from(lower),
+        };
         // RFC 4303 §3.4.3: look before the cryptography, update only after it.
         if !self.window.is_fresh(sequence) {
             return Err(OpenError::Replay);
         }
         let start = out.len();
-        if !self.opener.open(packet, out) {
-            return Err(OpenError::BadIcv);
-        }
+        self.numbers = Some(self.authentic(packet, sequence, out).ok_or(OpenError::BadIcv)?);
         self.window.mark(sequence);
         match trailer(&out[start..]) {
             Some((payload_len, next_header)) => {
@@ -237,8 +265,31 @@ impl InboundSa {
         self.suite
     }
 
+    /// Decrypts a packet whose ICV is right. The first that is shows how long the peer's numbers are.
+    #[inline]
+    fn authentic(&self, packet: &[u8], sequence: u64, out: &mut Vec<u8>) -> Option<Numbers> {
+        let is_right = |numbers: &Numbers, out: &mut Vec<u8>| match numbers {
+            Numbers::Short => self.opener.open(packet, None, out),
+            Numbers::Long => self.opener.open(packet, Some((sequence >> 32) as u32), out),
+        };
+        match self.numbers {
+            Some(numbers) => is_right(&numbers, out).then_some(numbers),
+            None => [Numbers::Short, Numbers::Long].into_iter().find(|numbers| is_right(numbers, out)),
+        }
+    }
+
+    /// The peer's numbers are known to be so long.
+    pub fn expect_numbers(&mut self, numbers: Numbers) {
+        self.numbers = Some(numbers);
+    }
+
+    /// How long the peer's numbers are; not known before its first packet.
+    pub fn numbers(&self) -> Option<Numbers> {
+        self.numbers
+    }
+
     /// The highest sequence number accepted; 0 before the first.
-    pub fn highest(&self) -> u32 {
+    pub fn highest(&self) -> u64 {
         self.window.highest()
     }
 

@@ -8,7 +8,7 @@ use crate::status::PathStatus;
 use crate::{Protocol, Transmit};
 use clock::Instant;
 use hip::Route;
-use hip::esp::{EspSuite, Exhausted, InboundSa, OutboundSa};
+use hip::esp::{EspSuite, Exhausted, InboundSa, Numbers, OutboundSa};
 use multipath::{Ecn, Heartbeat, Overhead, PathState, SKIPPED};
 use rand_core::CryptoRng;
 use scheduler::PathId;
@@ -58,6 +58,8 @@ pub(crate) struct Path {
     pub is_reopened: bool,
     /// The association side knows that something came.
     pub is_confirmed: bool,
+    /// The last heartbeat was one with numbers of 64 bits, to a peer that has not shown how long its own are.
+    pub tries_long: bool,
 }
 
 /// What a path has carried, in whole outer IP packets.
@@ -147,6 +149,20 @@ impl Path {
             answered_at: self.heartbeat.answered_at(),
             heard_at,
         }
+    }
+
+    /// A host with numbers of 64 bits takes no others, and may wait for us to begin. So as long as nothing has come of a host
+    /// that is no Sinnet, every other heartbeat is sent with those.
+    pub(crate) fn try_numbers(&mut self) {
+        if self.inbound.numbers().is_none() {
+            self.tries_long = self.outbound.sequence() > 0 && !self.tries_long;
+            self.outbound.count_in(if self.tries_long { Numbers::Long } else { Numbers::Short });
+        }
+    }
+
+    /// The peer's packets have shown how long its numbers are, or data goes out with what is usual.
+    pub(crate) fn settle_numbers(&mut self) {
+        self.outbound.count_in(self.inbound.numbers().unwrap_or_default());
     }
 
     /// An echo request to the peer (RFC 4443 §4.1), HIT to HIT.

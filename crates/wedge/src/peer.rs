@@ -193,6 +193,7 @@ impl PeerState {
         out: &mut Vec<Transmit>,
     ) -> Vec<QueuedPacket<Payload>> {
         let hits = (own.address(), self.config.hit.address());
+        let gives_feedback = self.gives_feedback();
         let mut stranded = Vec::new();
         let mut dead = Vec::new();
         for index in 0..self.paths.len() {
@@ -204,9 +205,15 @@ impl PeerState {
             let Some(change) = path.heartbeat.handle_timeout(now, nonce) else { continue };
             counters.heartbeats_out += 1;
             let (id, name, route) = (path.id, path.name.clone(), path.route);
+            if !gives_feedback {
+                path.try_numbers();
+            }
             if let Some(message) = path.question(nonce, hits) {
                 // It fails but for an SA that is used up, and that is counted where data meets it.
                 let _ = self.send_control(now, id, (protocol::ICMPV6, &message), true, rng, out);
+            }
+            if let Some(path) = self.paths.get_mut(index) {
+                path.settle_numbers();
             }
             if change == Some(Change::Died) {
                 dead.push(id);

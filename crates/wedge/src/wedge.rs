@@ -303,7 +303,7 @@ impl Wedge {
                 peer.begin(now, feedback, learns, self.config.congestion.clone());
                 self.events.push_back(WedgeEvent::Established { peer: name });
             }
-            PathUp { path: id, route, outbound, inbound, verified, .. } => {
+            PathUp { path: id, route, outbound, mut inbound, verified, .. } => {
                 let parameters = self.config.parameters(&peer.config, route);
                 let local = self.config.paths.iter().find(|path| path.locator.ip() == route.local.ip());
                 let backup = local.is_some_and(|path| path.backup);
@@ -313,9 +313,13 @@ impl Wedge {
                 self.events.extend(lines.into_iter().flatten().map(WedgeEvent::KeyLog));
                 self.events.push_back(WedgeEvent::PathUp { peer: name, path: id, name: local.clone(), route });
                 self.by_spi.insert(inbound.spi(), (index, id));
+                // What the peer has shown on one path holds for all.
+                if let Some(numbers) = peer.paths.iter().find_map(|path| path.inbound.numbers()) {
+                    inbound.expect_numbers(numbers);
+                }
                 let old = peer.predecessor(route);
                 let heard = self.hip_heard.filter(|(from, _)| *from == route).map_or(0, |(_, bytes)| bytes);
-                let path = Path {
+                let mut path = Path {
                     id,
                     route,
                     name: local,
@@ -334,7 +338,9 @@ impl Wedge {
                     predecessor: None,
                     retirement: None,
                     is_reopened: false,
+                    tries_long: false,
                 };
+                path.settle_numbers();
                 match old {
                     Some(old) => peer.prepare(path, old, now),
                     None => peer.add_path(now, path),

@@ -59,18 +59,18 @@ impl Sealer {
     }
 
     /// Encrypts in place a whole packet: header | IV | plaintext of the right alignment | space for the ICV, which is
-    /// filled in.
-    pub(super) fn seal(&self, packet: &mut [u8]) {
+    /// filled in. `upper`: the upper half of the sequence number, where it has 64 bits.
+    pub(super) fn seal(&self, packet: &mut [u8], upper: Option<u32>) {
         let Some((body, icv)) = packet.split_last_chunk_mut::<ICV>() else { return };
         match self {
-            Self::Gcm(gcm) => gcm.seal(body, icv),
+            Self::Gcm(gcm) => gcm.seal(body, upper, icv),
             Self::Cbc128(cipher, hmac) => {
                 cbc_encrypt(cipher, body);
-                *icv = icv_of(hmac, body);
+                *icv = icv_of(hmac, body, upper);
             }
             Self::Cbc256(cipher, hmac) => {
                 cbc_encrypt(cipher, body);
-                *icv = icv_of(hmac, body);
+                *icv = icv_of(hmac, body, upper);
             }
         }
     }
@@ -90,13 +90,14 @@ impl Opener {
     }
 
     /// Checks the ICV of a packet whose length is a valid one of the suite and, if it is right, appends the plaintext
-    /// (payload, padding and trailer) to `out`. False, and `out` unchanged, if it is wrong.
-    pub(super) fn open(&self, packet: &[u8], out: &mut Vec<u8>) -> bool {
+    /// (payload, padding and trailer) to `out`. False, and `out` unchanged, if it is wrong. `upper`: the upper half of the
+    /// sequence number, where it has 64 bits.
+    pub(super) fn open(&self, packet: &[u8], upper: Option<u32>, out: &mut Vec<u8>) -> bool {
         let Some((body, icv)) = packet.split_last_chunk::<ICV>() else { return false };
         match self {
-            Self::Gcm(gcm) => gcm.open(body, icv, out),
-            Self::Cbc128(cipher, hmac) => icv_is_right(hmac, body, icv) && cbc_decrypt(cipher, body, out),
-            Self::Cbc256(cipher, hmac) => icv_is_right(hmac, body, icv) && cbc_decrypt(cipher, body, out),
+            Self::Gcm(gcm) => gcm.open(body, upper, icv, out),
+            Self::Cbc128(cipher, hmac) => icv_is_right(hmac, body, upper, icv) && cbc_decrypt(cipher, body, out),
+            Self::Cbc256(cipher, hmac) => icv_is_right(hmac, body, upper, icv) && cbc_decrypt(cipher, body, out),
         }
     }
 }
@@ -120,29 +121,41 @@ impl Gcm {
         nonce
     }
 
-    fn seal(&self, body: &mut [u8], icv: &mut [u8; ICV]) {
+    fn seal(&self, body: &mut [u8], upper: Option<u32>, icv: &mut [u8; ICV]) {
         let Some((header, rest)) = body.split_first_chunk_mut::<HEADER>() else { return };
         let Some((iv, text)) = rest.split_first_chunk_mut::<{ Self::IV }>() else { return };
-        // RFC 4106 §5: the additional authenticated data is SPI | sequence number.
-        match self.cipher.encrypt_inout_detached(&self.nonce(iv), header, InOutBuf::from(text)) {
+        let long = upper.map(|upper| with_upper(header, upper));
+        let data = long.as_ref().map_or(&header[..], |long| &long[..]);
+        match self.cipher.encrypt_inout_detached(&self.nonce(iv), data, InOutBuf::from(text)) {
             Ok(tag) => *icv = tag.0,
             // The limit is 2^36 - 32 bytes of plaintext (NIST SP 800-38D §5.2.1.1); an ESP packet has less than 2^17.
             Err(_) => unreachable!("plaintext longer than GCM's limit"),
         }
     }
 
-    fn open(&self, body: &[u8], icv: &[u8; ICV], out: &mut Vec<u8>) -> bool {
+    fn open(&self, body: &[u8], upper: Option<u32>, icv: &[u8; ICV], out: &mut Vec<u8>) -> bool {
         let Some((header, rest)) = body.split_first_chunk::<HEADER>() else { return false };
         let Some((iv, text)) = rest.split_first_chunk::<{ Self::IV }>() else { return false };
         let start = out.len();
         out.extend_from_slice(text);
         let buffer = InOutBuf::from(&mut out[start..]);
-        let right = self.cipher.decrypt_inout_detached(&self.nonce(iv), header, buffer, &Array(*icv)).is_ok();
+        let long = upper.map(|upper| with_upper(header, upper));
+        let data = long.as_ref().map_or(&header[..], |long| &long[..]);
+        let right = self.cipher.decrypt_inout_detached(&self.nonce(iv), data, buffer, &Array(*icv)).is_ok();
         if !right {
             out.truncate(start);
         }
         right
     }
+}
+
+/// RFC 4106 §5: the additional authenticated data is SPI | sequence number, of 32 or of 64 bits.
+fn with_upper(header: &[u8; HEADER], upper: u32) -> [u8; HEADER + 4] {
+    let mut data = [0; HEADER + 4];
+    data[..4].copy_from_slice(&header[..4]);
+    data[4..8].copy_from_slice(&upper.to_be_bytes());
+    data[8..].copy_from_slice(&header[4..]);
+    data
 }
 
 fn hmac_of(suite: EspSuite, keys: &EspKeys) -> Result<Hmac<Sha256>, WrongKeyLength> {
@@ -154,20 +167,27 @@ fn hmac_of(suite: EspSuite, keys: &EspKeys) -> Result<Hmac<Sha256>, WrongKeyLeng
 }
 
 /// RFC 4303 §3.3.2: encrypt first, then authenticate SPI to ciphertext. RFC 4868 §2.3: the first 128 bits.
-fn icv_of(hmac: &Hmac<Sha256>, body: &[u8]) -> [u8; ICV] {
-    let mut mac = hmac.clone();
-    mac.update(body);
+fn icv_of(hmac: &Hmac<Sha256>, body: &[u8], upper: Option<u32>) -> [u8; ICV] {
+    let mac = mac_of(hmac, body, upper);
     let full = mac.finalize().into_bytes();
     let mut icv = [0; ICV];
     icv.copy_from_slice(&full[..ICV]);
     icv
 }
 
-fn icv_is_right(hmac: &Hmac<Sha256>, body: &[u8], icv: &[u8; ICV]) -> bool {
+/// RFC 4303 §2.2.1: the upper half of a long sequence number follows what is sent.
+fn mac_of(hmac: &Hmac<Sha256>, body: &[u8], upper: Option<u32>) -> Hmac<Sha256> {
     let mut mac = hmac.clone();
     mac.update(body);
+    if let Some(upper) = upper {
+        mac.update(&upper.to_be_bytes());
+    }
+    mac
+}
+
+fn icv_is_right(hmac: &Hmac<Sha256>, body: &[u8], upper: Option<u32>, icv: &[u8; ICV]) -> bool {
     // Constant time.
-    mac.verify_truncated_left(icv).is_ok()
+    mac_of(hmac, body, upper).verify_truncated_left(icv).is_ok()
 }
 
 fn cbc_encrypt<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>>(cipher: &C, body: &mut [u8]) {

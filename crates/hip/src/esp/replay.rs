@@ -5,13 +5,13 @@
 
 /// Sequence numbers that the window looks back on, the highest included. RFC 4303 asks for 32 at least and 64 by default. At
 /// a million packets a second 8192 are 8 ms of reordering, for 1 KiB of memory; WireGuard has as many.
-pub(super) const WINDOW: u32 = 8192;
+pub(super) const WINDOW: u64 = 8192;
 
 const WORDS: usize = WINDOW as usize / 64 + 1;
 
 #[derive(Clone, Debug)]
 pub(super) struct ReplayWindow {
-    highest: u32,
+    highest: u64,
     /// On the heap: SAs are moved.
     seen: Box<[u64; WORDS]>,
 }
@@ -22,12 +22,24 @@ impl ReplayWindow {
     }
 
     /// The highest number accepted so far; 0 before the first.
-    pub(super) fn highest(&self) -> u32 {
+    pub(super) fn highest(&self) -> u64 {
         self.highest
     }
 
+    /// The number of which a packet has the lower half (RFC 4303 appendix A2.1): the one that is nearest to the window. None
+    /// where that is before the first.
+    pub(super) fn whole(&self, lower: u32) -> Option<u64> {
+        const TURN: u64 = 1 << 32;
+        let oldest = self.highest.saturating_sub(WINDOW - 1);
+        let here = oldest / TURN * TURN + u64::from(lower);
+        if self.highest < WINDOW - 1 && u64::from(lower) > TURN - (WINDOW - self.highest) {
+            return None;
+        }
+        Some(if here < oldest { here + TURN } else { here })
+    }
+
     /// True if a packet with this number may still be accepted: inside the window or ahead of it, and not seen yet.
-    pub(super) fn is_fresh(&self, sequence: u32) -> bool {
+    pub(super) fn is_fresh(&self, sequence: u64) -> bool {
         // RFC 4303 §3.3.3: the first packet has number 1 and numbers never wrap, so 0 is never sent.
         if sequence == 0 {
             return false;
@@ -40,11 +52,11 @@ impl ReplayWindow {
     }
 
     /// Notes a number that [`ReplayWindow::is_fresh`] allowed and whose ICV was right.
-    pub(super) fn mark(&mut self, sequence: u32) {
+    pub(super) fn mark(&mut self, sequence: u64) {
         if sequence > self.highest {
             let (old, new) = (self.highest / 64, sequence / 64);
             // Words that come into the window anew; all of them if it jumps further than its length.
-            let steps = (new - old).min(WORDS as u32);
+            let steps = (new - old).min(WORDS as u64);
             for step in 0..steps {
                 self.seen[(new - step) as usize % WORDS] = 0;
             }
@@ -55,7 +67,7 @@ impl ReplayWindow {
     }
 }
 
-fn position(sequence: u32) -> (usize, u64) {
+fn position(sequence: u64) -> (usize, u64) {
     ((sequence / 64) as usize % WORDS, 1 << (sequence % 64))
 }
 
@@ -74,12 +86,13 @@ mod tests {
     impl Model {
         fn accept(&mut self, sequence: u32) -> bool {
             let highest = self.seen.last().copied().unwrap_or(0);
-            let in_window = u64::from(sequence) + u64::from(WINDOW) > u64::from(highest);
+            let in_window = u64::from(sequence) + WINDOW > u64::from(highest);
             sequence != 0 && in_window && self.seen.insert(sequence)
         }
     }
 
-    fn accept(window: &mut ReplayWindow, sequence: u32) -> bool {
+    fn accept(window: &mut ReplayWindow, sequence: impl Into<u64>) -> bool {
+        let sequence = sequence.into();
         let fresh = window.is_fresh(sequence);
         if fresh {
             window.mark(sequence);
@@ -90,17 +103,17 @@ mod tests {
     proptest! {
         #[test]
         fn behaves_like_a_set_with_a_highest_member(
-            start in prop_oneof![Just(0u32), any::<u32>(), Just(u32::MAX - 3 * WINDOW)],
+            start in prop_oneof![Just(0u32), any::<u32>(), Just(u32::MAX - 3 * WINDOW as u32)],
             steps in prop::collection::vec((prop_oneof![
-                4 => -i64::from(WINDOW) - 80..100,
+                4 => -(WINDOW as i64) - 80..100,
                 4 => -70i64..70,
-                1 => -3 * i64::from(WINDOW)..3 * i64::from(WINDOW),
+                1 => -3 * (WINDOW as i64)..3 * (WINDOW as i64),
             ], any::<bool>()), 1..400),
         ) {
             let (mut window, mut model) = (ReplayWindow::new(), Model::default());
             let mut position = i64::from(start);
             for (step, from_highest) in steps {
-                let base = if from_highest { i64::from(window.highest()) } else { position };
+                let base = if from_highest { window.highest() as i64 } else { position };
                 position = (base + step).clamp(0, i64::from(u32::MAX));
                 let sequence = position as u32;
                 prop_assert_eq!(accept(&mut window, sequence), model.accept(sequence), "sequence {}", sequence);
@@ -111,12 +124,35 @@ mod tests {
     #[test]
     fn the_window_is_exactly_as_long_as_it_says() {
         let mut window = ReplayWindow::new();
-        assert!(accept(&mut window, 50_000));
-        assert!(!accept(&mut window, 50_000), "a replay");
+        assert!(accept(&mut window, 50_000_u64));
+        assert!(!accept(&mut window, 50_000_u64), "a replay");
         assert!(!accept(&mut window, 50_000 - WINDOW), "just outside");
         assert!(accept(&mut window, 50_001 - WINDOW), "the oldest inside");
         assert!(!accept(&mut window, 50_001 - WINDOW));
         assert!(accept(&mut window, u32::MAX));
-        assert!(!accept(&mut window, 49_999));
+        assert!(!accept(&mut window, 49_999_u64));
+    }
+
+    /// RFC 4303 appendix A2.1 in its own words: Tl and Th, Bl, Seql.
+    #[test]
+    fn the_upper_half_is_that_of_the_appendix() {
+        let lowers =
+            [0, 1, 2, 100, 8_190, 8_191, 8_192, 1 << 31, u32::MAX - 9_000, u32::MAX - 8_191, u32::MAX - 1, u32::MAX];
+        for highest in [0, 1, 8_190, 8_191, 8_192, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 32) + 5, (7 << 32) + 9_000] {
+            let window = ReplayWindow { highest, ..ReplayWindow::new() };
+            let (th, tl) = ((highest >> 32) as i64, highest as u32);
+            let bl = tl.wrapping_sub(WINDOW as u32 - 1);
+            for seql in lowers {
+                let seqh = if u64::from(tl) >= WINDOW - 1 {
+                    if seql >= bl { th } else { th + 1 }
+                } else if seql >= bl {
+                    th - 1
+                } else {
+                    th
+                };
+                let expected = u64::try_from(seqh).ok().map(|upper| upper << 32 | u64::from(seql));
+                assert_eq!(window.whole(seql), expected, "{highest} {seql}");
+            }
+        }
     }
 }
