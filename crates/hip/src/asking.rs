@@ -1,8 +1,10 @@
-//! What an Initiator asks with: the I1, padded and with a cookie, and what it remembers of having asked.
+//! What an Initiator asks with: the I1, and what it remembers of having asked.
 //!
-//! An R1 is many times as long as an I1 of RFC 7401, and goes to whoever the I1 says it is from. So Sinnet pads its I1s until
-//! the answer is at most three times as long. The padding is a parameter of those for experiments (RFC 7401 §5.2.1: 32768 to
-//! 49151) with an even number: hosts that do not know it skip it.
+//! The first I1 is that of RFC 7401 §5.3.1, with nothing but DH_GROUP_LIST. The R1 to it is many times as long, and goes to
+//! whoever the I1 says it is from; so a Responder sends few of those, and in a flood none. The I1s that follow are padded
+//! until the answer is at most three times as long, and need none of the few; so is the first one to a peer that was a Sinnet
+//! before. The padding is a parameter of those for experiments (RFC 7401 §5.2.1: 32768 to 49151) with an even number:
+//! hosts that do not know it skip it.
 //!
 //! Its first 16 bytes are random. A Sinnet Responder sends them back behind the signature of the R1, in an
 //! ECHO_RESPONSE_UNSIGNED (RFC 7401 §5.2.23), which no host gets that did not ask. Who does not see our I1 cannot make such
@@ -35,6 +37,10 @@ pub(crate) struct Asked {
     routes: Vec<Route>,
     /// I1s that went out.
     sent: u32,
+    /// The first one is padded, too.
+    padded: bool,
+    /// An I1 went out without a cookie, and no R1 has been taken for its answer.
+    plain: bool,
     /// #I of the R1 that is being answered.
     puzzle: Vec<u8>,
     /// That R1 has our cookie.
@@ -52,8 +58,9 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    pub(crate) fn new(rng: &mut dyn CryptoRng) -> Self {
-        let mut asked = Self::default();
+    /// `padded`: the peer is known to be a Sinnet.
+    pub(crate) fn new(rng: &mut dyn CryptoRng, padded: bool) -> Self {
+        let mut asked = Self { padded, ..Self::default() };
         rng.fill_bytes(&mut asked.cookie);
         asked
     }
@@ -68,7 +75,9 @@ impl Asked {
         let builder = Builder::new(PacketKind::I1, hit, peer).push(&Parameter::DhGroupList(groups));
         // Header of the packet, of this parameter, and a DH_GROUP_LIST of at most four groups take 52 bytes.
         let room = usize::from(config.i1_length).saturating_sub(HEADER_LEN + 12);
-        let padding = (room >= COOKIE).then(|| {
+        let is_padded = room >= COOKIE && (self.padded || self.sent > 1);
+        self.plain |= !is_padded;
+        let padding = is_padded.then(|| {
             let mut contents = self.cookie.to_vec();
             contents.resize(room, 0);
             Parameter::Unknown { kind: PARAMETER, contents }
@@ -86,6 +95,11 @@ impl Asked {
     pub(crate) fn is_echoed(&self, r1: &Packet<'_>) -> bool {
         r1.parameters()
             .any(|parameter| matches!(parameter, Parameter::EchoResponseUnsigned(echo) if *echo == self.cookie))
+    }
+
+    /// Whether an R1 without our cookie is the first that comes after an I1 without one. As with a cookie only one is.
+    pub(crate) fn expects_plain(&mut self) -> bool {
+        std::mem::take(&mut self.plain)
     }
 
     /// This R1 is the one that is answered.

@@ -72,6 +72,8 @@ pub(crate) struct PeerRecord {
     /// How many associations there have been. The puzzle depends on it, so an I2 that answers an R1 from before the
     /// present association is refused: one that was overtaken, or is replayed, cannot end it.
     pub(crate) epoch: u64,
+    /// Whether the last association was one with a Sinnet.
+    pub(crate) is_sinnet: bool,
     pub(crate) phase: Phase,
     /// The association that goes on while a base exchange makes the next one.
     pub(crate) standby: Option<Box<Association>>,
@@ -137,6 +139,15 @@ impl Phase {
         }
     }
 
+    /// The I2 to which an R2 may come.
+    pub(crate) fn i2(&self) -> Option<&I2Sent> {
+        match self {
+            Self::I1Sent(sent) => sent.i2.as_deref(),
+            Self::I2Sent(sent) => Some(sent),
+            _ => None,
+        }
+    }
+
     /// How many packets went out for it.
     pub(crate) fn tries(&self) -> u32 {
         match self {
@@ -153,6 +164,8 @@ pub(crate) struct I1Sent {
     pub(crate) routes: Vec<Route>,
     pub(crate) retry: Retry,
     pub(crate) asked: Asked,
+    /// An I2 that was not answered; an R2 to it that comes late still counts, until another R1 is taken.
+    pub(crate) i2: Option<Box<I2Sent>>,
 }
 
 /// A signed R1 has come, and its puzzle is being solved.
@@ -175,7 +188,10 @@ pub(crate) struct Solving {
 
 /// An I2 is out.
 pub(crate) struct I2Sent {
+    /// Where the R1 came from.
     pub(crate) route: Route,
+    /// Where its preferred locator is, if that is elsewhere.
+    pub(crate) preferred: Option<Route>,
     pub(crate) packet: Vec<u8>,
     pub(crate) session: Session,
     /// The Responder's, as HIP_MAC_2 covers it.

@@ -10,12 +10,12 @@ use wire::{Hit, Spi};
 use crate::association::{Association, Candidate, I1Sent, I2Sent, Path, PeerRecord, Phase, Retry, Solving};
 use crate::budget::Class;
 use crate::cipher::HipCipher;
-use crate::config::HostConfig;
+use crate::config::{HostConfig, Peer};
 use crate::dh::{EphemeralSecret, Group};
 use crate::esp::{EspSuite, InboundSa, OutboundSa};
 use crate::event::Event;
 use crate::feedback;
-use crate::host::{Host, Refusal, routes};
+use crate::host::{Host, Refusal, is_place, routes};
 use crate::identity::PublicIdentity;
 use crate::keymat::{EspKeyPair, Keymat};
 use crate::notice::Notice;
@@ -27,6 +27,8 @@ use crate::session::{Session, host_id, sign, verify};
 const I2_TRIES: u32 = 2;
 /// The I1 that goes out after three seconds without an answer: a person may want to know by then.
 const WORTH_TELLING: u32 = 3;
+/// A locator for data alone (RFC 8046 §4).
+const DATA_ONLY: u8 = 2;
 /// Hashes in one go at a puzzle: about 1 ms.
 const SLICE: u64 = 256;
 /// Between two goes, so that everything else has its turn.
@@ -74,7 +76,7 @@ impl Host {
         let peer_host_id = packet.host_id().ok_or(Refusal::Malformed)?;
         let signature = packet.hip_signature_2().ok_or(Refusal::Malformed)?;
         let public = packet.diffie_hellman().ok_or(Refusal::Malformed)?;
-        let class = if echoed { Class::R1 } else { Class::R1Bare };
+        let class = if echoed || asked.expects_plain() { Class::R1 } else { Class::R1Bare };
         self.out.affords(now, &self.config, class, route, true)?;
         self.out.meter.verification();
         let identity = identity_of(peer_host_id, peer)?;
@@ -148,7 +150,7 @@ impl Host {
         match sent {
             Ok(mut sent) => {
                 sent.asked.answered = true;
-                self.out.send(sent.route, sent.packet.clone());
+                self.out.send(sent.way(0), sent.packet.clone());
                 record.phase = Phase::I2Sent(Box::new(sent));
                 Ok(())
             }
@@ -156,7 +158,7 @@ impl Host {
                 // Another I1 asks for another R1.
                 let retry = Retry { tries, ..Retry::new(now, &self.config) };
                 let routes = routes(&self.config, &record.peer, &[]);
-                record.phase = Phase::I1Sent(I1Sent { routes, retry, asked });
+                record.phase = Phase::I1Sent(I1Sent { routes, retry, asked, i2: None });
                 Err(refusal)
             }
         }
@@ -240,8 +242,10 @@ impl Host {
         let locators = packet.locator_set().into_iter().flatten().map(|locator| unmapped(locator.address)).collect();
         // The longer the exchange takes, the longer a round trip may be.
         let wait = (self.config.retransmission * (1 << (tries_before / 4).min(6))).min(self.config.max_retransmission);
+        let known = self.peers.get(&peer);
         Ok(I2Sent {
             route,
+            preferred: known.and_then(|record| preferred(&record.peer, route, &packet)),
             packet: i2,
             session,
             host_id: peer_host_id,
@@ -257,19 +261,32 @@ impl Host {
     }
 
     /// RFC 7401 §6.10.
-    pub(crate) fn on_r2(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &Packet<'_>) -> Result<(), Refusal> {
+    pub(crate) fn on_r2(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        route: Route,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refusal> {
         let (hit, peer) = (self.identity.hit(), packet.sender());
         let record = self.peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
-        let Phase::I2Sent(sent) = &record.phase else { return Err(Refusal::Unexpected) };
+        let sent = record.phase.i2().ok_or(Refusal::Unexpected)?;
         sent.session.check_r2(packet, &sent.host_id)?;
         let esp = packet
             .esp_info()
             .filter(|esp| esp.old_spi.0 == 0 && esp.new_spi.0 > 255 && esp.keymat_index == sent.esp_index);
         let esp = *esp.ok_or(Refusal::Malformed)?;
-        let Phase::I2Sent(sent) = std::mem::replace(&mut record.phase, Phase::Unassociated) else {
+        let (Phase::I2Sent(sent) | Phase::I1Sent(I1Sent { i2: Some(sent), .. })) =
+            std::mem::replace(&mut record.phase, Phase::Unassociated)
+        else {
             return Err(Refusal::Unexpected);
         };
         let mut sent = *sent;
+        // Where the I2 went to two places, the answer tells which of them is one.
+        let route = if sent.preferred == Some(route) { route } else { sent.route };
+        if let Some(set) = packet.locator_set() {
+            sent.locators = set.iter().map(|locator| unmapped(locator.address)).collect();
+        }
         // Only now may a counter that went back replace the higher one: an R1 can be replayed, an R2 cannot.
         record.r1_counter = sent.counter;
         let keys = sent.session.draw_esp(sent.esp_index, hit).ok_or(Refusal::Malformed)?;
@@ -282,7 +299,7 @@ impl Host {
             // Where it says that it is comes before where it is configured.
             up.review_remotes(&record.peer.locators, &sent.locators, now, self.config.path_retry);
         }
-        let beginning = Beginning { now, peer, feedback: sent.feedback, route: sent.route };
+        let beginning = Beginning { now, peer, feedback: sent.feedback, route };
         if !self.config.backups.is_empty() {
             up.announce();
         }
@@ -322,8 +339,9 @@ impl Host {
                 // Where several R1s came, one more I1 tells sooner which is the peer's than the I2 again.
                 let most = if sent.asked.contested { 1 } else { I2_TRIES };
                 if sent.retry.tries < most {
+                    let way = sent.way(sent.retry.tries);
                     sent.retry.again(now, &self.config);
-                    return self.out.send_again(sent.route, &sent.packet);
+                    return self.out.send_again(way, &sent.packet);
                 }
                 // The puzzle may have grown too old at the Responder: a fresh R1 is needed.
                 let first = sent.route;
@@ -331,10 +349,11 @@ impl Host {
                 asked.contested = false;
                 let mut routes = routes(&self.config, &record.peer, &[]);
                 routes.sort_by_key(|route| *route != first);
-                self.out.end_phase(record, "");
                 self.out.send_again(first, &asked.i1(&self.config, hit, peer, first));
                 let retry = Retry { tries, ..Retry::new(now, &self.config) };
-                record.phase = Phase::I1Sent(I1Sent { routes, retry, asked });
+                if let Phase::I2Sent(sent) = std::mem::replace(&mut record.phase, Phase::Unassociated) {
+                    record.phase = Phase::I1Sent(I1Sent { routes, retry, asked, i2: Some(sent) });
+                }
             }
             _ => {}
         }
@@ -386,9 +405,28 @@ impl Host {
         self.out.events.push_back(Event::PathUp { peer, path, route, outbound, inbound, verified: true });
         if let Some(record) = self.peers.get_mut(&peer) {
             record.epoch += 1;
+            record.is_sinnet = feedback;
             record.phase = Phase::Up(Box::new(up));
         }
     }
+}
+
+impl I2Sent {
+    /// Where the I2 goes, sent so many times before: to the R1's preferred locator (RFC 8047 §4.2.8), and as that may be
+    /// where we cannot get, then to where the R1 came from.
+    fn way(&self, tries: u32) -> Route {
+        self.preferred.filter(|_| tries.is_multiple_of(2)).unwrap_or(self.route)
+    }
+}
+
+/// The way to the locator that an R1 prefers, if it is not that on which the R1 came.
+fn preferred(peer: &Peer, route: Route, r1: &Packet<'_>) -> Option<Route> {
+    let set = r1.locator_set()?;
+    let address = unmapped(set.iter().find(|locator| locator.preferred && locator.traffic != DATA_ONLY)?.address);
+    let fits = address.is_ipv4() == route.local.is_ipv4() && address != route.remote.ip() && is_place(address, peer);
+    // Where the user has said which ways to take, no other is taken.
+    let remote = (address, route.remote.port()).into();
+    (fits && peer.routes.is_empty()).then_some(Route { remote, ..route })
 }
 
 /// A new association.

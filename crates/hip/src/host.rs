@@ -139,6 +139,7 @@ impl Host {
                 let record = PeerRecord {
                     r1_counter: 0,
                     epoch: 0,
+                    is_sinnet: false,
                     phase: Phase::Unassociated,
                     standby: None,
                     notice: None,
@@ -169,10 +170,10 @@ impl Host {
         if matches!(record.phase, Phase::Up(_)) {
             self.out.end(record, "no path to the peer is left");
         }
-        let mut asked = Asked::new(rng);
+        let mut asked = Asked::new(rng, record.is_sinnet);
         self.out.send(first, asked.i1(&self.config, hit, peer, first));
         record.notice = None;
-        record.phase = Phase::I1Sent(I1Sent { routes, retry: Retry::new(now, &self.config), asked });
+        record.phase = Phase::I1Sent(I1Sent { routes, retry: Retry::new(now, &self.config), asked, i2: None });
         Ok(())
     }
 
@@ -235,7 +236,7 @@ impl Host {
             PacketKind::I1 => self.on_i1(now, rng, route, &packet),
             PacketKind::R1 => self.on_r1(now, rng, route, &packet),
             PacketKind::I2 => self.on_i2(now, rng, route, &packet),
-            PacketKind::R2 => self.on_r2(now, rng, &packet),
+            PacketKind::R2 => self.on_r2(now, rng, route, &packet),
             PacketKind::Update => self.on_update(now, rng, route, &packet),
             PacketKind::Notify => self.on_notify(now, route, &packet),
             PacketKind::Close => self.on_close(now, rng, route, &packet),
@@ -440,10 +441,10 @@ impl Output {
 
     /// Ends the state with a peer; an association that a base exchange is to replace goes on.
     pub(crate) fn end_phase(&mut self, record: &mut PeerRecord, reason: &str) {
-        match std::mem::replace(&mut record.phase, Phase::Unassociated) {
-            Phase::Up(up) => self.end_association(record.peer.hit, &up, reason),
-            Phase::I2Sent(sent) => _ = self.spis.remove(&sent.spi_in),
-            _ => {}
+        let phase = std::mem::replace(&mut record.phase, Phase::Unassociated);
+        phase.i2().into_iter().for_each(|sent| _ = self.spis.remove(&sent.spi_in));
+        if let Phase::Up(up) = phase {
+            self.end_association(record.peer.hit, &up, reason);
         }
     }
 
@@ -501,7 +502,7 @@ pub(crate) fn routes(config: &HostConfig, peer: &Peer, learned: &[IpAddr]) -> Ve
 
 /// Whether a peer may be at an address that it tells: one of a host (RFC 8046 §5.3), and not ours but where the peer is known to
 /// be on this machine.
-fn is_place(address: IpAddr, peer: &Peer) -> bool {
+pub(crate) fn is_place(address: IpAddr, peer: &Peer) -> bool {
     let is_nobody = address.is_unspecified() || address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST);
     !is_nobody && (!address.is_loopback() || peer.locators.iter().any(|known| known.ip().is_loopback()))
 }

@@ -42,8 +42,7 @@ impl Host {
         if backup {
             self.config.backups.push(locator.ip());
         }
-        self.r1s.outdate();
-        for record in self.peers.values_mut() {
+        for (&peer, record) in &mut self.peers {
             self.out.go_on(record);
             match &mut record.phase {
                 Phase::Up(up) if up.initiator => {
@@ -67,7 +66,6 @@ impl Host {
             return;
         }
         self.config.backups.retain(|backup| *backup != address);
-        self.r1s.outdate();
         for (&peer, record) in &mut self.peers {
             let gone = |route: &Route| route.local.ip() == address;
             self.out.go_on(record);
@@ -76,7 +74,8 @@ impl Host {
                 let retry = Retry { at: now, tries: record.phase.tries(), ..Retry::new(now, &self.config) };
                 let asked = record.phase.asked().cloned().unwrap_or_default();
                 self.out.end_phase(record, "");
-                record.phase = Phase::I1Sent(I1Sent { routes: routes(&self.config, &record.peer, &[]), retry, asked });
+                let routes = routes(&self.config, &record.peer, &[]);
+                record.phase = Phase::I1Sent(I1Sent { routes, retry, asked, i2: None });
                 continue;
             }
             match &mut record.phase {
@@ -224,6 +223,11 @@ pub(crate) fn take(out: &mut Output, up: &mut Association, peer: Hit, set: &[Loc
 pub(crate) fn locators_in_use(up: &Association, config: &HostConfig, opening: Option<(Route, Spi)>) -> Vec<Locator> {
     let all = up.paths.iter().map(|path| (path.route, path.spi_in)).chain(opening);
     all.map(|(route, spi)| locator(config, route.local.ip(), Some(spi))).collect()
+}
+
+/// Where this host can be reached, before there are paths. The first is that which the peer has found.
+pub(crate) fn announced(config: &HostConfig) -> Vec<Locator> {
+    config.locators.iter().map(|own| locator(config, own.ip(), None)).collect()
 }
 
 /// All our locators, also those without a path.

@@ -7,8 +7,7 @@ use clock::{Duration, Instant};
 use rand_core::CryptoRng;
 use wire::Hit;
 use wire::hip::{
-    Builder, DiffieHellman, Locator, PacketKind, Parameter, Puzzle, Signature, Solution, TooLong, kind, set_puzzle,
-    set_receiver,
+    Builder, DiffieHellman, PacketKind, Parameter, Puzzle, Signature, Solution, TooLong, kind, set_puzzle, set_receiver,
 };
 use zeroize::Zeroizing;
 
@@ -25,8 +24,6 @@ use crate::session::host_id;
 /// The R1s of the present generation and of the one before, whose puzzles are still accepted.
 pub(crate) struct R1Pool {
     current: Generation,
-    /// What the present generation says of this host is no longer so.
-    outdated: bool,
     previous: Option<Generation>,
     lifetime: Duration,
     difficulty: Difficulty,
@@ -76,7 +73,6 @@ impl R1Pool {
         let made_at = Instant::ZERO;
         Ok(Self {
             current: Generation::new(identity, config, config.first_generation, bits, made_at, &meter, rng)?,
-            outdated: false,
             previous: None,
             lifetime: config.r1_lifetime,
             difficulty: Difficulty::new(bits, config.max_difficulty),
@@ -86,16 +82,6 @@ impl R1Pool {
             hit: identity.hit(),
             meter,
         })
-    }
-
-    /// The next R1 needs a new generation, with the locators as they are then.
-    pub(crate) fn outdate(&mut self) {
-        self.outdated = true;
-    }
-
-    /// Whether the R1 that a solution belongs to may not have named the locators that this host has now.
-    pub(crate) fn is_outdated(&self, opaque: u16) -> bool {
-        self.outdated || self.current.number as u16 != opaque
     }
 
     /// The number of the present generation, which R1_COUNTER tells (RFC 7401 §5.2.3).
@@ -118,10 +104,9 @@ impl R1Pool {
     ) {
         self.difficulty.follow(now);
         let bits = self.difficulty.bits();
-        if !self.outdated && now.saturating_since(self.current.made_at) < self.lifetime {
+        if now.saturating_since(self.current.made_at) < self.lifetime {
             return self.current.sign(identity, config, bits, &self.meter, rng);
         }
-        self.outdated = false;
         // The first generation was not too long for a packet, so this one is not.
         let number = self.current.number.saturating_add(1);
         if let Ok(next) = Generation::new(identity, config, number, bits, now, &self.meter, rng) {
@@ -245,7 +230,6 @@ fn r1(
     let public = DiffieHellman { group: secret.group().number(), public: secret.public_value() };
     let builder = Builder::new(PacketKind::R1, identity.hit(), Hit::NULL)
         .push(&Parameter::R1Counter(number))
-        .push_some(locator_set(config).as_ref())
         .push(&Parameter::Puzzle(puzzle))
         .push(&Parameter::DhGroupList(config.groups.iter().map(|group| group.number()).collect()))
         .push(&Parameter::DiffieHellman(public))
@@ -259,21 +243,6 @@ fn r1(
     let bytes = identity.sign(rng, &builder.covered());
     let algorithm = identity.public().signature_algorithm();
     builder.push(&Parameter::HipSignature2(Signature { algorithm, bytes })).finish()
-}
-
-/// Where else this host can be reached (RFC 8046 §4), if there is more than one place.
-fn locator_set(config: &HostConfig) -> Option<Parameter> {
-    if config.locators.len() < 2 {
-        return None;
-    }
-    let locators = config.locators.iter().enumerate().map(|(index, locator)| Locator {
-        traffic: 0,
-        preferred: index == 0,
-        lifetime: u32::MAX,
-        spi: None,
-        address: crate::host::mapped(locator.ip()),
-    });
-    Some(Parameter::LocatorSet(locators.collect()))
 }
 
 /// The lifetime field for a puzzle that is good for about `lifetime`: 2^(field - 32) seconds (RFC 7401 §5.2.4).

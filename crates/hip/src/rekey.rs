@@ -74,9 +74,9 @@ impl Host {
             }
         }
         let Some(&first) = ways.first() else { return };
-        let mut asked = Asked::new(rng);
+        let mut asked = Asked::new(rng, record.is_sinnet);
         self.out.send(first, asked.i1(&self.config, hit, peer, first));
-        let next = Phase::I1Sent(I1Sent { routes: ways, retry: Retry::new(now, &self.config), asked });
+        let next = Phase::I1Sent(I1Sent { routes: ways, retry: Retry::new(now, &self.config), asked, i2: None });
         if let Phase::Up(up) = std::mem::replace(&mut record.phase, next) {
             record.standby = Some(up);
         }
@@ -88,9 +88,8 @@ impl Output {
     /// Gives up a base exchange that was to replace an association, which goes on; whether there is one.
     pub(crate) fn go_on(&mut self, record: &mut PeerRecord) -> bool {
         let Some(up) = record.standby.take() else { return false };
-        if let Phase::I2Sent(sent) = std::mem::replace(&mut record.phase, Phase::Up(up)) {
-            self.spis.remove(&sent.spi_in);
-        }
+        let before = std::mem::replace(&mut record.phase, Phase::Up(up));
+        before.i2().into_iter().for_each(|sent| _ = self.spis.remove(&sent.spi_in));
         true
     }
 }

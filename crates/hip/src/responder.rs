@@ -13,6 +13,7 @@ use crate::exchange::{Beginning, identity_of};
 use crate::feedback;
 use crate::host::{Host, Refusal};
 use crate::keymat::Keymat;
+use crate::locators;
 use crate::route::Route;
 use crate::session::{Session, check_mac};
 
@@ -97,8 +98,7 @@ impl Host {
         if taken.is_err() && !again {
             self.r1s.strain(now);
         }
-        let is_outdated = self.r1s.is_outdated(solution.opaque);
-        self.finish_i2(now, route, packet, taken?, is_outdated);
+        self.finish_i2(now, route, packet, taken?);
         self.open_paths(now, rng, peer);
         Ok(())
     }
@@ -142,33 +142,31 @@ impl Host {
         let esp = *esp.ok_or(Refusal::Syntax)?;
         let keys = session.draw_esp(esp.keymat_index, hit).ok_or(Refusal::Syntax)?;
         let spi_in = self.out.new_spi(rng);
-        let builder = Builder::new(PacketKind::R2, hit, peer).push(&Parameter::EspInfo(EspInfo {
-            keymat_index: esp.keymat_index,
-            old_spi: wire::Spi(0),
-            new_spi: spi_in,
-        }));
+        let own = EspInfo { keymat_index: esp.keymat_index, old_spi: wire::Spi(0), new_spi: spi_in };
+        let feedback = self.config.feedback && feedback::is_offered(packet);
+        // LOCATOR_SET is critical, so it is not for a host that may not know it (RFC 7401 §5.2.2); a Sinnet does.
+        let locators = Some(locators::announced(&self.config)).filter(|set| feedback && set.len() > 1);
+        let builder = Builder::new(PacketKind::R2, hit, peer)
+            .push(&Parameter::EspInfo(own))
+            .push_some(locators.map(Parameter::LocatorSet).as_ref());
         let Ok(r2) = session.seal_r2(builder, &self.identity, rng) else {
             self.out.spis.remove(&spi_in);
             return Err(Refusal::Malformed);
         };
         self.out.send(route, r2.clone());
-        Ok(Answer { session, keys, spi_out: esp.new_spi, spi_in, r2 })
+        Ok(Answer { session, keys, feedback, spi_out: esp.new_spi, spi_in, r2 })
     }
 
-    /// The association is there. Where the R1 has told `outdated` locators, the peer hears of those there are now.
-    fn finish_i2(&mut self, now: Instant, route: Route, packet: &Packet<'_>, answer: Answer, outdated: bool) {
+    /// The association is there.
+    fn finish_i2(&mut self, now: Instant, route: Route, packet: &Packet<'_>, answer: Answer) {
         let peer = packet.sender();
-        let Answer { session, keys, spi_out, spi_in, r2 } = answer;
+        let Answer { session, keys, feedback, spi_out, spi_in, r2 } = answer;
         if let Some(record) = self.peers.get_mut(&peer) {
             self.out.end(record, "the peer has begun anew");
         }
         let mut up = Association::new(session, false);
-        if outdated {
-            up.announce();
-        }
         up.r2 = packet.hip_mac().map(|mac| Answered { route, mac: mac.clone(), r2 });
         // The I2 solves a puzzle that was sent to this very route: the peer receives there.
-        let feedback = self.config.feedback && feedback::is_offered(packet);
         self.begin(Beginning { now, peer, feedback, route }, up, keys, spi_out, spi_in);
     }
 }
@@ -177,6 +175,7 @@ impl Host {
 struct Answer {
     session: Session,
     keys: crate::keymat::EspKeyPair,
+    feedback: bool,
     spi_out: wire::Spi,
     spi_in: wire::Spi,
     r2: Vec<u8>,

@@ -7,7 +7,7 @@ use common::{Pair, Side};
 use hip::budget::{Limit, Limits, Rate};
 use hip::identity::Algorithm;
 use hip::{Costs, Refused, Route, State};
-use wire::hip::{Builder, Notification, Packet, PacketKind, Parameter, Signature};
+use wire::hip::{Builder, HEADER_LEN, Notification, Packet, PacketKind, Parameter, Signature};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -104,6 +104,14 @@ fn sent(side: &mut Side) -> Vec<u8> {
     std::iter::from_fn(|| side.host.poll_transmit()).last().map(|control| control.bytes).unwrap_or_default()
 }
 
+/// Its I1 that is padded: the one after the first. Of those that are not, few are answered.
+fn padded_i1(pair: &Pair, attacker: &mut Side) -> Vec<u8> {
+    let peer = pair.hit(1);
+    attacker.host.connect(pair.now, &mut attacker.rng, peer).unwrap();
+    attacker.host.handle_timeout(pair.now + SECOND, &mut attacker.rng);
+    sent(attacker)
+}
+
 /// What the second host answers to a packet from there.
 fn answer(pair: &mut Pair, from: Route, packet: &[u8]) -> Vec<u8> {
     let side = &mut pair.sides[1];
@@ -115,9 +123,7 @@ fn answer(pair: &mut Pair, from: Route, packet: &[u8]) -> Vec<u8> {
 fn solved_i2(pair: &mut Pair, address: &str, seed: u64) -> (Route, Vec<u8>) {
     let mut attacker = attacker(pair, address, seed);
     let from = route(&format!("{address}:10500"));
-    let peer = pair.hit(1);
-    attacker.host.connect(pair.now, &mut attacker.rng, peer).unwrap();
-    let i1 = sent(&mut attacker);
+    let i1 = padded_i1(pair, &mut attacker);
     let r1 = answer(pair, from, &i1);
     let back = Route { local: from.remote, remote: from.local };
     attacker.host.handle_packet(pair.now, &mut attacker.rng, back, &r1);
@@ -157,9 +163,7 @@ fn many_solutions_make_puzzles_harder_and_leave_room_for_the_peer() {
     // 20 at once are allowed in all.
     assert!((15..=21).contains(&cost.agreements), "{cost:?}");
     let mut attacker = attacker(&pair, "10.8.0.1", 1);
-    let peer = pair.hit(1);
-    attacker.host.connect(pair.now, &mut attacker.rng, peer).unwrap();
-    let i1 = sent(&mut attacker);
+    let i1 = padded_i1(&pair, &mut attacker);
     let r1 = answer(&mut pair, route("10.8.0.1:10500"), &i1);
     let r1 = Packet::parse(&r1).unwrap();
     // 40 failures are 1 + floor(log2(40 / 4)) bits.
@@ -332,6 +336,13 @@ fn an_unproven_address_gets_at_most_three_times_what_it_sent() {
         });
         let mut pair = Pair::new([1, 2].map(|seed| common::generated(algorithm, seed)), [a, b], 1);
         pair.connect(0);
+        // RFC 7401 §5.3.1.
+        let i1 = pair.flying.remove(0).bytes;
+        assert_eq!(i1.len(), HEADER_LEN + 8);
+        let again = pair.now + SECOND;
+        while pair.flying.is_empty() {
+            assert!(pair.step(again, &mut |flying, fly| fly.push(flying)));
+        }
         let i1 = pair.flying.remove(0).bytes;
         assert!(i1.len() <= 512);
         let r1 = answer(&mut pair, route("10.9.0.1:10500"), &i1);

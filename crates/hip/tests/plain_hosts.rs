@@ -1,0 +1,179 @@
+//! What hosts other than Sinnet rely on: packets that have what the RFCs have in them and nothing else. Two Sinnets are such hosts to each other where they give no feedback.
+
+mod common;
+
+use std::net::SocketAddr;
+
+use clock::Duration;
+use common::{Flying, Pair, Side, addresses, config, identities};
+use hip::{PathId, State};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+use wire::Hit;
+use wire::hip::{Builder, Locator, Packet, PacketKind, Parameter, Signature, kind, set_puzzle, set_receiver};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn locator(text: &str) -> SocketAddr {
+    addresses(&[text], 10500)[0]
+}
+
+fn pair(ours: &[&str], theirs: &[&str], feedback: bool) -> Pair {
+    let configs = [ours, theirs].map(|list| {
+        let mut config = config(&addresses(list, 10500));
+        config.feedback = feedback;
+        config
+    });
+    Pair::new(identities(), configs, 1)
+}
+
+fn plain() -> Pair {
+    pair(&["10.1.0.1"], &["10.1.0.2"], false)
+}
+
+fn kind_of(bytes: &[u8]) -> PacketKind {
+    Packet::parse(bytes).unwrap().kind()
+}
+
+/// The numbers of a packet's parameters.
+fn parameters(bytes: &[u8]) -> Vec<u16> {
+    Packet::parse(bytes).unwrap().parameters().map(Parameter::kind).collect()
+}
+
+/// RFC 7401 §5.3.1. What a Sinnet adds comes only where that has not been answered, or to another Sinnet.
+#[test]
+fn the_first_i1_has_nothing_but_groups() {
+    let mut pair = pair(&["10.1.0.1"], &["10.1.0.2"], true);
+    let mut i1s = Vec::new();
+    pair.exchange(&mut |flying, fly| {
+        let is_i1 = kind_of(&flying.bytes) == PacketKind::I1;
+        i1s.extend(is_i1.then(|| parameters(&flying.bytes)));
+        // The first is lost.
+        if !is_i1 || i1s.len() > 1 {
+            fly.push(flying);
+        }
+    });
+    assert_eq!(i1s[0], [kind::DH_GROUP_LIST]);
+    assert_eq!((i1s.len(), i1s[1].len()), (2, 2));
+    pair.check_paths(1);
+    let peer = pair.hit(1);
+    pair.sides[0].host.abandon(peer, "silence");
+    i1s.clear();
+    pair.exchange(&mut |flying, fly| {
+        i1s.extend((kind_of(&flying.bytes) == PacketKind::I1).then(|| parameters(&flying.bytes)));
+        fly.push(flying);
+    });
+    assert_eq!((i1s.len(), i1s[0].len()), (1, 2), "a Sinnet that is known is asked as one");
+}
+
+/// RFC 7401 §4.4.3, table 4: I2-SENT does not end because a fresh R1 is asked for.
+#[test]
+fn an_r2_that_comes_late_counts() {
+    let mut pair = plain();
+    let (mut late, mut asked) = (None, 0);
+    let until = pair.now + SECOND * 5;
+    pair.connect(0);
+    while pair.step(until, &mut |flying, fly| match kind_of(&flying.bytes) {
+        PacketKind::R2 => late = late.take().or(Some(flying)),
+        // The Responder says nothing any more.
+        PacketKind::I1 => asked += 1,
+        _ if late.is_some() => {}
+        _ => fly.push(flying),
+    }) {}
+    assert!(asked > 0, "a fresh R1 has been asked for");
+    let Flying { route, bytes, .. } = late.unwrap();
+    let Side { host, rng, .. } = &mut pair.sides[0];
+    host.handle_packet(pair.now, rng, route, &bytes);
+    pair.collect(0, &mut |_, _| {});
+    pair.check_paths(1);
+}
+
+/// RFC 7401 §5.2.2: what is critical and may not be known is not for everybody. A Sinnet is told in the R2.
+#[test]
+fn other_locators_are_told_to_who_knows_of_locators() {
+    for feedback in [false, true] {
+        let mut pair = pair(&["10.1.0.1"], &["10.1.0.2", "10.2.0.2"], feedback);
+        let mut told = Vec::new();
+        pair.exchange(&mut |flying, fly| {
+            let has = parameters(&flying.bytes).contains(&kind::LOCATOR_SET);
+            told.extend(has.then(|| kind_of(&flying.bytes)));
+            fly.push(flying);
+        });
+        assert!(!told.contains(&PacketKind::R1));
+        assert_eq!(told.contains(&PacketKind::R2), feedback);
+        assert_eq!(pair.sides[0].state(), State::Established);
+    }
+}
+
+/// An R1 of the second host's with another list of locators.
+fn with_locators(pair: &mut Pair, r1: &[u8], set: Vec<Locator>) -> Vec<u8> {
+    let [_, identity] = identities();
+    let packet = Packet::parse(r1).unwrap();
+    let puzzle = packet.puzzle().unwrap();
+    let mut builder = Builder::new(PacketKind::R1, identity.hit(), Hit::NULL);
+    for parameter in packet.parameters() {
+        builder = match parameter {
+            Parameter::HipSignature2(_) => break,
+            Parameter::Puzzle(own) => {
+                let blank = wire::hip::Puzzle { opaque: 0, i: vec![0; own.i.len()], ..own.clone() };
+                builder.push(&Parameter::LocatorSet(set.clone())).push(&Parameter::Puzzle(blank))
+            }
+            other => builder.push(other),
+        };
+    }
+    let bytes = identity.sign(&mut ChaCha20Rng::seed_from_u64(1), &builder.covered());
+    let algorithm = identity.public().signature_algorithm();
+    let mut changed = builder.push(&Parameter::HipSignature2(Signature { algorithm, bytes })).finish().unwrap();
+    set_receiver(&mut changed, pair.hit(0));
+    set_puzzle(&mut changed, puzzle.opaque, &puzzle.i);
+    changed
+}
+
+/// RFC 8047 §4.2.8. The Responder's puzzle is for all its locators; Sinnet's is not, so the I2 is given to it as if it had come
+/// to where it is.
+#[test]
+fn the_i2_goes_to_the_locator_that_an_r1_prefers() {
+    let there = locator("10.1.0.3");
+    for (preferred, traffic, reaches, expected) in
+        [(true, 0, true, true), (true, 0, false, false), (true, 2, true, false), (false, 0, true, false)]
+    {
+        let mut pair = plain();
+        let mut i2s = Vec::new();
+        let address = |place: SocketAddr| match place.ip() {
+            std::net::IpAddr::V4(address) => address.to_ipv6_mapped(),
+            std::net::IpAddr::V6(address) => address,
+        };
+        let one = |address, preferred, traffic| Locator { traffic, preferred, lifetime: 60, spi: None, address };
+        let set = vec![one(address(there), preferred, traffic), one(address(locator("10.1.0.2")), false, 0)];
+        pair.connect(0);
+        let until = pair.now + SECOND * 5;
+        loop {
+            let mut r1 = None;
+            let more = pair.step(until, &mut |mut flying, fly| match kind_of(&flying.bytes) {
+                PacketKind::R1 => r1 = Some(flying),
+                PacketKind::I2 => {
+                    i2s.push(flying.route.local);
+                    let goes_there = flying.route.local == there;
+                    flying.route.local = locator("10.1.0.2");
+                    fly.extend((!goes_there || reaches).then_some(flying));
+                }
+                PacketKind::R2 if reaches && i2s.last() == Some(&there) => {
+                    flying.route.remote = there;
+                    fly.push(flying);
+                }
+                _ => fly.push(flying),
+            });
+            if let Some(mut flying) = r1 {
+                flying.bytes = with_locators(&mut pair, &flying.bytes, set.clone());
+                pair.flying.push(flying);
+            }
+            if !more || !pair.sides[0].paths.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(i2s[0] == there, preferred && traffic == 0);
+        assert_eq!(pair.sides[0].state(), State::Established);
+        let (route, ..) = pair.sides[0].paths[&PathId(0)];
+        assert_eq!(route.remote, if expected { there } else { locator("10.1.0.2") });
+    }
+}
