@@ -251,6 +251,8 @@ pub(crate) struct Association {
     pub(crate) former: Vec<SocketAddr>,
     /// Paths that the peer has opened and that wait for its echo.
     pub(crate) offers: Vec<Offer>,
+    /// Paths that the peer says lead elsewhere now.
+    pub(crate) moves: Vec<Move>,
     pub(crate) candidates: Vec<Candidate>,
     /// As Responder: the I2 that began this, and the R2 that answers it again.
     pub(crate) r2: Option<Answered>,
@@ -278,6 +280,8 @@ pub(crate) struct Path {
     pub(crate) renew_at: Instant,
     /// The peer has refused that; until then it is not asked again.
     pub(crate) refused_until: Instant,
+    /// Our locator is gone, and the path waits for another.
+    pub(crate) stranded: bool,
 }
 
 /// Our answer to an UPDATE. It belongs to the route that the UPDATE came on, and goes nowhere else.
@@ -325,6 +329,20 @@ pub(crate) struct Offer {
     pub(crate) credit: usize,
     /// Our SPI has been told on other routes since, so a packet that has it proves nothing.
     pub(crate) exposed: bool,
+}
+
+/// The peer says that a path leads elsewhere now; its echo from there is awaited (RFC 8046 §5.4).
+pub(crate) struct Move {
+    pub(crate) path: PathId,
+    pub(crate) route: Route,
+    pub(crate) seq: u32,
+    pub(crate) nonce: Vec<u8>,
+    pub(crate) packet: Vec<u8>,
+    pub(crate) retry: Retry,
+    /// The peer's Update ID that said so.
+    pub(crate) asked: u32,
+    /// Bytes that may still be sent there ([`CREDIT`]).
+    pub(crate) credit: usize,
 }
 
 /// A pair of locators that a path may use.
@@ -416,6 +434,7 @@ impl Association {
             renewals: VecDeque::new(),
             asked: None,
             offers: Vec::new(),
+            moves: Vec::new(),
             candidates: Vec::new(),
             r2: None,
         }
@@ -458,7 +477,7 @@ impl Association {
 
     /// Notes whether there is a path: there has to be one again in time.
     pub(crate) fn note_paths(&mut self, now: Instant, config: &HostConfig) {
-        if self.paths.is_empty() {
+        if self.paths.iter().all(|path| path.stranded) {
             self.pathless.get_or_insert((now, now + config.pathless));
         } else {
             self.pathless = None;
@@ -514,7 +533,8 @@ impl Association {
             }
             _ => None,
         };
-        offers.chain(opening).chain(telling).chain(retry).chain(keys).min()
+        let moves = self.moves.iter().map(|there| (there.retry.at, TimerKind::Retransmission));
+        offers.chain(moves).chain(opening).chain(telling).chain(retry).chain(keys).min()
     }
 
     /// As many paths as the host with more locators has locators, and one at each locator of either; where routes are
@@ -557,7 +577,10 @@ impl Association {
     pub(crate) fn free_candidates(&self) -> impl Iterator<Item = (usize, &Candidate)> {
         let enough = self.paths.len() >= self.wanted();
         let free = move |candidate: &Candidate| {
-            !self.paths.iter().any(|path| path.route == candidate.route) && (!enough || self.is_bare(candidate))
+            let taken = |route: Route| {
+                self.paths.iter().any(|path| path.route == route) || self.moves.iter().any(|there| there.route == route)
+            };
+            !taken(candidate.route) && (!enough || self.is_bare(candidate))
         };
         self.candidates.iter().enumerate().filter(move |(_, candidate)| free(candidate))
     }

@@ -51,6 +51,16 @@ pub enum Event {
         /// The path.
         path: PathId,
     },
+    /// A path leads elsewhere from now on: the peer is known to be there, or this host has another locator. Its security
+    /// associations stay (RFC 8046 §3.2.1).
+    PathMoved {
+        /// The peer.
+        peer: Hit,
+        /// The path.
+        path: PathId,
+        /// Its locators now.
+        route: Route,
+    },
     /// The peer wants data on a path only where no other works, or does no longer mind.
     PathBackup {
         /// The peer.

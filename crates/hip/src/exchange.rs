@@ -394,6 +394,7 @@ impl Host {
             verified: true,
             renew_at,
             refused_until: Instant::ZERO,
+            stranded: false,
         };
         let path = up.add_path(path);
         let (outbound, inbound) = security_associations(up.session.suite, keys, (spi_in, spi_out), self.config.keylog);

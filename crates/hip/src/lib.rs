@@ -72,6 +72,7 @@ mod exchange;
 mod hint;
 mod host;
 mod locators;
+mod moving;
 mod notice;
 mod opening;
 mod r1;

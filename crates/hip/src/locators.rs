@@ -46,11 +46,17 @@ impl Host {
             self.out.go_on(record);
             match &mut record.phase {
                 Phase::Up(up) if up.initiator => {
+                    if up.keep_one(&mut self.out, peer, &self.config, |_| false).is_some() {
+                        up.announce();
+                    }
                     give_way(&mut self.out, up, now, &self.config, 0, |_| true);
                     let remotes = up.remotes();
                     up.learn(routes(&self.config, &record.peer, &remotes), now);
                 }
-                Phase::Up(up) => up.announce(),
+                Phase::Up(up) => {
+                    up.keep_one(&mut self.out, peer, &self.config, |_| false);
+                    up.announce();
+                }
                 Phase::I1Sent(sent) => sent.routes = routes(&self.config, &record.peer, &[]),
                 _ => {}
             }
@@ -91,7 +97,9 @@ impl Host {
                     if !lost.is_empty() || !up.initiator {
                         up.announce();
                     }
-                    lost.into_iter().for_each(|path| remove(&mut self.out, up, peer, path));
+                    let kept = up.keep_one(&mut self.out, peer, &self.config, gone);
+                    let lost = lost.into_iter().filter(|path| Some(*path) != kept);
+                    lost.for_each(|path| remove(&mut self.out, up, peer, path));
                 }
                 Phase::I1Sent(sent) => sent.routes = routes(&self.config, &record.peer, &[]),
                 _ => {}
@@ -139,6 +147,7 @@ impl Host {
         let seq = up.next_update_id();
         up.expose_offers();
         let builder = Builder::new(PacketKind::Update, self.identity.hit(), peer)
+            .push_some(up.unchanged(route).as_ref())
             .push(&Parameter::LocatorSet(all_locators(up, &self.config)))
             .push(&Parameter::Seq(seq));
         let Ok(packet) = up.session.seal(builder, &self.identity, rng) else {
@@ -196,9 +205,16 @@ pub(crate) fn give_way(
 }
 
 /// Takes the peer's locators: forgets the paths that it no longer has, and notes which of them it wants as backups. In an
-/// UPDATE that opens a path only those in use are listed, so nothing follows from what is missing there.
-pub(crate) fn take(out: &mut Output, up: &mut Association, peer: Hit, set: &[Locator], complete: bool) {
-    if complete && !set.is_empty() {
+/// UPDATE that opens a path only those in use are listed, so nothing follows from what is missing there. `complete`: all are
+/// listed, and which path is about to lead to one of them.
+pub(crate) fn take(
+    out: &mut Output,
+    up: &mut Association,
+    peer: Hit,
+    set: &[Locator],
+    complete: Option<Option<PathId>>,
+) {
+    if let Some(moving) = complete.filter(|_| !set.is_empty()) {
         let by_spi = set.iter().any(|locator| locator.spi.is_some());
         let listed = |spi: Spi, address: IpAddr| {
             set.iter().any(|locator| match by_spi {
@@ -207,7 +223,7 @@ pub(crate) fn take(out: &mut Output, up: &mut Association, peer: Hit, set: &[Loc
             })
         };
         let gone = up.paths.iter().filter(|path| !listed(path.spi_out, path.route.remote.ip()));
-        let gone: Vec<PathId> = gone.map(|path| path.id).collect();
+        let gone: Vec<PathId> = gone.map(|path| path.id).filter(|id| Some(*id) != moving).collect();
         gone.into_iter().for_each(|path| remove(out, up, peer, path));
     }
     for path in &mut up.paths {
@@ -306,7 +322,7 @@ impl Association {
     /// The routes on which the peer may hear of us: those of the paths, or without one any there may be.
     fn ways(&self, config: &HostConfig) -> Vec<Route> {
         if !self.paths.is_empty() {
-            return self.paths.iter().map(|path| path.route).collect();
+            return self.paths.iter().filter(|path| !path.stranded).map(|path| path.route).collect();
         }
         let fits = |local: SocketAddr, remote: SocketAddr| {
             local.is_ipv4() == remote.is_ipv4() && (local.port() == 0) == (remote.port() == 0)

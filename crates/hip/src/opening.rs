@@ -187,6 +187,7 @@ impl Host {
             remove(&mut self.out, up, peer, path);
             up.announce();
         }
+        up.retry_moves(&mut self.out, now, &self.config);
     }
 }
 
@@ -230,7 +231,7 @@ impl Turn<'_> {
         }
         let spis = (opening.spi_in, esp.new_spi);
         self.up_path(up, opening.route, keys, spis, true);
-        locators::take(self.out, up, self.peer, &told, false);
+        locators::take(self.out, up, self.peer, &told, None);
         if let Some(old) = opening.replaces {
             supersede(self.out, up, self.peer, old);
         } else if let Some(needless) = up.needless_path() {
@@ -277,7 +278,17 @@ impl Turn<'_> {
         let renew_at = up.renewal_time(self.now, self.config);
         let refused_until = Instant::ZERO;
         let id = PathId(0);
-        let path = up.add_path(Path { id, route, spi_in, spi_out, backup: false, verified, renew_at, refused_until });
+        let path = up.add_path(Path {
+            id,
+            route,
+            spi_in,
+            spi_out,
+            backup: false,
+            verified,
+            renew_at,
+            refused_until,
+            stranded: false,
+        });
         let (outbound, inbound) = security_associations(up.session.suite, keys, (spi_in, spi_out), self.config.keylog);
         self.out.events.push_back(Event::PathUp { peer: self.peer, path, route, outbound, inbound, verified });
         path

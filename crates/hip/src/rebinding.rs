@@ -13,11 +13,8 @@ impl Host {
     /// answer: a NAT before it has given it another port. From now on the path is there.
     pub fn path_moved(&mut self, peer: Hit, path: PathId, route: Route) {
         let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
-        let Some(known) = up.paths.iter_mut().find(|other| other.id == path) else { return };
-        (known.route, known.verified) = (route, true);
-        // What is under way for it would go where nobody is.
-        if let Some(opening) = up.opening.as_mut().filter(|opening| opening.replaces == Some(path)) {
-            opening.route = route;
+        if !up.lead(path, route) {
+            return;
         }
         // Our answer to the peer's UPDATE for this path went to where the peer was, so its echo is not taken from here.
         if let Some(index) = up.offers.iter().position(|offer| offer.path == path) {

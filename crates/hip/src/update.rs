@@ -14,7 +14,7 @@ use wire::hip::{Builder, Locator, Packet, PacketKind, Parameter};
 use wire::{Hit, Spi};
 
 use crate::association::{Announcement, Answer, Association, CREDIT, PeerRecord, Phase, WORK};
-use crate::config::HostConfig;
+use crate::config::{HostConfig, Peer};
 use crate::event::Event;
 use crate::exchange::{identity_of, unmapped};
 use crate::host::{Host, Output, Refusal, routes};
@@ -107,7 +107,7 @@ impl Host {
             identity_of(host_id, peer)?;
         }
         up.confirmed = true;
-        let taken = turn.take(up, &known.locators, packet, &contents);
+        let taken = turn.take(up, known, packet, &contents);
         if taken.is_ok()
             && up.initiator
             && let Some(set) = packet.locator_set()
@@ -136,6 +136,15 @@ impl Host {
     }
 }
 
+/// What is told with a LOCATOR_SET.
+#[derive(Clone, Copy)]
+pub(crate) enum Told {
+    /// Where the path is that the packet opens.
+    Opened,
+    /// All there is; and which path is to lead to one of them, and so is not gone although it is not listed.
+    All(Option<PathId>),
+}
+
 /// What an UPDATE has to say that has not been heard yet.
 struct Contents {
     /// Its Update ID is a new one.
@@ -146,6 +155,8 @@ struct Contents {
     opens: bool,
     /// It acknowledges our locators.
     heard: bool,
+    /// It is the echo of a question of ours, from where a path is to lead.
+    moves: Option<usize>,
 }
 
 /// Whether one Update ID is behind another: they go round (RFC 7401 §6.11, §6.12).
@@ -168,11 +179,12 @@ impl Contents {
             proves: up.offers.iter().position(|offer| answers(offer.seq, &offer.nonce, offer.route)),
             opens: up.opening.as_ref().is_some_and(|own| answers(own.seq, &own.nonce, own.route)),
             heard: up.announcement.as_ref().is_some_and(heard),
+            moves: up.moves.iter().position(|there| answers(there.seq, &there.nonce, there.route)),
         }
     }
 
     fn is_any(&self) -> bool {
-        self.seq.is_some() || self.proves.is_some() || self.opens || self.heard
+        self.seq.is_some() || self.proves.is_some() || self.opens || self.heard || self.moves.is_some()
     }
 }
 
@@ -181,7 +193,7 @@ impl Turn<'_> {
     fn take(
         &mut self,
         up: &mut Association,
-        configured: &[std::net::SocketAddr],
+        known: &Peer,
         packet: &Packet<'_>,
         contents: &Contents,
     ) -> Result<(), Refusal> {
@@ -191,6 +203,9 @@ impl Turn<'_> {
         }
         if let Some(index) = contents.proves {
             self.proved(up, index);
+        }
+        if let Some(index) = contents.moves {
+            self.moved(up, index);
         }
         let opened = contents.opens && self.complete(up, packet)?;
         if contents.heard {
@@ -206,34 +221,54 @@ impl Turn<'_> {
             return Err(Refusal::Replayed);
         }
         let answer = match packet.esp_info() {
+            // RFC 8046 §5.3, case 1: the security associations stay, and the locators change.
+            Some(esp) if !opened && esp.old_spi == esp.new_spi => {
+                let answer = self.readdress(up, known, packet, esp.old_spi, seq);
+                self.or_acknowledge(up, packet, seq, answer)?
+            }
             Some(esp) if !opened => {
                 // An answer to an UPDATE of ours that was given up: without our echo the peer forgets the path.
                 if packet.ack().is_some() {
                     return Err(Refusal::Unexpected);
                 }
-                let answer = match self.accept(up, packet, esp, seq) {
-                    Ok(answer) => answer,
-                    Err(refusal) => {
-                        // An acknowledgment without ESP_INFO: heard, and refused.
-                        let answer = self.acknowledge(up, packet, seq)?;
-                        self.reply(up, seq, answer);
-                        return Err(refusal);
-                    }
-                };
+                // RFC 8046 §5.3, case 4.
+                if esp.new_spi == Spi(0) {
+                    let answer = self.acknowledge(up, packet, seq)?;
+                    self.reply(up, seq, answer);
+                    self.give_up(up, esp.old_spi);
+                    return Ok(());
+                }
+                let answer = self.accept(up, packet, esp, seq);
+                let answer = self.or_acknowledge(up, packet, seq, answer)?;
                 if let Some(set) = packet.locator_set() {
-                    locators::take(self.out, up, self.peer, set, false);
+                    locators::take(self.out, up, self.peer, set, None);
                 }
                 answer
             }
             _ => {
                 if let Some(set) = packet.locator_set() {
-                    self.listen(up, configured, seq, set, opened);
+                    self.listen(up, &known.locators, seq, set, if opened { Told::Opened } else { Told::All(None) });
                 }
                 self.acknowledge(up, packet, seq)?
             }
         };
         self.reply(up, seq, answer);
         Ok(())
+    }
+
+    /// An answer; or where there is none an acknowledgment without ESP_INFO: heard, and refused.
+    fn or_acknowledge(
+        &mut self,
+        up: &mut Association,
+        packet: &Packet<'_>,
+        seq: u32,
+        answer: Result<Vec<u8>, Refusal>,
+    ) -> Result<Vec<u8>, Refusal> {
+        if answer.is_err() {
+            let acknowledgment = self.acknowledge(up, packet, seq)?;
+            self.reply(up, seq, acknowledgment);
+        }
+        answer
     }
 
     fn reply(&mut self, up: &mut Association, seq: u32, answer: Vec<u8>) {
@@ -247,10 +282,12 @@ impl Turn<'_> {
         let here = self.route;
         let Some(&seq) = packet.seq() else { return };
         let Some(answer) = up.answers.iter().find(|answer| answer.seq == seq && answer.route == here) else { return };
-        if let Some(offer) = up.offers.iter_mut().find(|offer| offer.asked == seq) {
-            offer.credit = offer.credit.saturating_add(CREDIT * packet.bytes().len());
-            match offer.credit.checked_sub(answer.packet.len()) {
-                Some(left) => offer.credit = left,
+        let offer = up.offers.iter_mut().find(|offer| offer.asked == seq).map(|offer| &mut offer.credit);
+        let there = up.moves.iter_mut().find(|there| there.asked == seq && there.route == here);
+        if let Some(credit) = offer.or(there.map(|there| &mut there.credit)) {
+            *credit = credit.saturating_add(CREDIT * packet.bytes().len());
+            match credit.checked_sub(answer.packet.len()) {
+                Some(left) => *credit = left,
                 None => return,
             }
         }
@@ -258,18 +295,16 @@ impl Turn<'_> {
     }
 
     /// The peer's locators are told, all of them unless the packet opens a path.
-    fn listen(
+    pub(crate) fn listen(
         &mut self,
         up: &mut Association,
         configured: &[std::net::SocketAddr],
         seq: u32,
         set: &[Locator],
-        opened: bool,
+        told: Told,
     ) {
-        locators::take(self.out, up, self.peer, set, !opened);
-        if opened {
-            return;
-        }
+        let Told::All(moving) = told else { return locators::take(self.out, up, self.peer, set, None) };
+        locators::take(self.out, up, self.peer, set, Some(moving));
         up.announced = Some((seq, set.to_vec()));
         // The peer takes for a path what is none here any more: it has to hear that.
         let ours = |spi: Spi| up.paths.iter().any(|path| path.spi_out == spi);
@@ -293,7 +328,7 @@ impl Turn<'_> {
     }
 
     /// The answer to an UPDATE that wants no more than to be heard.
-    fn acknowledge(&mut self, up: &Association, packet: &Packet<'_>, seq: u32) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn acknowledge(&mut self, up: &Association, packet: &Packet<'_>, seq: u32) -> Result<Vec<u8>, Refusal> {
         let builder = Builder::new(PacketKind::Update, self.identity.hit(), self.peer).push(&Parameter::Ack(vec![seq]));
         self.seal(&up.session, echoes(builder, packet))
     }
@@ -309,6 +344,7 @@ pub(crate) fn remove(out: &mut Output, up: &mut Association, peer: Hit, path: Pa
         out.spis.remove(&gone.spi_in);
         up.remember_remote(gone.route.remote);
         up.offers.retain(|offer| offer.path != path);
+        up.moves.retain(|there| there.path != path);
         out.events.push_back(Event::PathDown { peer, path });
     }
 }

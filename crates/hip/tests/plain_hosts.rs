@@ -1,12 +1,14 @@
-//! What hosts other than Sinnet rely on: packets that have what the RFCs have in them and nothing else. Two Sinnets are such hosts to each other where they give no feedback.
+//! What hosts other than Sinnet rely on: packets that have what the RFCs have in them and nothing else, and paths that move with
+//! the security associations that they have. Two Sinnets are such hosts to each other where they give no feedback.
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use clock::Duration;
 use common::{Flying, Pair, Side, addresses, config, identities};
-use hip::{PathId, State};
+use hip::{PathId, Route, State};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use wire::Hit;
@@ -176,4 +178,108 @@ fn the_i2_goes_to_the_locator_that_an_r1_prefers() {
         let (route, ..) = pair.sides[0].paths[&PathId(0)];
         assert_eq!(route.remote, if expected { there } else { locator("10.1.0.2") });
     }
+}
+
+fn spis(pair: &Pair) -> Vec<BTreeSet<(wire::Spi, wire::Spi)>> {
+    let all = |side: &Side| side.paths.values().map(|(_, out, inbound)| (out.spi(), inbound.spi())).collect();
+    pair.sides.iter().map(all).collect()
+}
+
+/// RFC 8046 §3.2.1: the host that moves says so with ESP_INFO in which no SPI changes, and the other asks it back.
+#[test]
+fn a_path_moves_with_its_security_associations() {
+    for side in 0..2 {
+        for add_first in [false, true] {
+            let mut pair = plain();
+            pair.connect(0);
+            pair.run(SECOND * 2);
+            let before = spis(&pair);
+            let (old, new) = (["10.1.0.1", "10.1.0.2"][side], ["10.9.0.1", "10.9.0.2"][side]);
+            let mut shapes = Vec::new();
+            let mut network = |flying: Flying, fly: &mut Vec<Flying>| {
+                shapes.push((flying.to, parameters(&flying.bytes)));
+                if flying.route.local != locator(old) {
+                    fly.push(flying);
+                }
+            };
+            for step in 0..2 {
+                let (now, Side { host, rng, .. }) = (pair.now, &mut pair.sides[side]);
+                match add_first == (step == 0) {
+                    true => host.add_locator(now, rng, locator(new), false),
+                    false => host.remove_locator(now, rng, locator(old).ip()),
+                }
+                // An Initiator that is told of both addresses opens a path at the second instead.
+                if !add_first {
+                    pair.collect(side, &mut network);
+                    let until = pair.now + SECOND;
+                    while pair.step(until, &mut network) {}
+                }
+            }
+            pair.collect(side, &mut network);
+            let until = pair.now + SECOND * 10;
+            while pair.step(until, &mut network) {}
+            pair.check_paths(1);
+            assert!(pair.sides.iter().all(|side| side.established == 1 && side.closed.is_empty()));
+            let (route, ..) = pair.sides[side].paths.values().next().unwrap();
+            assert_eq!(route.local, locator(new));
+            if add_first {
+                continue;
+            }
+            assert_eq!(spis(&pair), before, "side {side}");
+            use kind::{ACK, ECHO_REQUEST_SIGNED, ECHO_RESPONSE_SIGNED, ESP_INFO, LOCATOR_SET, SEQ};
+            use kind::{HIP_MAC, HIP_SIGNATURE};
+            // The last three, as in RFC 8046 figure 3.
+            let last: Vec<_> = shapes.iter().rev().take(3).rev().cloned().collect();
+            let expected = [
+                (1 - side, vec![ESP_INFO, LOCATOR_SET, SEQ, HIP_MAC, HIP_SIGNATURE]),
+                (side, vec![ESP_INFO, SEQ, ACK, ECHO_REQUEST_SIGNED, HIP_MAC, HIP_SIGNATURE]),
+                (1 - side, vec![ACK, ECHO_RESPONSE_SIGNED, HIP_MAC, HIP_SIGNATURE]),
+            ];
+            assert_eq!(last, expected, "side {side}");
+        }
+    }
+}
+
+/// RFC 8046 §5.4, §5.6: until its owner has answered, an address gets no data, and no more than three times what was said of it.
+#[test]
+fn a_path_does_not_move_to_where_nobody_answers() {
+    let mut pair = plain();
+    pair.connect(0);
+    pair.run(SECOND * 2);
+    let victim = locator("10.9.0.1");
+    let (now, Side { host, rng, .. }) = (pair.now, &mut pair.sides[0]);
+    host.remove_locator(now, rng, locator("10.1.0.1").ip());
+    host.add_locator(now, rng, victim, false);
+    let (mut said, mut got, mut seen) = (0, 0, BTreeSet::new());
+    let mut network = |flying: Flying, fly: &mut Vec<Flying>| {
+        if flying.to == 0 {
+            got += flying.bytes.len();
+        } else {
+            said += flying.bytes.len();
+            // The first time only, and nobody is where it seems to come from.
+            if seen.insert(Packet::parse(&flying.bytes).unwrap().seq().copied()) {
+                fly.push(flying);
+            }
+        }
+    };
+    pair.collect(0, &mut network);
+    let until = pair.now + SECOND * 60;
+    while pair.step(until, &mut network) {}
+    assert!(got > 0 && got <= 3 * said, "{got} for {said}");
+    let routes: Vec<Route> = pair.sides[1].paths.values().map(|(route, ..)| *route).collect();
+    assert!(routes.iter().all(|route| route.remote != victim), "{routes:?}");
+}
+
+/// A path that waits for a locator of this host is none.
+#[test]
+fn a_peer_that_is_gone_is_forgotten_all_the_same() {
+    let mut pair = plain();
+    pair.connect(0);
+    pair.run(SECOND * 2);
+    let (now, Side { host, rng, .. }) = (pair.now, &mut pair.sides[1]);
+    host.remove_locator(now, rng, locator("10.1.0.2").ip());
+    pair.collect(1, &mut |_, _| {});
+    let until = pair.now + SECOND * 200;
+    while pair.step(until, &mut |_, _| {}) {}
+    assert_eq!(pair.sides[1].closed.len(), 1, "without a locator the path does not wait for ever");
 }

@@ -91,7 +91,7 @@ impl Wedge {
         nonce: u64,
     ) {
         let Some(peer) = self.peers.get_mut(index) else { return };
-        let (name, hit) = (peer.config.name.clone(), peer.config.hit);
+        let hit = peer.config.hit;
         let Some(path) = peer.coming_path_mut(id) else { return };
         let is_there = |asked: &Rebinding| asked.route == route && asked.nonce == nonce;
         let Some(asked) = path.rebinding.filter(is_there) else { return };
@@ -100,16 +100,33 @@ impl Wedge {
             peer.succeed(now, before, &mut self.counters);
         }
         let Some(path) = peer.path_mut(id) else { return };
-        let is_same_address = path.route.remote.ip() == route.remote.ip();
+        path.credit = asked.credit;
+        self.counters.heartbeats_answered += 1;
+        self.moved(now, rng, index, (id, route));
+        self.host.path_moved(hit, id, route);
+        self.drive_host(now, rng);
+        self.flush_waiting(now, rng, index);
+    }
+
+    /// A path leads elsewhere from now on.
+    pub(crate) fn moved(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, (id, route): (PathId, Route)) {
+        let local = self.config.paths.iter().find(|path| path.locator.ip() == route.local.ip());
+        let local = local.map_or_else(|| route.local.ip().to_string(), |path| path.name.clone());
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let name = peer.config.name.clone();
+        let parameters = self.config.parameters(&peer.config, route);
+        let Some(path) = peer.any_path_mut(id).filter(|path| path.route != route) else { return };
+        let is_same_address = path.route.remote.ip() == route.remote.ip() && path.route.local == route.local;
+        if path.route.local != route.local {
+            (path.name, path.parameters) = (local, parameters);
+        }
         path.rebinding = None;
         path.route = route;
-        path.credit = asked.credit;
         path.verified = true;
         path.standby = false;
         let _ = path.heartbeat.moved(now);
         path.heartbeat.traffic(now);
         let path_name = path.name.clone();
-        self.counters.heartbeats_answered += 1;
         self.counters.paths_moved += 1;
         // Another address is another way, of which nothing is known; another port of the same NAT is none. What the old
         // one had in flight is lost.
@@ -123,8 +140,6 @@ impl Wedge {
             peer.refresh(now);
         }
         self.events.push_back(WedgeEvent::PathMoved { peer: name, path: id, name: path_name, route });
-        self.host.path_moved(hit, id, route);
-        self.drive_host(now, rng);
         self.flush_waiting(now, rng, index);
     }
 }

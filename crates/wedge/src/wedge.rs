@@ -270,7 +270,7 @@ impl Wedge {
 
     fn handle_event(&mut self, now: Instant, rng: &mut dyn CryptoRng, event: hip::Event) {
         use hip::Event::{Closed, Doubted, Established, Failed, Notified, Opening, Refused, Unanswered};
-        use hip::Event::{PathBackup, PathDown, PathUp, PathVerified};
+        use hip::Event::{PathBackup, PathDown, PathMoved, PathUp, PathVerified};
         if let Refused { what, route, peer } = event {
             let peer = peer.map(|hit| match self.by_hit.get(&hit).and_then(|index| self.peers.get(*index)) {
                 Some(peer) => peer.config.name.clone(),
@@ -283,6 +283,7 @@ impl Wedge {
         | Opening { peer: hit, .. }
         | PathUp { peer: hit, .. }
         | PathVerified { peer: hit, .. }
+        | PathMoved { peer: hit, .. }
         | PathBackup { peer: hit, .. }
         | PathDown { peer: hit, .. }
         | Doubted { peer: hit, .. }
@@ -349,6 +350,7 @@ impl Wedge {
                 self.flush_waiting(now, rng, index);
             }
             PathVerified { path, .. } => self.verify(now, rng, index, path),
+            PathMoved { path, route, .. } => self.moved(now, rng, index, (path, route)),
             Doubted { .. } => self.doubt(now, index),
             PathBackup { path, backup, .. } => peer.set_backup(now, path, backup),
             PathDown { path: id, .. } => {

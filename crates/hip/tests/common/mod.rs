@@ -124,6 +124,12 @@ impl Side {
                         self.verified.push(path);
                     }
                 }
+                Event::PathMoved { path, route, .. } => {
+                    self.paths.get_mut(&path).unwrap().0 = route;
+                    if !self.verified.contains(&path) {
+                        self.verified.push(path);
+                    }
+                }
                 Event::PathVerified { path, .. } if self.verified.contains(&path) => {}
                 Event::PathVerified { path, .. } => self.verified.push(path),
                 Event::PathDown { path, .. } => {
