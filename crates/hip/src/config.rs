@@ -21,7 +21,8 @@ pub struct HostConfig {
     pub backups: Vec<IpAddr>,
     /// ESP suites, the best first.
     pub esp_suites: Vec<EspSuite>,
-    /// Diffie-Hellman groups, the best first.
+    /// Diffie-Hellman groups, the best first. The last of the usual ones is what every host has (RFC 7401 §5.2.7), with some 90
+    /// bits of strength; nobody can have it used who has a better one.
     pub groups: Vec<Group>,
     /// Ciphers of ENCRYPTED, the best first.
     pub ciphers: Vec<HipCipher>,
@@ -80,7 +81,7 @@ impl Default for HostConfig {
             locators: Vec::new(),
             backups: Vec::new(),
             esp_suites: vec![EspSuite::Aes128Gcm16, EspSuite::Aes256CbcHmacSha256, EspSuite::Aes128CbcHmacSha256],
-            groups: vec![Group::P384, Group::P256],
+            groups: Group::ALL.to_vec(),
             ciphers: vec![HipCipher::Aes256Cbc, HipCipher::Aes128Cbc],
             puzzle_difficulty: 10,
             max_difficulty: 16,

@@ -76,6 +76,11 @@ impl Group {
         Self::ALL.into_iter().find(|group| group.number() == number)
     }
 
+    /// Whether it is one on an elliptic curve, with which everything takes about a millisecond or less.
+    pub(crate) fn is_elliptic(self) -> bool {
+        matches!(self, Self::P256 | Self::P384)
+    }
+
     /// Bytes of a public value: 192, 384, 64 or 96.
     pub fn public_value_len(self) -> usize {
         match self {

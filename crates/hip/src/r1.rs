@@ -17,14 +17,24 @@ use crate::dh::{EphemeralSecret, Group};
 use crate::difficulty::Difficulty;
 use crate::identity::HostIdentity;
 use crate::puzzle;
+use crate::rate::{Bucket, Rate};
 use crate::rhash::Rhash;
 use crate::route::Route;
 use crate::session::host_id;
 
-/// The R1s of the present generation and of the one before, whose puzzles are still accepted.
+/// So many generations before the present one are accepted, while they are not too old.
+const KEPT: usize = 16;
+/// How often Diffie-Hellman values that were used are replaced. R1_COUNTER is no faster than the clock it begins with.
+const RENEWALS: Rate = Rate::new(1, 1);
+
+/// The R1s of the present generation and of those before, whose puzzles are still accepted.
 pub(crate) struct R1Pool {
     current: Generation,
-    previous: Option<Generation>,
+    /// An Initiator has used a Diffie-Hellman value of the present generation.
+    is_spent: bool,
+    renewals: Bucket,
+    /// The newest first.
+    previous: VecDeque<Generation>,
     lifetime: Duration,
     difficulty: Difficulty,
     /// Solutions that have cost us an agreement: generation, Initiator, #I and #J.
@@ -51,7 +61,7 @@ struct Generation {
     made_at: Instant,
     /// Turns an Initiator into its puzzle, so that the puzzle need not be remembered.
     secret: Zeroizing<[u8; 32]>,
-    /// One for each group, best first.
+    /// One for each group that was asked for.
     offers: Vec<Offer>,
 }
 
@@ -73,7 +83,9 @@ impl R1Pool {
         let made_at = Instant::ZERO;
         Ok(Self {
             current: Generation::new(identity, config, config.first_generation, bits, made_at, &meter, rng)?,
-            previous: None,
+            is_spent: false,
+            renewals: Bucket::default(),
+            previous: VecDeque::new(),
             lifetime: config.r1_lifetime,
             difficulty: Difficulty::new(bits, config.max_difficulty),
             used: BTreeSet::new(),
@@ -107,20 +119,60 @@ impl R1Pool {
         if now.saturating_since(self.current.made_at) < self.lifetime {
             return self.current.sign(identity, config, bits, &self.meter, rng);
         }
-        // The first generation was not too long for a packet, so this one is not.
-        let number = self.current.number.saturating_add(1);
-        if let Ok(next) = Generation::new(identity, config, number, bits, now, &self.meter, rng) {
-            let previous = std::mem::replace(&mut self.current, next);
-            self.used_order.retain(|(generation, ..)| *generation >= previous.number);
-            self.used.retain(|(generation, ..)| *generation >= previous.number);
-            self.previous = Some(previous);
+        self.renew(now, identity, config, rng);
+    }
+
+    /// Sees to it that there is an R1 for an Initiator that offers `groups`. RFC 7401 §5.3.2: not with a value that another
+    /// has used.
+    pub(crate) fn prepare(
+        &mut self,
+        now: Instant,
+        identity: &HostIdentity,
+        config: &HostConfig,
+        groups: &[u8],
+        rng: &mut dyn CryptoRng,
+    ) {
+        self.refresh(now, identity, config, rng);
+        if self.is_spent && self.renewals.take(now, RENEWALS) {
+            self.renew(now, identity, config, rng);
+        }
+        if let Some(group) = group_for(config, groups) {
+            self.current.add(identity, config, group, self.difficulty.bits(), &self.meter, rng);
         }
     }
 
+    fn renew(&mut self, now: Instant, identity: &HostIdentity, config: &HostConfig, rng: &mut dyn CryptoRng) {
+        let number = self.current.number.saturating_add(1);
+        // The first generation was not too long for a packet, so this one is not.
+        let Ok(next) = Generation::new(identity, config, number, self.difficulty.bits(), now, &self.meter, rng) else {
+            return;
+        };
+        self.is_spent = false;
+        self.previous.push_front(std::mem::replace(&mut self.current, next));
+        let life = self.lifetime * 2;
+        self.previous.retain(|generation| now.saturating_since(generation.made_at) < life);
+        self.previous.truncate(KEPT);
+        let oldest = self.previous.back().map_or(number, |generation| generation.number);
+        self.used_order.retain(|(generation, ..)| *generation >= oldest);
+        self.used.retain(|(generation, ..)| *generation >= oldest);
+    }
+
+    /// An Initiator has used the Diffie-Hellman value of an R1.
+    pub(crate) fn spend(&mut self, opaque: u16) {
+        self.is_spent |= self.current.number as u16 == opaque;
+    }
+
     /// The R1 for an Initiator that offers `groups`: with our best group among them, or just our best.
-    pub(crate) fn r1(&self, initiator: Hit, epoch: u64, route: Route, groups: &[u8]) -> Option<Vec<u8>> {
-        let offers = &self.current.offers;
-        let offer = offers.iter().find(|offer| groups.contains(&offer.group.number())).or(offers.first())?;
+    pub(crate) fn r1(
+        &self,
+        config: &HostConfig,
+        initiator: Hit,
+        epoch: u64,
+        route: Route,
+        groups: &[u8],
+    ) -> Option<Vec<u8>> {
+        let group = group_for(config, groups)?;
+        let offer = self.current.offers.iter().find(|offer| offer.group == group)?;
         let bits = self.difficulty.bits();
         let mut r1 = offer.r1s.iter().find(|(k, _)| *k == bits).map(|(_, r1)| r1.clone())?;
         set_receiver(&mut r1, initiator);
@@ -166,7 +218,7 @@ impl R1Pool {
     }
 
     fn generation(&self, now: Instant, opaque: u16) -> Option<&Generation> {
-        [Some(&self.current), self.previous.as_ref()].into_iter().flatten().find(|generation| {
+        std::iter::once(&self.current).chain(&self.previous).find(|generation| {
             generation.number as u16 == opaque && now.saturating_since(generation.made_at) < self.lifetime * 2
         })
     }
@@ -193,14 +245,29 @@ impl Generation {
         let mut secret = Zeroizing::new([0; 32]);
         rng.fill_bytes(&mut secret[..]);
         let mut offers = Vec::new();
-        for &group in &config.groups {
-            let secret = EphemeralSecret::generate(group, rng);
-            meter.agreement();
-            meter.signature();
-            let r1 = r1(identity, config, number, bits, &secret, rng)?;
-            offers.push(Offer { group, secret, r1s: vec![(bits, r1)] });
+        // Those of the others take long, and are made when one is asked for.
+        let quick = config.groups.iter().enumerate().filter(|(index, group)| *index == 0 || group.is_elliptic());
+        for (_, &group) in quick {
+            offers.push(Offer::new(identity, config, number, group, bits, meter, rng)?);
         }
         Ok(Self { number, made_at: now, secret, offers })
+    }
+
+    /// Makes sure that there is an R1 with this group.
+    fn add(
+        &mut self,
+        identity: &HostIdentity,
+        config: &HostConfig,
+        group: Group,
+        bits: u8,
+        meter: &Meter,
+        rng: &mut dyn CryptoRng,
+    ) {
+        if self.offers.iter().any(|offer| offer.group == group) {
+            return;
+        }
+        // Where it would be too long for a packet there is none.
+        self.offers.extend(Offer::new(identity, config, self.number, group, bits, meter, rng));
     }
 
     /// Makes sure that there are R1s of this difficulty: at most one signature for each group and difficulty.
@@ -213,6 +280,30 @@ impl Generation {
             }
         }
     }
+}
+
+impl Offer {
+    fn new(
+        identity: &HostIdentity,
+        config: &HostConfig,
+        number: u64,
+        group: Group,
+        bits: u8,
+        meter: &Meter,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<Self, TooLong> {
+        let secret = EphemeralSecret::generate(group, rng);
+        meter.agreement();
+        meter.signature();
+        let r1 = r1(identity, config, number, bits, &secret, rng)?;
+        Ok(Self { group, secret, r1s: vec![(bits, r1)] })
+    }
+}
+
+/// RFC 7401 §6.7, step 4: the first of our groups that the Initiator has, or just our first.
+fn group_for(config: &HostConfig, groups: &[u8]) -> Option<Group> {
+    let common = config.groups.iter().find(|group| groups.contains(&group.number()));
+    common.or(config.groups.first()).copied()
 }
 
 /// An R1 in which the receiver and the puzzle are still zero, as HIP_SIGNATURE_2 covers it.

@@ -46,8 +46,8 @@ impl Host {
         let groups = packet.dh_group_list().ok_or(Refusal::Malformed)?;
         let (known, epoch) = (record.peer.is_expected_at(route.remote.ip()), record.epoch);
         self.out.affords(now, &self.config, Class::I1, route, known)?;
-        self.r1s.refresh(now, &self.identity, &self.config, rng);
-        let r1 = self.r1s.r1(peer, epoch, route, groups).ok_or(Refusal::Group)?;
+        self.r1s.prepare(now, &self.identity, &self.config, groups, rng);
+        let r1 = self.r1s.r1(&self.config, peer, epoch, route, groups).ok_or(Refusal::Group)?;
         let r1 = asking::echo(r1, packet);
         if r1.len() > AMPLIFICATION * packet.bytes().len() {
             self.out.affords(now, &self.config, Class::Reply, route, known)?;
@@ -99,6 +99,7 @@ impl Host {
             self.r1s.strain(now);
         }
         self.finish_i2(now, route, packet, taken?);
+        self.r1s.spend(solution.opaque);
         self.open_paths(now, rng, peer);
         Ok(())
     }

@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 
 use clock::Duration;
 use common::{Flying, Pair, Side, addresses, config, identities};
-use hip::{PathId, Route, State};
+use hip::dh::Group;
+use hip::{HostConfig, PathId, Route, State};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use wire::Hit;
@@ -282,4 +283,41 @@ fn a_peer_that_is_gone_is_forgotten_all_the_same() {
     let until = pair.now + SECOND * 200;
     while pair.step(until, &mut |_, _| {}) {}
     assert_eq!(pair.sides[1].closed.len(), 1, "without a locator the path does not wait for ever");
+}
+
+/// RFC 7401 §5.2.7: a host may have no other group than 3.
+#[test]
+fn every_group_of_rfc_7401_that_is_known_is_enough() {
+    for group in Group::ALL {
+        let configs = ["10.1.0.1", "10.1.0.2"].map(|text| HostConfig::new(vec![locator(text)]));
+        let [mut a, b] = configs;
+        a.groups = vec![group];
+        let mut pair = Pair::new(identities(), [a, b], 1);
+        pair.connect(0);
+        pair.run(SECOND * 2);
+        pair.check_paths(1);
+    }
+}
+
+/// RFC 7401 §5.3.2: a value that an Initiator has used is not offered to the next.
+#[test]
+fn a_diffie_hellman_value_that_was_used_is_not_offered_again() {
+    let mut pair = plain();
+    let mut values = Vec::new();
+    for _ in 0..4 {
+        pair.connect(0);
+        let until = pair.now + SECOND * 2;
+        while pair.step(until, &mut |flying, fly| {
+            let packet = Packet::parse(&flying.bytes).unwrap();
+            if packet.kind() == PacketKind::R1 {
+                values.push(packet.diffie_hellman().unwrap().public.clone());
+            }
+            fly.push(flying);
+        }) {}
+        pair.check_paths(1);
+        let peer = pair.hit(1);
+        pair.sides[0].host.abandon(peer, "again");
+    }
+    let different: BTreeSet<_> = values.iter().collect();
+    assert_eq!((values.len(), different.len()), (4, 4));
 }

@@ -313,8 +313,8 @@ pub const KEYS: &[Key] = &[
         HIP,
         "groups",
         Words(|| names(&GROUPS)),
-        "[\"p-384\", \"p-256\"]",
-        "Diffie-Hellman groups in order of preference.",
+        "[\"p-384\", \"p-256\", \"modp-3072\", \"modp-1536\"]",
+        "Diffie-Hellman groups in order of preference; every HIP host has \"modp-1536\".",
     ),
     key(
         HIP,
