@@ -140,6 +140,11 @@ impl Asked {
     }
 }
 
+/// Whether an I1 is one that Sinnet has made longer.
+pub(crate) fn is_padded(i1: &Packet<'_>) -> bool {
+    i1.parameters().any(|parameter| parameter.kind() == PARAMETER)
+}
+
 /// The R1 as an answer to this I1: with the cookie, if there is one.
 pub(crate) fn echo(mut r1: Vec<u8>, i1: &Packet<'_>) -> Vec<u8> {
     let cookie = i1.parameters().find_map(|parameter| match parameter {

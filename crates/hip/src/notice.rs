@@ -1,8 +1,9 @@
 //! NOTIFY (RFC 7401 §5.2.19, §5.3.6, §6.15): a host that refuses a packet may say why.
 //!
 //! A notice is sent where its cause is authentic or has cost its sender something: about an R1 whose signature is right, and
-//! about an I2 that solves a puzzle. Anybody can ask for two others, those to strangers and those about parameters that are
-//! not known. So notices are few, whatever comes in: a burst, then one a second; and none is ever sent about a NOTIFY. Who
+//! about an I2 that solves a puzzle. To a stranger's I1 RFC 7401 §4.1.5 has no NOTIFY, which is five times as long; a Sinnet's
+//! that is padded gets one, since it is longer than the answer. Notices about parameters that are not known can be asked for by
+//! anybody. So notices are few, whatever comes in: a burst, then one a second; and none is ever sent about a NOTIFY. Who
 //! hears one notes it, and nothing is decided by it.
 
 use clock::{Duration, Instant};
@@ -11,6 +12,7 @@ use std::fmt;
 use wire::Hit;
 use wire::hip::{Builder, Notification, Packet, PacketKind, Parameter};
 
+use crate::asking::is_padded;
 use crate::association::Phase;
 use crate::budget::Class;
 use crate::event::Event;
@@ -35,6 +37,7 @@ const INVALID_ESP_TRANSFORM_CHOSEN: u16 = 19;
 const AUTHENTICATION_FAILED: u16 = 24;
 const HIP_MAC_FAILED: u16 = 28;
 const BLOCKED_BY_POLICY: u16 = 42;
+const LOCATOR_TYPE_UNSUPPORTED: u16 = 46;
 
 /// How many notices may be sent.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +78,8 @@ impl Host {
     ) {
         use PacketKind::{I1, I2, R1};
         let message = match (packet.kind(), refusal) {
-            (I1, Refusal::Stranger) | (R1, Refusal::TooHard) => BLOCKED_BY_POLICY,
+            (I1, Refusal::Stranger) if is_padded(packet) => BLOCKED_BY_POLICY,
+            (R1, Refusal::TooHard) => BLOCKED_BY_POLICY,
             (R1, Refusal::Group) => NO_DH_PROPOSAL_CHOSEN,
             (R1, Refusal::Cipher) => NO_HIP_PROPOSAL_CHOSEN,
             (R1, Refusal::Suite) => NO_ESP_PROPOSAL_CHOSEN,
@@ -102,6 +106,20 @@ impl Host {
         if packet.kind() != PacketKind::Notify {
             let data = parameter.to_be_bytes().to_vec();
             self.notify(now, rng, route, packet.sender(), UNSUPPORTED_CRITICAL_PARAMETER_TYPE, data);
+        }
+    }
+
+    /// RFC 8046 §5.3: says which of an authentic packet's preferred locators are of a type that is not known.
+    pub(crate) fn explain_locators(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        route: Route,
+        packet: &Packet<'_>,
+    ) {
+        let data = packet.unsupported_locators();
+        if !data.is_empty() {
+            self.notify(now, rng, route, packet.sender(), LOCATOR_TYPE_UNSUPPORTED, data);
         }
     }
 
@@ -170,6 +188,7 @@ impl fmt::Display for Notice {
             INVALID_ESP_TRANSFORM_CHOSEN => "does not take the ESP suite we chose",
             AUTHENTICATION_FAILED => "takes our signature for wrong",
             HIP_MAC_FAILED => "takes our HIP_MAC for wrong",
+            LOCATOR_TYPE_UNSUPPORTED => "does not know a type of our locators",
             BLOCKED_BY_POLICY => "does not have our identity among its peers, or finds our puzzle too hard",
             number => return write!(f, "has sent notice {number} of RFC 7401"),
         })

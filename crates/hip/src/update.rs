@@ -120,6 +120,7 @@ impl Host {
             self.announce_locators(now, rng, peer);
         }
         self.open_paths(now, rng, peer);
+        self.explain_locators(now, rng, route, packet);
         taken
     }
 

@@ -118,13 +118,18 @@ fn strangers_are_told_so_but_not_often() {
     assert!(pair.sides[0].failed.is_empty());
     pair.run(SECOND * 100);
     assert!(pair.sides[0].failed[0].contains("does not have our identity"), "{:?}", pair.sides[0].failed);
-    // A flood of a thousand a second for ten seconds.
     let route = hip::Route { local: locators[0], remote: "10.1.0.1:10500".parse().unwrap() };
+    // RFC 7401 §4.1.5: the first I1, which is that of any host, has not been answered.
+    let told = pair.sides[1].host.counters().notices_out;
+    let Side { host, rng, .. } = &mut pair.sides[1];
+    host.handle_packet(pair.now, rng, route, &i1s[0]);
+    assert_eq!(pair.sides[1].host.counters().notices_out, told);
+    // A flood of a thousand a second for ten seconds.
     let before = pair.sides[1].host.counters().notices_out;
     for _ in 0..10_000 {
         pair.now += Duration::from_millis(1);
         let Side { host, rng, .. } = &mut pair.sides[1];
-        host.handle_packet(pair.now, rng, route, &i1s[0]);
+        host.handle_packet(pair.now, rng, route, &i1s[1]);
     }
     let sent = pair.sides[1].host.counters().notices_out - before;
     assert!((10..=14).contains(&sent), "{sent}");

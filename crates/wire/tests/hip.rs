@@ -230,3 +230,26 @@ fn an_r1_counter_behind_the_signature_is_refused() {
     assert!(wire::hip::append(&mut bytes, &Parameter::R1Counter(7)));
     assert_eq!(Packet::parse(&bytes).unwrap().r1_counter(), Some(&7));
 }
+
+/// RFC 8046 §4.1, §5.3: a locator of another type is passed over; if it is a preferred one, its host is to hear of that.
+#[test]
+fn locators_of_other_types_are_passed_over_and_known() {
+    let known = Locator {
+        traffic: 0,
+        preferred: true,
+        lifetime: 60,
+        spi: Some(Spi(256)),
+        address: Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped(),
+    };
+    let odd = |preferred: u8| [0, 9, 1, preferred, 0, 0, 0, 60, b'a', b'b', b'c', b'd'];
+    let mut set = odd(1).to_vec();
+    let mut one = Vec::new();
+    Parameter::LocatorSet(vec![known.clone()]).emit(&mut one);
+    set.extend_from_slice(&one[4..4 + 28]);
+    set.extend_from_slice(&odd(0));
+    let whole = Parameter::Unknown { kind: kind::LOCATOR_SET, contents: set };
+    let packet = Builder::new(PacketKind::Update, Hit::NULL, Hit::NULL).push(&whole).finish().unwrap();
+    let packet = Packet::parse(&packet).unwrap();
+    assert_eq!(packet.locator_set(), Some(&vec![known]));
+    assert_eq!(packet.unsupported_locators(), odd(1));
+}

@@ -149,6 +149,14 @@ impl<'a> Packet<'a> {
         })
     }
 
+    /// The preferred locators of types that are not known, as they stand in LOCATOR_SET. The others of the set count.
+    pub fn unsupported_locators(&self) -> Vec<u8> {
+        let set = self.parameters.iter().find(|(_, parameter)| parameter.kind() == kind::LOCATOR_SET);
+        let Some((at, _)) = set else { return Vec::new() };
+        let len = usize::from(u16_at(self.bytes, at + 2));
+        super::parameter::unsupported_locators(self.bytes.get(at + 4..at + 4 + len).unwrap_or_default())
+    }
+
     accessors! {
         /// ESP_INFO.
         esp_info: EspInfo -> EspInfo,

@@ -425,6 +425,24 @@ fn locators(r: &mut Reader<'_>) -> Option<Vec<Locator>> {
     Some(set)
 }
 
+/// RFC 8046 §4: type 0 is an address, 1 an SPI and an address.
+const LAST_LOCATOR_TYPE: u8 = 1;
+/// Bytes of a locator before its address.
+const LOCATOR_HEAD: usize = 8;
+
+/// The preferred ones of other types.
+pub(super) fn unsupported_locators(mut set: &[u8]) -> Vec<u8> {
+    let mut found = Vec::new();
+    while let Some(&[_, kind, words, flags, ..]) = set.first_chunk::<LOCATOR_HEAD>() {
+        let Some((one, rest)) = set.split_at_checked(LOCATOR_HEAD + 4 * usize::from(words)) else { break };
+        if kind > LAST_LOCATOR_TYPE && flags & 1 != 0 {
+            found.extend_from_slice(one);
+        }
+        set = rest;
+    }
+    found
+}
+
 fn numbers(r: &mut Reader<'_>) -> Option<Vec<u16>> {
     let mut list = vec![r.u16()?];
     while !r.0.is_empty() {
