@@ -32,7 +32,7 @@ use crate::watch::Watch;
 /// Trains of packets taken from the TUN device before the network has its turn.
 const TRAINS: usize = 16;
 /// How long an ending daemon waits for its peers to agree (RFC 7401 §4.4.4 would wait longer; who presses Ctrl-C does not).
-const FAREWELL: Duration = Duration::from_millis(700);
+const FAREWELL: Duration = Duration::from_millis(1_000);
 
 /// Everything that runs.
 pub(crate) struct Runtime {
@@ -125,7 +125,7 @@ impl Runtime {
         loop {
             self.flush(&mut buffers)?;
             let now = self.clock.now();
-            if end.is_some_and(|end| end <= now || buffers.associated.is_empty()) {
+            if end.is_some_and(|end| end <= now || !self.wedge.is_leaving()) {
                 tracing::info!("ended");
                 return Ok(());
             }
@@ -165,7 +165,7 @@ impl Runtime {
                     count => tracing::info!("ending: closing {count} associations"),
                 }
                 let now = self.clock.now();
-                self.wedge.close_all(now, &mut self.random);
+                self.wedge.leave(now, &mut self.random);
                 end = Some(now + FAREWELL);
             }
         }
@@ -177,7 +177,7 @@ impl Runtime {
         let mut fds = Vec::with_capacity(8 + self.sockets.len());
         fds.push(PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN));
         // While a socket is full, the programs wait too: their packets stay in the device's queue.
-        let device = if blocked { PollFlags::empty() } else { PollFlags::IN };
+        let device = if blocked || end.is_some() { PollFlags::empty() } else { PollFlags::IN };
         fds.push(PollFd::from_borrowed_fd(self.device.as_fd(), device));
         fds.push(PollFd::from_borrowed_fd(self.uplinks.monitor.as_fd(), PollFlags::IN));
         fds.push(PollFd::from_borrowed_fd(self.hangups.as_fd(), PollFlags::IN));

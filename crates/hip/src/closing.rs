@@ -11,6 +11,8 @@ use crate::rate::{Bucket, Rate};
 use crate::route::Route;
 use crate::session::Session;
 
+/// So much sooner than other packets a CLOSE is sent again, since a host that goes does not wait for long.
+const SOONER: u64 = 4;
 /// How long a CLOSE that comes again is answered: the longest that the peer sends it, and what the network delays.
 const LINGER: Duration = Duration::from_secs(30);
 /// How often it is answered in that time: at once, and then after each such while.
@@ -34,15 +36,22 @@ impl Host {
         self.out.end_association(peer, &up, "closed");
         if let (Ok(packet), Some(&first)) = (packet, routes.first()) {
             self.out.send(first, packet.clone());
-            let retry = Retry::new(now, &self.config);
+            let wait = self.config.retransmission / SOONER;
+            let retry = Retry { at: now + wait, tries: 1, wait };
             record.phase = Phase::Closing(Box::new(Closing { session: up.session, routes, packet, nonce, retry }));
         }
     }
 
-    /// Ends all associations.
-    pub fn close_all(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+    /// Ends all associations for good: none begins any more.
+    pub fn leave(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        self.leaving = true;
         let peers: Vec<Hit> = self.peers.keys().copied().collect();
         peers.into_iter().for_each(|peer| self.close(now, rng, peer));
+    }
+
+    /// Whether a CLOSE of ours is still to be answered, or sent again.
+    pub fn is_closing(&self) -> bool {
+        self.peers.values().any(|record| matches!(record.phase, Phase::Closing(_)))
     }
 
     pub(crate) fn on_close(

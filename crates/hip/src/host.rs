@@ -32,6 +32,8 @@ pub struct Host {
     pub(crate) r1s: R1Pool,
     pub(crate) peers: BTreeMap<Hit, PeerRecord>,
     pub(crate) out: Output,
+    /// This host is going: no association begins any more.
+    pub(crate) leaving: bool,
 }
 
 /// What waits to be polled, and what is counted on the way.
@@ -99,7 +101,7 @@ impl Host {
         }
         let out = Output::default();
         let r1s = R1Pool::new(&identity, &config, out.meter.clone(), rng).map_err(|_| HostError::IdentityTooLong)?;
-        Ok(Self { identity, config, r1s, peers: BTreeMap::new(), out })
+        Ok(Self { identity, config, r1s, peers: BTreeMap::new(), out, leaving: false })
     }
 
     /// This host's HIT.
@@ -151,7 +153,7 @@ impl Host {
     }
 
     /// Begins a base exchange with a peer; does nothing where one is under way or the association is up and has had a
-    /// path a moment ago.
+    /// path a moment ago, nor after [`Host::leave`].
     ///
     /// # Errors
     /// [`ConnectError`]: the peer is not known, or cannot be reached from here.
@@ -161,6 +163,7 @@ impl Host {
         // A path that is lost is usually opened again in a round trip; after that there is nothing to wait for.
         let patience = self.config.retransmission * 2;
         match &record.phase {
+            _ if self.leaving => return Ok(()),
             Phase::I1Sent(_) | Phase::Solving(_) | Phase::I2Sent(_) => return Ok(()),
             Phase::Up(up) if up.pathless.is_none_or(|(since, _)| now < since + patience) => return Ok(()),
             _ => {}
@@ -233,6 +236,7 @@ impl Host {
             return false;
         }
         let taken = match packet.kind() {
+            PacketKind::I1 | PacketKind::I2 if self.leaving => Err(Refusal::Unexpected),
             PacketKind::I1 => self.on_i1(now, rng, route, &packet),
             PacketKind::R1 => self.on_r1(now, rng, route, &packet),
             PacketKind::I2 => self.on_i2(now, rng, route, &packet),

@@ -321,3 +321,31 @@ fn a_diffie_hellman_value_that_was_used_is_not_offered_again() {
     let different: BTreeSet<_> = values.iter().collect();
     assert_eq!((values.len(), different.len()), (4, 4));
 }
+
+/// RFC 7401 §4.4.3, table 7. A host that goes waits a second.
+#[test]
+fn a_close_that_is_lost_is_sent_again_and_nobody_is_let_in_any_more() {
+    let mut pair = plain();
+    pair.connect(0);
+    pair.run(SECOND * 2);
+    let (now, Side { host, rng, .. }) = (pair.now, &mut pair.sides[1]);
+    host.leave(now, rng);
+    assert!(host.is_closing());
+    let mut closes = 0;
+    let mut network = |flying: Flying, fly: &mut Vec<Flying>| match kind_of(&flying.bytes) {
+        PacketKind::Close => {
+            closes += 1;
+            fly.extend((closes > 2).then_some(flying));
+        }
+        _ => fly.push(flying),
+    };
+    pair.collect(1, &mut network);
+    let until = pair.now + SECOND;
+    while pair.step(until, &mut network) {}
+    assert_eq!(closes, 3);
+    assert!(!pair.sides[1].host.is_closing());
+    assert_eq!(pair.sides[0].closed, ["closed by the peer"]);
+    pair.connect(0);
+    pair.run(SECOND * 3);
+    assert_eq!(pair.sides[1].established, 1);
+}

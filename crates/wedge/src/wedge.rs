@@ -245,6 +245,19 @@ impl Wedge {
         self.settle(now, rng);
     }
 
+    /// Closes all associations for good: none begins any more. Until [`Wedge::is_leaving`] is false again, what is lost of it
+    /// is sent again.
+    pub fn leave(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        self.host.leave(now, rng);
+        self.drive_host(now, rng);
+        self.settle(now, rng);
+    }
+
+    /// Whether a peer has not answered the farewell yet.
+    pub fn is_leaving(&self) -> bool {
+        self.host.is_closing()
+    }
+
     /// Whether any association is left.
     pub fn is_closed(&self) -> bool {
         self.peers.iter().all(|peer| peer.paths.is_empty())
