@@ -2,8 +2,9 @@
 //! sockets for the native protocols 139 (HIP) and 50 (ESP). Each is bound to the path's own address, and to its device if
 //! the configuration names one, so that a packet never leaves by another path than the scheduler chose.
 //!
-//! Over UDP, packets of one size to one place go to the kernel in trains, and come in trains (segmentation offload, by
-//! `quinn-udp`): one system call and one pass of the network stack for up to 64 of them.
+//! Over UDP, packets of one size to one place go to the kernel in trains, and come in trains (segmentation offload, found and
+//! received by `quinn-udp`): one system call and one pass of the network stack for up to 64 of them. `quinn-udp` sends a
+//! train from one piece of memory; ours are sent from where they are (`sendmsg`).
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -12,10 +13,11 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 
 use hip::Route;
+use nix::errno::Errno;
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
 };
-use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use quinn_udp::{RecvMeta, UdpSocketState};
 use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use socket2::{Domain, Socket, Type};
 use wedge::{Datagram, Ecn, Protocol, Transmit};
@@ -40,7 +42,8 @@ pub struct PathSocket {
     local: SocketAddr,
     protocol: Protocol,
     waiting: VecDeque<Transmit>,
-    train: Vec<u8>,
+    /// How many packets can go as one train at most.
+    longest_train: usize,
     /// How many of the waiting packets have to go one by one, because they were refused as a train.
     singly: usize,
     /// The kernel has no room.
@@ -123,8 +126,10 @@ impl PathSocket {
             // As `offload` does, and for its reason.
             rustix::net::sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::OMIT)?;
         }
-        let (waiting, train) = (VecDeque::new(), Vec::new());
-        Ok(Self { socket, offload, local, protocol, waiting, train, singly: 0, full: false, lost: 0, warned: false })
+        let longest_train = offload.as_ref().map_or(1, UdpSocketState::max_gso_segments);
+        let (waiting, singly) = (VecDeque::new(), 0);
+        let (full, lost, warned) = (false, 0, false);
+        Ok(Self { socket, offload, local, protocol, waiting, longest_train, singly, full, lost, warned })
     }
 
     /// True if packets of `protocol` from `local` leave here.
@@ -214,37 +219,24 @@ impl PathSocket {
         self.full = false;
         while let Some(first) = self.waiting.front() {
             let count = self.train_of(first);
-            let result = match &self.offload {
-                Some(offload) => {
-                    let size = first.bytes.len();
-                    let contents = if count == 1 {
-                        first.bytes.as_slice()
-                    } else {
-                        self.train.clear();
-                        self.waiting.iter().take(count).for_each(|packet| self.train.extend_from_slice(&packet.bytes));
-                        &self.train
-                    };
-                    let destination = first.route.remote;
-                    let segment_size = (count > 1).then_some(size);
-                    let ecn = EcnCodepoint::from_bits(first.ecn.bits());
-                    let transmit = quinn_udp::Transmit { destination, ecn, contents, segment_size, src_ip: None };
-                    offload.try_send((&self.socket).into(), &transmit)
-                }
-                None => send_raw(&self.socket, first),
-            };
-            match result {
+            match self.send_train(first, count) {
                 Ok(()) => {
                     self.waiting.drain(..count);
                     self.singly = self.singly.saturating_sub(count);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(Errno::EAGAIN) => {
                     self.full = true;
                     return;
                 }
-                // Not every device takes trains.
-                Err(_) if count > 1 => self.singly = count,
+                // Not every device takes trains, and a device that does not says so in these two ways.
+                Err(error) if count > 1 => {
+                    self.singly = count;
+                    if matches!(error, Errno::EIO | Errno::EINVAL) {
+                        self.longest_train = 1;
+                    }
+                }
                 Err(error) => {
-                    self.tell(&error);
+                    self.tell(error);
                     self.waiting.pop_front();
                     self.singly = self.singly.saturating_sub(1);
                     self.lost += 1;
@@ -253,12 +245,40 @@ impl PathSocket {
         }
     }
 
+    /// Sends the first `count` of the waiting packets as one train, from where they are.
+    fn send_train(&self, first: &Transmit, count: usize) -> Result<(), Errno> {
+        let mut remote = first.route.remote;
+        if self.protocol != Protocol::Udp {
+            // Linux wants the protocol or zero where a port would be (raw(7)).
+            remote.set_port(0);
+        }
+        let remote = SockaddrStorage::from(remote);
+        let bytes: Vec<IoSlice<'_>> =
+            self.waiting.iter().take(count).map(|packet| IoSlice::new(&packet.bytes)).collect();
+        let (v4, v6) = (first.ecn.bits(), i32::from(first.ecn.bits()));
+        let class = match first.route.remote {
+            SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&v4),
+            SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&v6),
+        };
+        let size = u16::try_from(first.bytes.len()).unwrap_or(u16::MAX);
+        let train = ControlMessage::UdpGsoSegments(&size);
+        let control: &[_] = match (first.ecn == Ecn::NotEct, count) {
+            (true, 1) => &[],
+            (false, 1) => &[class],
+            (true, _) => &[train],
+            (false, _) => &[class, train],
+        };
+        loop {
+            match sendmsg(self.socket.as_raw_fd(), &bytes, control, MsgFlags::MSG_DONTWAIT, Some(&remote)) {
+                Err(Errno::EINTR) => {}
+                result => return result.map(|_| ()),
+            }
+        }
+    }
+
     /// How many of the waiting packets can go as one train: all but the last of one size, the last not longer.
     fn train_of(&self, first: &Transmit) -> usize {
-        let most = match &self.offload {
-            Some(offload) if self.singly == 0 => offload.max_gso_segments(),
-            _ => 1,
-        };
+        let most = if self.singly == 0 { self.longest_train } else { 1 };
         let size = first.bytes.len();
         let fitting = most.min(LONGEST_TRAIN / size.max(1));
         let mut count = 1;
@@ -276,9 +296,8 @@ impl PathSocket {
     }
 
     /// A path that is down is the wedge's business: its heartbeats go unanswered. A packet that is too long has a remedy.
-    fn tell(&mut self, error: &io::Error) {
-        const EMSGSIZE: i32 = 90;
-        if error.raw_os_error() == Some(EMSGSIZE) && !self.warned {
+    fn tell(&mut self, error: Errno) {
+        if error == Errno::EMSGSIZE && !self.warned {
             self.warned = true;
             tracing::warn!(local = %self.local, "packets are too long for this path: set its `mtu` in the configuration");
         }
@@ -329,25 +348,6 @@ fn receive_one(socket: &Socket, scratch: &mut [u8]) -> io::Result<Option<(usize,
     Ok(source.map(|source| (message.bytes, source, traffic_class)))
 }
 
-fn send_raw(socket: &Socket, packet: &Transmit) -> io::Result<()> {
-    // Linux wants the protocol or zero where a port would be (raw(7)).
-    let remote = SockaddrStorage::from(SocketAddr::new(packet.route.remote.ip(), 0));
-    let (v4, v6) = (packet.ecn.bits(), i32::from(packet.ecn.bits()));
-    let class = match packet.route.remote {
-        SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&v4),
-        SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&v6),
-    };
-    let marked = packet.ecn != Ecn::NotEct;
-    let control = if marked { std::slice::from_ref(&class) } else { &[] };
-    loop {
-        let bytes = [IoSlice::new(&packet.bytes)];
-        match sendmsg(socket.as_raw_fd(), &bytes, control, MsgFlags::MSG_DONTWAIT, Some(&remote)) {
-            Err(nix::errno::Errno::EINTR) => {}
-            result => return Ok(result.map(|_| ())?),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -384,6 +384,7 @@ mod tests {
         sender.waiting.make_contiguous().sort_by_key(|packet| packet.route.remote);
         sender.flush();
         assert!(!sender.is_blocked() && sender.lost() == 0);
+        assert!(sender.longest_train > 1, "trains were refused");
         for _ in packets {
             let length = ordinary.recv(&mut buffer).expect("a datagram");
             seen.push(buffer[..length].to_vec());
