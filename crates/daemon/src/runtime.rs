@@ -63,7 +63,6 @@ pub(crate) struct Runtime {
 /// What the loop keeps between its turns.
 #[derive(Default)]
 struct Buffers {
-    scratch: Vec<u8>,
     received: Received,
     packets: Packets,
     transmit: Vec<wedge::Transmit>,
@@ -120,7 +119,7 @@ impl Runtime {
     /// # Errors
     /// Where the kernel takes the TUN device away or cannot wait.
     pub(crate) fn run(mut self) -> io::Result<()> {
-        let mut buffers = Buffers { scratch: PathSocket::scratch(), ..Buffers::default() };
+        let mut buffers = Buffers::default();
         let mut end: Option<Instant> = None;
         loop {
             self.flush(&mut buffers)?;
@@ -245,7 +244,7 @@ impl Runtime {
             }
             if *readable {
                 // What a socket complains about is a path's trouble, not ours.
-                if let Err(error) = socket.receive(&mut buffers.scratch, &mut buffers.received) {
+                if let Err(error) = socket.receive(&mut buffers.received) {
                     tracing::debug!(%error, "receiving");
                 }
             }

@@ -54,9 +54,18 @@ pub struct PathSocket {
     warned: bool,
 }
 
-/// Datagrams received in one batch.
+/// Datagrams that have come, where the kernel has put them.
 #[derive(Debug, Default)]
 pub struct Received {
+    /// One for each socket that had something, used in turn.
+    batches: Vec<Batch>,
+    used: usize,
+}
+
+/// What one socket had.
+#[derive(Debug)]
+struct Batch {
+    /// `LONGEST` bytes for each datagram or train. Memory that none fills is none: the kernel gives pages when they are written.
     bytes: Vec<u8>,
     entries: Vec<(Route, Protocol, Ecn, Range<usize>)>,
 }
@@ -64,32 +73,25 @@ pub struct Received {
 impl Received {
     /// Forgets the datagrams and keeps the memory.
     pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.entries.clear();
+        self.used = 0;
+        self.batches.iter_mut().for_each(|batch| batch.entries.clear());
     }
 
     /// True for none.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.used == 0
     }
 
     /// The datagrams in the order of their arrival.
     pub fn datagrams(&self) -> Vec<Datagram<'_>> {
-        self.entries
-            .iter()
-            .map(|(route, protocol, ecn, range)| Datagram {
-                route: *route,
-                protocol: *protocol,
-                ecn: *ecn,
-                payload: self.bytes.get(range.clone()).unwrap_or_default(),
-            })
-            .collect()
-    }
-
-    fn push(&mut self, route: Route, protocol: Protocol, ecn: Ecn, payload: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(payload);
-        self.entries.push((route, protocol, ecn, start..self.bytes.len()));
+        let all = self.batches.iter().flat_map(|batch| batch.entries.iter().map(|entry| (entry, &batch.bytes)));
+        all.map(|((route, protocol, ecn, range), bytes)| Datagram {
+            route: *route,
+            protocol: *protocol,
+            ecn: *ecn,
+            payload: bytes.get(range.clone()).unwrap_or_default(),
+        })
+        .collect()
     }
 }
 
@@ -152,55 +154,61 @@ impl PathSocket {
         self.full
     }
 
-    /// A buffer to receive into.
-    pub fn scratch() -> Vec<u8> {
-        vec![0; LONGEST * BATCH]
-    }
-
     /// Takes up to a batch of datagrams from the kernel.
     ///
     /// # Errors
     /// What the kernel says other than 'nothing there'.
-    pub fn receive(&self, scratch: &mut [u8], received: &mut Received) -> io::Result<()> {
+    pub fn receive(&self, received: &mut Received) -> io::Result<()> {
+        if received.batches.len() <= received.used {
+            received.batches.push(Batch { bytes: vec![0; LONGEST * BATCH], entries: Vec::new() });
+        }
+        let Some(batch) = received.batches.get_mut(received.used) else { return Ok(()) };
         let result = match &self.offload {
-            Some(offload) => self.receive_trains(offload, scratch, received),
-            None => self.receive_raw(scratch, received),
+            Some(offload) => self.receive_trains(offload, batch),
+            None => self.receive_raw(batch),
         };
+        // What has come stays where it is until all of it has been taken.
+        received.used += usize::from(!batch.entries.is_empty());
         match result {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             result => result,
         }
     }
 
-    fn receive_trains(&self, offload: &UdpSocketState, scratch: &mut [u8], received: &mut Received) -> io::Result<()> {
+    fn receive_trains(&self, offload: &UdpSocketState, batch: &mut Batch) -> io::Result<()> {
         let mut metas = [RecvMeta::default(); BATCH];
-        let mut buffers: Vec<IoSliceMut<'_>> = scratch.chunks_mut(LONGEST).take(BATCH).map(IoSliceMut::new).collect();
+        let mut buffers: Vec<_> = batch.bytes.chunks_mut(LONGEST).take(BATCH).map(IoSliceMut::new).collect();
         let used = buffers.len().min(metas.len());
         let count = offload.recv((&self.socket).into(), &mut buffers, metas.get_mut(..used).unwrap_or_default())?;
-        for (meta, buffer) in metas.iter().zip(&buffers).take(count) {
+        for (at, meta) in metas.iter().enumerate().take(count) {
             let remote = SocketAddr::new(meta.addr.ip(), meta.addr.port());
             let route = Route { local: self.local, remote };
-            let train = buffer.get(..meta.len).unwrap_or_default();
             let ecn = meta.ecn.map_or(Ecn::NotEct, |ecn| Ecn::of(ecn as u8));
-            for datagram in train.chunks(meta.stride.max(1)) {
-                received.push(route, self.protocol, ecn, datagram);
+            let (start, stride) = (at * LONGEST, meta.stride.max(1));
+            for from in (0..meta.len).step_by(stride) {
+                let to = meta.len.min(from + stride);
+                batch.entries.push((route, self.protocol, ecn, start + from..start + to));
             }
         }
         Ok(())
     }
 
-    fn receive_raw(&self, scratch: &mut [u8], received: &mut Received) -> io::Result<()> {
-        for _ in 0..BATCH {
-            let Some((length, remote, traffic_class)) = receive_one(&self.socket, scratch)? else { continue };
-            let packet = scratch.get(..length).unwrap_or_default();
+    fn receive_raw(&self, batch: &mut Batch) -> io::Result<()> {
+        for start in (0..BATCH).map(|at| at * LONGEST) {
+            let room = batch.bytes.get_mut(start..start + LONGEST).unwrap_or_default();
+            let Some((length, remote, traffic_class)) = receive_one(&self.socket, room)? else { continue };
+            let packet = room.get(..length).unwrap_or_default();
             // Raw IPv4 sockets give the IP header along (raw(7)), raw IPv6 sockets do not (RFC 3542 §3).
             let header =
                 if self.local.is_ipv4() { packet.first().map_or(0, |first| usize::from(first & 0x0f) * 4) } else { 0 };
-            let Some(payload) = packet.get(header..) else { continue };
+            if header > packet.len() {
+                continue;
+            }
             let traffic_class = if header > 0 { packet.get(1).copied() } else { traffic_class };
             // What a raw socket has instead of a port is no port.
             let route = Route { local: self.local, remote: SocketAddr::new(remote, 0) };
-            received.push(route, self.protocol, Ecn::of(traffic_class.unwrap_or(0)), payload);
+            let ecn = Ecn::of(traffic_class.unwrap_or(0));
+            batch.entries.push((route, self.protocol, ecn, start + header..start + length));
         }
         Ok(())
     }
@@ -365,7 +373,6 @@ mod tests {
         let ours = receiver.socket.local_addr().expect("bound").as_socket().expect("IP");
         let theirs = ordinary.local_addr().expect("bound");
 
-        let mut scratch = PathSocket::scratch();
         let mut received = Received::default();
         let mut seen = Vec::new();
         let mut buffer = vec![0; LONGEST];
@@ -389,11 +396,11 @@ mod tests {
             let length = ordinary.recv(&mut buffer).expect("a datagram");
             seen.push(buffer[..length].to_vec());
         }
-        while received.entries.len() < packets.len() {
+        while received.datagrams().len() < packets.len() {
             let mut fds = [rustix::event::PollFd::new(&receiver, rustix::event::PollFlags::IN)];
             let patience = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
             assert_eq!(rustix::event::poll(&mut fds, Some(&patience)).expect("polls"), 1, "something is missing");
-            receiver.receive(&mut scratch, &mut received).expect("receives");
+            receiver.receive(&mut received).expect("receives");
         }
         for datagram in received.datagrams() {
             assert_eq!(datagram.ecn, Ecn::of(datagram.payload.first().copied().unwrap_or(0) / 2));
@@ -414,6 +421,28 @@ mod tests {
             prop_assert_eq!(&ordinary, &packets);
             prop_assert_eq!(&ours, &packets);
         }
+    }
+
+    /// They lie where the kernel has put them, and the next socket must not have that place.
+    #[test]
+    fn what_several_sockets_had_is_there_together() {
+        let local: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        let ordinary = UdpSocket::bind(local).expect("binds");
+        let sockets = [(); 3].map(|()| PathSocket::open(local, Protocol::Udp, None).expect("opens"));
+        let mut received = Received::default();
+        for round in 0..3 {
+            received.clear();
+            assert!(received.is_empty() && received.datagrams().is_empty());
+            for (number, socket) in (round..).zip(&sockets) {
+                socket.receive(&mut received).expect("nothing there");
+                let there = socket.socket.local_addr().expect("bound").as_socket().expect("IP");
+                ordinary.send_to(&[number; 100], there).expect("sends");
+                socket.receive(&mut received).expect("receives");
+            }
+            let seen: Vec<_> = received.datagrams().iter().map(|datagram| datagram.payload.to_vec()).collect();
+            assert_eq!(seen, [vec![round; 100], vec![round + 1; 100], vec![round + 2; 100]]);
+        }
+        assert_eq!(received.batches.len(), sockets.len());
     }
 
     #[test]
