@@ -150,7 +150,7 @@ impl Victim {
     pub fn program(&mut self, packet: &[u8]) -> bool {
         self.left = self.left.saturating_sub(1);
         if self.left > 0 {
-            self.wedge.handle_application(self.now, &mut self.rng, &[packet]);
+            self.wedge.handle_application(self.now, &mut self.rng, [packet.to_vec()]);
             self.settle();
         }
         self.left > 0

@@ -273,8 +273,7 @@ impl World {
             let answers = self.deliver(host, &delivered);
             let node = &mut self.nodes[host];
             let Some(wedge) = &mut node.wedge else { return };
-            let packets: Vec<&[u8]> = answers.iter().map(Vec::as_slice).collect();
-            wedge.handle_application(own, &mut node.rng, &packets);
+            wedge.handle_application(own, &mut node.rng, answers);
         }
         self.listen(host);
         let mut out = Vec::new();
@@ -352,16 +351,15 @@ impl World {
         if changed && due < Instant::FAR_FUTURE {
             self.schedule(due, Task::Stream(number));
         }
-        self.give(from, &packets);
+        self.give(from, packets);
     }
 
     /// Programs of a host send packets.
-    pub(crate) fn give(&mut self, host: usize, packets: &[Vec<u8>]) {
+    pub(crate) fn give(&mut self, host: usize, packets: Vec<Vec<u8>>) {
         let Some(node) = self.nodes.get_mut(host).filter(|node| node.is_awake()) else { return };
         let own = node.time.shows(self.now);
-        let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
         if let Some(wedge) = node.wedge.as_mut().filter(|_| !packets.is_empty()) {
-            wedge.handle_application(own, &mut node.rng, &packets);
+            wedge.handle_application(own, &mut node.rng, packets);
             self.dirty[host] = true;
         }
     }

@@ -40,9 +40,7 @@ pub struct Device {
     tun: SyncDevice,
     /// One packet or train of segments as the kernel gives it.
     train: Vec<u8>,
-    /// The packets of the last train.
-    packets: Vec<Vec<u8>>,
-    sizes: Vec<usize>,
+    segments: Segments,
     outgoing: Vec<Vec<u8>>,
     merging: GROTable,
     errors: Errors,
@@ -90,10 +88,7 @@ impl Device {
         Ok(Self {
             tun,
             train: vec![0; LONGEST],
-            // As long as a packet can be, because the MTU may be raised while we run. Memory that no packet fills is none:
-            // the kernel gives pages when they are written.
-            packets: (0..IDEAL_BATCH_SIZE).map(|_| vec![0; LONGEST]).collect(),
-            sizes: vec![0; IDEAL_BATCH_SIZE],
+            segments: Segments::of(config.mtu.into()),
             outgoing: Vec::new(),
             merging: GROTable::default(),
             errors: Errors::default(),
@@ -113,25 +108,26 @@ impl Device {
         self.errors
     }
 
-    /// Reads one train of packets and passes them to `each` in order; false where there is none. What cannot be read is
+    /// Reads one train of packets and appends them to `packets` in order; false where there is none. What cannot be read is
     /// counted and is gone: one packet, whoever made it, ends nothing.
     ///
     /// # Errors
     /// Where the device itself is gone.
-    pub fn receive(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
-        let count = match self.tun.recv_multiple(&mut self.train, &mut self.packets, &mut self.sizes, 0) {
-            Ok(count) => count,
+    pub fn receive(&mut self, packets: &mut Vec<Vec<u8>>) -> io::Result<bool> {
+        let Segments { buffers, sizes } = &mut self.segments;
+        match self.tun.recv_multiple(&mut self.train, buffers, sizes, 0) {
+            Ok(count) => self.segments.take(count, packets),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if is_gone(&error) => return Err(error),
             Err(error) => {
                 self.errors.unread += 1;
+                if error.raw_os_error().is_none() {
+                    // Somebody may have raised the MTU. From now on there is room for whatever comes, at the price of a copy.
+                    self.segments = Segments::of(LONGEST);
+                }
                 tracing::debug!(%error, "a packet of a program could not be read");
-                0
             }
-        };
-        for (packet, size) in self.packets.iter().zip(&self.sizes).take(count) {
-            each(packet.get(..*size).unwrap_or_default());
         }
         Ok(true)
     }
@@ -166,6 +162,37 @@ impl Device {
     }
 }
 
+/// What a train is cut into: a buffer for each packet, which goes with the packet.
+struct Segments {
+    buffers: Vec<Vec<u8>>,
+    sizes: Vec<usize>,
+}
+
+impl Segments {
+    /// For packets of at most so many bytes.
+    fn of(longest: usize) -> Self {
+        // Memory that no packet fills is none: the kernel gives pages when they are written.
+        let buffers = (0..IDEAL_BATCH_SIZE).map(|_| vec![0; longest]).collect();
+        Self { buffers, sizes: vec![0; IDEAL_BATCH_SIZE] }
+    }
+
+    /// Hands over the packets in the first `count` buffers, and puts new buffers in their places.
+    fn take(&mut self, count: usize, packets: &mut Vec<Vec<u8>>) {
+        for (buffer, size) in self.buffers.iter_mut().zip(&self.sizes).take(count) {
+            let longest = buffer.len();
+            if *size <= longest / 2 {
+                // Less to copy than a new buffer has to be cleared, and the packet holds no more memory than it needs.
+                packets.push(buffer.get(..*size).unwrap_or_default().to_vec());
+                continue;
+            }
+            let mut packet = std::mem::replace(buffer, vec![0; longest]);
+            packet.truncate(*size);
+            packet.shrink_to_fit();
+            packets.push(packet);
+        }
+    }
+}
+
 /// The network address of all HITs.
 pub(crate) fn hit_prefix(hit: Hit) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from_bits(hit.address().to_bits() & u128::MAX << (128 - HIT_PREFIX)))
@@ -191,5 +218,30 @@ fn is_gone(error: &io::Error) -> bool {
 impl AsFd for Device {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tun.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What has been cut out of a train is not copied again, and holds no more memory than it needs.
+    #[test]
+    fn a_packet_takes_its_buffer_along() {
+        let mut segments = Segments::of(1_400);
+        for round in 0..3 {
+            let places: Vec<_> = segments.buffers.iter().map(|buffer| buffer.as_ptr()).collect();
+            for (number, buffer) in (round..).zip(&mut segments.buffers) {
+                buffer.fill(number);
+            }
+            segments.sizes[..3].copy_from_slice(&[1_400, 60, 900]);
+            let mut packets = Vec::new();
+            segments.take(3, &mut packets);
+            assert_eq!(packets, [vec![round; 1_400], vec![round + 1; 60], vec![round + 2; 900]]);
+            assert!(packets.iter().all(|packet| packet.capacity() == packet.len()));
+            assert_eq!(packets[0].as_ptr(), places[0]);
+            assert!(segments.buffers.iter().all(|buffer| buffer.len() == 1_400));
+            assert!(!segments.buffers.iter().any(|buffer| buffer.as_ptr() == packets[0].as_ptr()));
+        }
     }
 }

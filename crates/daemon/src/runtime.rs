@@ -64,7 +64,7 @@ pub(crate) struct Runtime {
 #[derive(Default)]
 struct Buffers {
     received: Received,
-    packets: Packets,
+    packets: Vec<Vec<u8>>,
     transmit: Vec<wedge::Transmit>,
     deliver: Vec<Vec<u8>>,
     /// The names of the peers with an association.
@@ -72,30 +72,6 @@ struct Buffers {
     /// When fresh randomness was mixed in last.
     stirred: Instant,
     told: Told,
-}
-
-/// Packets one after the other in one buffer.
-#[derive(Default)]
-struct Packets {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Packets {
-    fn push(&mut self, packet: &[u8]) {
-        self.bytes.extend_from_slice(packet);
-        self.ends.push(self.bytes.len());
-    }
-
-    fn slices(&self) -> Vec<&[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| self.bytes.get(start..*end).unwrap_or_default()).collect()
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
 }
 
 /// What can be done without waiting.
@@ -258,13 +234,12 @@ impl Runtime {
             self.wedge.handle_network(now, &mut self.random, &buffers.received.datagrams());
         }
         if ready.device {
-            buffers.packets.clear();
             for _ in 0..TRAINS {
-                if !self.device.receive(|packet| buffers.packets.push(packet))? {
+                if !self.device.receive(&mut buffers.packets)? {
                     break;
                 }
             }
-            self.wedge.handle_application(now, &mut self.random, &buffers.packets.slices());
+            self.wedge.handle_application(now, &mut self.random, buffers.packets.drain(..));
         }
         if self.wedge.poll_timeout().is_some_and(|(deadline, _)| deadline <= now) {
             self.wedge.handle_timeout(now, &mut self.random);

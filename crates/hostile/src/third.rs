@@ -85,7 +85,7 @@ impl Hostile {
     fn hello(&mut self, from: Ipv6Addr, to: Ipv6Addr) -> Result<(), Failure> {
         let packet = wire::udp::packet((from.into(), 9), (to.into(), 9), b"hello")?;
         let time = self.time();
-        self.wedge.handle_application(time, &mut self.rng, &[&packet]);
+        self.wedge.handle_application(time, &mut self.rng, [packet]);
         let begin = now();
         while self.wedge.is_closed() {
             self.turn()?;

@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // What alice's kernel would give to a TUN device.
     let packet = udp::packet((hits[0].address().into(), 4000), (hits[1].address().into(), 9), b"hello")?;
-    hosts[0].handle_application(Instant::ZERO, &mut rng, &[&packet]);
+    hosts[0].handle_application(Instant::ZERO, &mut rng, [packet]);
 
     // Packets under way, by when they arrive.
     let mut network: BTreeMap<(Instant, u64), (usize, Transmit)> = BTreeMap::new();

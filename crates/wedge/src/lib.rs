@@ -51,7 +51,7 @@
 //! wedge.add_peer(PeerConfig::new("b.hip", peer, Lsi([198, 18, 0, 2]), ["192.0.2.9:10500".parse()?]));
 //!
 //! let packet = udp::packet((wedge.hit().address().into(), 4000), (peer.address().into(), 9), b"hello")?;
-//! wedge.handle_application(Instant::ZERO, &mut rng, &[&packet]);
+//! wedge.handle_application(Instant::ZERO, &mut rng, [packet]);
 //! let mut sent = Vec::new();
 //! wedge.poll_transmit(Instant::ZERO, &mut sent);
 //! assert!(!sent.is_empty() && sent.iter().all(|transmit| transmit.protocol == Protocol::Udp));

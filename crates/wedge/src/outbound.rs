@@ -15,37 +15,38 @@ use wire::{Hit, Lsi, tcp};
 
 impl Wedge {
     /// Takes one packet of a program.
-    pub(crate) fn outbound(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8]) {
-        match IpPacket::parse(packet) {
-            Ok(IpPacket::V6(view)) => self.outbound_v6(now, rng, packet, &view),
-            Ok(IpPacket::V4(view)) => self.outbound_v4(now, rng, packet, &view),
+    pub(crate) fn outbound(&mut self, now: Instant, rng: &mut dyn CryptoRng, mut packet: Vec<u8>) {
+        match IpPacket::parse(&packet) {
+            Ok(IpPacket::V6(view)) => {
+                let Some(index) = self.outbound_v6(now, &packet, &view) else { return };
+                // RFC 7402 §3.2, BEET: all after the inner header goes; ESP's next header is what was the inner header's.
+                let Some(next_header) = packet.get(6).copied() else { return };
+                let (ecn, end) = (Ecn::of(IpPacket::V6(view).ecn()), IpPacket::V6(view).len());
+                packet.truncate(end);
+                self.outbound_payload(now, rng, index, ecn, Payload::behind(next_header, packet, V6_HEADER));
+            }
+            Ok(IpPacket::V4(view)) => self.outbound_v4(now, rng, &packet, &view),
             Err(_) => self.counters.unreadable += 1,
         }
     }
 
-    fn outbound_v6(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8], view: &V6<'_>) {
+    /// The peer to which an IPv6 packet goes, if it does.
+    fn outbound_v6(&mut self, now: Instant, packet: &[u8], view: &V6<'_>) -> Option<usize> {
         let Some(index) = self.by_hit.get(&Hit::from(view.dst())).copied() else {
             self.counters.no_peer += 1;
-            return self.answer_unreachable(packet);
+            self.answer_unreachable(packet);
+            return None;
         };
         self.touch(index);
         if Hit::from(view.src()) != self.hit {
             self.counters.wrong_source += 1;
-            return;
+            return None;
         }
-        let length = view.extensions().len() + view.payload().len();
-        if length > self.max_payload {
-            return self.answer_too_big(packet);
+        if view.extensions().len() + view.payload().len() > self.max_payload {
+            self.answer_too_big(packet);
+            return None;
         }
-        if self.is_refusal(now, index, view) {
-            return;
-        }
-        // RFC 7402 §3.2, BEET: all after the inner header goes; ESP's next header is what was the inner header's.
-        let (Some(next_header), Some(payload)) = (packet.get(6), packet.get(V6_HEADER..V6_HEADER + length)) else {
-            return;
-        };
-        let payload = Payload::copy(*next_header, payload);
-        self.outbound_payload(now, rng, index, Ecn::of(IpPacket::V6(*view).ecn()), payload);
+        (!self.is_refusal(now, index, view)).then_some(index)
     }
 
     fn outbound_v4(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8], view: &V4<'_>) {
@@ -237,5 +238,38 @@ impl Wedge {
         if made.is_ok() {
             self.deliver.push(answer);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LocalPath, PeerConfig, WedgeConfig};
+    use hip::identity::HostIdentity;
+    use multipath::Number;
+    use rand_chacha::ChaCha20Rng;
+    use rand_core::SeedableRng;
+    use wire::udp;
+
+    /// A packet is taken with its memory, and its payload does not move until it is sealed.
+    #[test]
+    fn the_payload_of_a_packet_stays_where_it_is() {
+        let pem = include_str!("../../../vectors/hip/capture-ecdsa-p384/a.pem");
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let path = LocalPath::new("link", "10.0.0.1:10500".parse().unwrap());
+        let config = WedgeConfig::new(Lsi([1, 0, 0, 1]), vec![path]);
+        let mut wedge = Wedge::new(HostIdentity::from_pem(pem).unwrap(), config, &mut rng).unwrap();
+        let (hit, lsi) = (Hit([7; 16]), Lsi([1, 0, 0, 7]));
+        wedge.add_peer(PeerConfig::new("b", hit, lsi, ["10.0.0.7:10500".parse().unwrap()]));
+        let packet = udp::packet((wedge.hit().address().into(), 9), (hit.address().into(), 9), &[7; 1_000]).unwrap();
+        let at = packet[V6_HEADER..].as_ptr();
+        wedge.handle_application(Instant::ZERO, &mut rng, [packet]);
+        // There is no association yet.
+        let mut waiting = wedge.peers[0].take_waiting();
+        let mut payload = waiting.next().unwrap();
+        assert_eq!((payload.bytes().len(), payload.bytes().as_ptr()), (1_008, at));
+        let number = Some(Number { value: 1, is_early: false });
+        let (_, sealed) = payload.sealed_bytes((number, None), Ecn::NotEct);
+        assert_eq!(sealed[multipath::NUMBER..].as_ptr(), at);
     }
 }

@@ -13,25 +13,15 @@ use wire::{icmp, tcp};
 pub(crate) struct Payload {
     /// ESP's next header: the protocol of what follows.
     pub next_header: u8,
-    /// With room in front, so that numbers move nothing.
+    /// The packet as it came: what was its header is room for numbers, so that they move nothing.
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl Payload {
-    /// A copy of these bytes.
-    pub(crate) fn copy(next_header: u8, payload: &[u8]) -> Self {
-        let mut bytes = Vec::with_capacity(ROOM + payload.len());
-        bytes.extend_from_slice(&[0; ROOM]);
-        bytes.extend_from_slice(payload);
-        Self { next_header, bytes, start: ROOM }
-    }
-
-    /// What follows the first `header` bytes of a packet.
+    /// What follows the first `header` bytes of a packet: at least as many as numbers take, as every IP header is.
     pub(crate) fn behind(next_header: u8, packet: Vec<u8>, header: usize) -> Self {
-        if header < ROOM {
-            return Self::copy(next_header, packet.get(header..).unwrap_or_default());
-        }
+        debug_assert!(header >= ROOM, "numbers have no room");
         let start = header.min(packet.len());
         Self { next_header, bytes: packet, start }
     }
@@ -89,19 +79,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_goes_before_the_payload_wherever_that_came_from() {
+    fn a_number_goes_before_the_payload() {
         let packet: Vec<u8> = (0..60).collect();
-        for mut payload in [Payload::copy(17, &packet[40..]), Payload::behind(17, packet.clone(), 40)] {
-            assert_eq!(payload.bytes(), &packet[40..]);
-            assert_eq!(payload.sealed_bytes((None, None), Ecn::Ect0), (17, &packet[40..]));
+        for header in [20, 40] {
+            let mut payload = Payload::behind(17, packet.clone(), header);
+            assert_eq!(payload.bytes(), &packet[header..]);
+            assert_eq!(payload.sealed_bytes((None, None), Ecn::Ect0), (17, &packet[header..]));
             for copy in [None, Some(CopyNumber(7))] {
                 let number = Some(Number { value: 0x0102, is_early: false });
-                let header = Header { next_header: 17, number, copy, ecn: Ecn::Ect0 };
+                let numbers = Header { next_header: 17, number, copy, ecn: Ecn::Ect0 };
                 let (next_header, sealed) = payload.sealed_bytes((number, copy), Ecn::Ect0);
-                assert_eq!((next_header, Header::parse(sealed)), (NEXT_HEADER, Some(header)));
-                assert_eq!(&sealed[header.len()..], &packet[40..]);
+                assert_eq!((next_header, Header::parse(sealed)), (NEXT_HEADER, Some(numbers)));
+                assert_eq!(&sealed[numbers.len()..], &packet[header..]);
             }
-            assert_eq!(payload.bytes(), &packet[40..]);
+            assert_eq!(payload.bytes(), &packet[header..]);
         }
     }
 }

@@ -153,8 +153,14 @@ impl Wedge {
         u16::try_from(self.max_payload + V4_HEADER).unwrap_or(u16::MAX)
     }
 
-    /// Takes a batch of IP packets from local programs.
-    pub fn handle_application(&mut self, now: Instant, rng: &mut dyn CryptoRng, packets: &[&[u8]]) {
+    /// Takes a batch of IP packets from local programs. They are kept as they are until they have been sent, so their memory
+    /// should be no more than they need.
+    pub fn handle_application(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        packets: impl IntoIterator<Item = Vec<u8>>,
+    ) {
         self.note_time(now);
         for packet in packets {
             self.counters.application_in += 1;

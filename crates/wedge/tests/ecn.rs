@@ -34,7 +34,7 @@ fn carry(world: &mut World, inner: Ecn, marked: Ecn) -> (Ecn, Option<Ecn>) {
     let class = 0b1011_1000 | inner.bits();
     packet[0] = 6 << 4 | class >> 4;
     packet[1] = class << 4;
-    world.hosts[0].handle_application(now, &mut world.rngs[0], &[&packet]);
+    world.hosts[0].handle_application(now, &mut world.rngs[0], [packet]);
     let mut out = Vec::new();
     world.hosts[0].poll_transmit(now, &mut out);
     let largest = out.iter().map(|transmit| transmit.bytes.len()).max().unwrap();

@@ -122,11 +122,10 @@ fn what_waits_for_a_silent_peer_is_bounded_in_bytes() {
     let (mut sent, mut most) = (0, 0);
     for step in 0..400u16 {
         let packets: Vec<_> = (0..50).map(|n| udp_v6(a, b, (n * 8 + step % 8, 7), &[0; 1_200])).collect();
-        let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
-        sent += packets.iter().map(|packet| packet.len()).sum::<usize>();
+        sent += packets.iter().map(Vec::len).sum::<usize>();
         let now = start + ms(u64::from(step));
         let World { hosts, rngs, .. } = &mut hostile.world;
-        hosts[0].handle_application(now, &mut rngs[0], &packets);
+        hosts[0].handle_application(now, &mut rngs[0], packets);
         most = most.max(hosts[0].held_bytes());
         hostile.held(now);
     }

@@ -330,7 +330,7 @@ fn nonsense_is_counted_and_does_nothing() {
     // The programs' side.
     let (a, b) = (world.hit(0), world.hit(1));
     let stranger = wire::Hit([0x20; 16]);
-    let mut give = |packet: &[u8]| world.hosts[0].handle_application(at(3_200), &mut world.rngs[0], &[packet]);
+    let mut give = |packet: &[u8]| world.hosts[0].handle_application(at(3_200), &mut world.rngs[0], [packet.to_vec()]);
     give(&[]);
     give(&udp_v6(a, b, (1, 1), b"x")[..47]);
     give(&udp_v6(a, stranger, (1, 1), b"x"));

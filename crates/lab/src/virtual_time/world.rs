@@ -221,7 +221,7 @@ impl World {
             host.wedge.as_ref().is_some_and(|(wedge, _)| source == Some(IpAddr::V6(wedge.hit().address())))
         };
         match self.hosts.iter_mut().find(of_host).and_then(|host| host.wedge.as_mut()) {
-            Some((wedge, rng)) => wedge.handle_application(now, rng, &[&packet]),
+            Some((wedge, rng)) => wedge.handle_application(now, rng, [packet]),
             None => self.network.handle_packet(now, packet),
         }
     }

@@ -338,8 +338,7 @@ impl World {
                 self.hosts[side].poll_deliver(&mut delivered);
                 delivered.iter().for_each(|packet| program.receive(now, packet));
                 let packets = program.send(now);
-                let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
-                self.hosts[side].handle_application(own, &mut self.rngs[side], &packets);
+                self.hosts[side].handle_application(own, &mut self.rngs[side], packets);
             }
             while let Some(event) = self.hosts[side].poll_event() {
                 if let (Some(liar), WedgeEvent::KeyLog(line)) = (&mut self.liar, &event) {
