@@ -111,7 +111,7 @@ impl Interface {
                 delay: Duration::from_micros(plan.delay_us),
                 queue: QueueConfig::Packets(plan.queue.max(2)),
                 loss,
-                changes: Vec::new(),
+                ..LinkConfig::default()
             };
             Link::new(config, Rng::from_seed(rng.next_u64()))
         };

@@ -100,7 +100,7 @@ impl Network {
         self
     }
 
-    /// Adds one direction of a link; `rng` decides its random losses.
+    /// Adds one direction of a link; `rng` decides its random losses and delays.
     pub fn add_link(&mut self, config: LinkConfig, rng: Rng) -> LinkId {
         self.links.push(Link::new(config, rng));
         LinkId(self.links.len() - 1)
@@ -193,7 +193,9 @@ impl Network {
     /// calls to come make up for it. By the delays of now: a link that becomes shorter meanwhile may be noticed later.
     pub fn next_arrival(&self) -> Option<Instant> {
         let delay = |hops: &[LinkId]| {
-            hops.iter().filter_map(|hop| self.links.get(hop.0)).fold(Duration::ZERO, |sum, link| sum + link.delay())
+            hops.iter()
+                .filter_map(|hop| self.links.get(hop.0))
+                .fold(Duration::ZERO, |sum, link| sum + link.shortest_delay())
         };
         let arrivals = self.routes.iter().flat_map(|Route { hops, .. }| {
             hops.iter().enumerate().filter_map(move |(number, hop)| {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use clock::{Duration, Instant, Rng};
 use emulator::{Delivery, Network};
-use link::{ChangeKind, LinkConfig, LossConfig, QueueConfig};
+use link::{ChangeKind, JitterConfig, LinkConfig, LossConfig, QueueConfig};
 use proptest::prelude::*;
 
 const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -180,6 +180,8 @@ proptest! {
         sends in prop::collection::vec((0u64..5_000, 24usize..1500), 1..200),
         rates in prop::collection::vec(1_000_000u64..50_000_000, 1..4),
         delays in prop::array::uniform3(0u64..10),
+        jitter: bool,
+        reorder: bool,
         random_processing: bool,
     ) {
         let mut network = Network::new();
@@ -188,25 +190,31 @@ proptest! {
         }
         let links = rates.iter().zip(delays).map(|(rate, delay)| {
             let (rate, delay) = (Some(*rate), Duration::from_millis(delay));
-            network.add_link(LinkConfig { rate, delay, ..LinkConfig::default() }, Rng::from_seed(1))
+            let jitter = if jitter { JitterConfig::Uniform(delay) } else { JitterConfig::None };
+            network.add_link(LinkConfig { rate, delay, jitter, reorder, ..LinkConfig::default() }, Rng::from_seed(1))
         });
         let hops = links.collect();
         network.add_route(A, B, hops, 0);
-        let (mut at, mut steps) = (0, 0);
+        let (mut at, mut steps, mut last) = (0, 0, 0);
+        let mut count = 0;
         let mut sends = sends.into_iter().peekable();
         loop {
             let sent = sends.peek().map(|(gap, _)| Instant::ZERO + Duration::from_micros(at + gap));
             let Some(now) = sent.into_iter().chain(network.next_arrival()).min() else { break };
             for delivery in drain(&mut network, now) {
                 prop_assert_eq!(delivery.at, now);
+                prop_assert!(last < number(&delivery.packet) || jitter && reorder);
+                last = number(&delivery.packet);
             }
             if sent == Some(now) && let Some((gap, length)) = sends.next() {
                 at += gap;
-                network.handle_packet(now, from_a(length, 0));
+                count += 1;
+                network.handle_packet(now, from_a(length, count));
             }
             steps += 1;
             prop_assert!(steps < 100_000);
         }
         prop_assert_eq!(network.next_event(), None);
+        prop_assert_eq!(network.counts().delivered, u64::from(count));
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use clock::Streams;
 use emulator::{Emulator, Network, Port, Recording, Summary};
 use lab::{LabError, Namespace, Program};
-use link::{LinkConfig, LossConfig, QueueConfig};
+use link::{LinkConfig, QueueConfig};
 
 const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 1, 1));
 const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 1, 2));
@@ -117,13 +117,7 @@ struct Pair {
 }
 
 fn link(rate: Option<u64>, delay_ms: u64, queue: QueueConfig) -> LinkConfig {
-    LinkConfig {
-        rate,
-        delay: clock::Duration::from_millis(delay_ms),
-        queue,
-        loss: LossConfig::None,
-        changes: Vec::new(),
-    }
+    LinkConfig { rate, delay: clock::Duration::from_millis(delay_ms), queue, ..LinkConfig::default() }
 }
 
 impl Pair {

@@ -3,6 +3,8 @@
 use clock::{Duration, Instant};
 use queue::QueueConfig;
 
+use crate::JitterConfig;
+
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
@@ -10,6 +12,10 @@ pub struct LinkConfig {
     pub rate: Option<u64>,
     /// Propagation delay: from the last bit sent to the packet's arrival.
     pub delay: Duration,
+    /// What is added to the delay of each packet.
+    pub jitter: JitterConfig,
+    /// Whether a packet may overtake those before it, because it takes less time; else it arrives no earlier than they do.
+    pub reorder: bool,
     /// What waits for the transmitter, and what is refused.
     pub queue: QueueConfig,
     /// What is lost on the way.
@@ -62,8 +68,8 @@ pub enum ChangeKind {
     /// A new rate in bits per second, from the next packet on; the one being sent ends at the old rate. `None` is
     /// infinitely fast.
     Rate(Option<u64>),
-    /// A new propagation delay, for packets whose last bit is sent from now on. The order of packets stays: with a
-    /// shorter delay a packet arrives no earlier than the one before it.
+    /// A new propagation delay, for packets whose last bit is sent from now on. The order of packets stays unless the link
+    /// may change it: with a shorter delay a packet arrives no earlier than the one before it.
     Delay(Duration),
     /// Another loss; a Gilbert-Elliott chain starts anew.
     Loss(LossConfig),

@@ -1,4 +1,4 @@
-//! What a link does to packets: rate, delay, queue, loss, outage.
+//! What a link does to packets: rate, delay, jitter, queue, loss, outage.
 //!
 //! [`Link`] is **one** direction of a link. It knows nothing of real or virtual time: the simulator moves it by its
 //! event queue, the emulator by the system's clock, both with the same three calls, [`Link::offer`], [`Link::poll`]
@@ -18,6 +18,7 @@
 //! ```
 
 mod config;
+mod jitter;
 mod link;
 mod loss;
 mod mrg32k3a;
@@ -25,6 +26,7 @@ mod processing;
 mod statistics;
 
 pub use config::{Change, ChangeKind, LinkConfig, LossConfig};
+pub use jitter::JitterConfig;
 pub use link::{DropReason, Dropped, Link};
 pub use processing::{ProcessingJitter, longest_processing};
 pub use queue::{

@@ -5,21 +5,23 @@ use std::collections::VecDeque;
 use clock::{Duration, Instant, Rng};
 use queue::{Cause, Discipline, Ecn, QueueDiscipline, Queued, Transmitter};
 
+use crate::jitter::Jitter;
 use crate::loss::Loss;
 use crate::{Change, ChangeKind, LinkConfig, LinkStatistics, LossConfig};
 
 /// One direction of a link with packets of type `P`.
 ///
 /// A packet waits in the queue, is serialised at the rate, propagates for the delay, and can then be taken out with
-/// [`Link::poll`]. Only the queue may change the order of packets, if its discipline does.
+/// [`Link::poll`]. The queue may change the order of packets, if its discipline does, and the delay, if it varies and
+/// [`LinkConfig::reorder`] allows it.
 ///
 /// Time only moves forward: no call may pass an earlier `now` than a call before it. What happened inside between two
 /// calls is made up for at the next call, each step at its own instant, so there is **one** pending event however many
 /// packets are inside, and none at all for the end of a transmission.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
-    /// What has left the queue, in order: what flies and, last, what is being sent (if `done` is not the far future).
-    /// Of what flies, `since` is when it arrives.
+    /// What has left the queue: what flies, in the order of arrival, and, last, what is being sent (if `done` is not the far
+    /// future). Of what flies, `since` is when it arrives.
     ahead: VecDeque<Queued<P>>,
     /// When the packet being sent will have been sent; the far future if none is.
     done: Instant,
@@ -29,6 +31,10 @@ pub struct Link<P> {
     last_arrival: Instant,
     rate: Option<u64>,
     delay: Duration,
+    /// How long the packet being sent will fly; the delay, unless that varies.
+    flight: Duration,
+    varies: bool,
+    reorder: bool,
     /// How long the packet being sent takes in all.
     sending_time: Duration,
     /// How long a packet of so many bytes takes: most are as long as the one before.
@@ -49,6 +55,7 @@ pub struct Link<P> {
 struct Rest<P> {
     changes: VecDeque<Change>,
     loss: Loss,
+    jitter: Jitter,
     rng: Rng,
     discarded: Option<VecDeque<Dropped<P>>>,
 }
@@ -78,7 +85,8 @@ pub enum DropReason {
 impl<P> Link<P> {
     /// A link that is up and empty. `rng` decides losses; give each link its own.
     pub fn new(config: LinkConfig, mut rng: Rng) -> Self {
-        let LinkConfig { rate, delay, queue, loss, mut changes } = config;
+        let LinkConfig { rate, delay, jitter, reorder, queue, loss, mut changes } = config;
+        let jitter = Jitter::new(jitter, &rng);
         changes.sort_by_key(|change| change.at);
         let mut link = Self {
             ahead: VecDeque::new(),
@@ -88,6 +96,9 @@ impl<P> Link<P> {
             last_arrival: Instant::ZERO,
             rate,
             delay,
+            flight: delay,
+            varies: !jitter.is_none(),
+            reorder,
             sending_time: Duration::ZERO,
             last_time: (0, Duration::ZERO),
             queue: Discipline::new(queue, &mut rng),
@@ -96,7 +107,7 @@ impl<P> Link<P> {
             is_instant: false,
             has_discarded: false,
             statistics: LinkStatistics::default(),
-            rest: Box::new(Rest { changes: changes.into(), loss: Loss::new(loss), rng, discarded: None }),
+            rest: Box::new(Rest { changes: changes.into(), loss: Loss::new(loss), jitter, rng, discarded: None }),
         };
         link.find_next_change();
         link.see_whether_instant();
@@ -178,7 +189,7 @@ impl<P> Link<P> {
         Dropped { packet, reason }
     }
 
-    /// The next packet that has arrived at the far end by `now`, in the order of the offers.
+    /// The next packet that has arrived at the far end by `now`, in the order of arrival.
     pub fn poll(&mut self, now: Instant) -> Option<P> {
         self.poll_ecn(now).map(|(packet, _)| packet)
     }
@@ -211,16 +222,31 @@ impl<P> Link<P> {
 
     /// When to call [`Link::poll`] next; `None` while the link is empty. After a poll that returned `None` it is
     /// later than that poll's `now`. The packet expected then may turn out to be lost or delayed further.
+    ///
+    /// Where [`Link::is_unsteady`] it may be earlier than a call before said, because a packet offered since comes first.
     pub fn next_event(&self) -> Option<Instant> {
         if self.flying() > 0 {
-            return Some(self.ahead.front()?.since); // later ones never overtake it
+            let first = self.ahead.front()?.since;
+            // Later ones never overtake it, unless the link lets them.
+            return Some(if self.reorder && self.is_sending() { first.min(self.next_arrival()) } else { first });
         }
-        if !self.is_sending() {
-            return None;
+        self.is_sending().then(|| self.next_arrival())
+    }
+
+    /// Nothing that is being sent or waits arrives earlier.
+    fn next_arrival(&self) -> Instant {
+        let mut flight = self.flight;
+        if self.varies && self.queue.packets() > 0 {
+            // The next packet may overtake the one being sent, or that one is lost.
+            flight = flight.min(self.shortest_delay());
         }
-        let arrival = (self.done + self.delay).max(self.last_arrival);
         // A change may move that arrival, so it is looked at anew then.
-        Some(arrival.min(self.next_change))
+        (self.done + flight).max(self.last_arrival).min(self.next_change)
+    }
+
+    /// The least that a packet flies by the delay of now; the delay itself, unless that varies.
+    pub fn shortest_delay(&self) -> Duration {
+        if self.varies { self.rest.jitter.shortest(self.delay) } else { self.delay }
     }
 
     /// Changes the link now.
@@ -270,6 +296,12 @@ impl<P> Link<P> {
     /// Packets in the link, from the queue to the far end, as of the last call.
     pub fn inside(&self) -> usize {
         self.ahead.len() + self.queue.packets()
+    }
+
+    /// Whether a packet may arrive before one that was offered earlier would have: because delays vary, or packets overtake.
+    #[inline]
+    pub fn is_unsteady(&self) -> bool {
+        self.reorder || self.varies
     }
 
     /// True unless the link is down, as of the last call.
@@ -340,11 +372,22 @@ impl<P> Link<P> {
         self.statistics.busy += self.sending_time;
         if self.lossy && self.rest.loss.next(&mut self.rest.rng) {
             self.lose_last(DropReason::Loss);
+        } else if self.reorder {
+            packet.since = done + self.flight;
+            self.let_overtake();
         } else {
-            packet.since = (done + self.delay).max(self.last_arrival);
+            packet.since = (done + self.flight).max(self.last_arrival);
             self.last_arrival = packet.since;
         }
         self.start_next(done);
+    }
+
+    /// What was sent last takes its place among what flies.
+    #[cold]
+    fn let_overtake(&mut self) {
+        let Some(packet) = self.ahead.pop_back() else { return };
+        let place = self.ahead.iter().rposition(|other| other.since <= packet.since).map_or(0, |before| before + 1);
+        self.ahead.insert(place, packet);
     }
 
     /// Sends what the queue has next, if it has anything.
@@ -368,6 +411,9 @@ impl<P> Link<P> {
             let time = self.rate.map_or(Duration::ZERO, |rate| Duration::of_transmission(bytes.into(), rate));
             self.last_time = (bytes, time);
         }
+        if self.varies {
+            self.flight = self.rest.jitter.draw(self.delay);
+        }
         self.done = at + self.last_time.1;
         self.sending_time = self.last_time.1;
         self.ahead.push_back(packet);
@@ -380,7 +426,10 @@ impl<P> Link<P> {
                 self.rate = rate;
                 self.last_time = (0, Duration::ZERO); // No packet has 0 bytes, or it takes no time.
             }
-            ChangeKind::Delay(delay) => self.delay = delay,
+            ChangeKind::Delay(delay) => {
+                self.delay = delay;
+                self.flight = if self.varies { self.rest.jitter.draw(delay) } else { delay };
+            }
             ChangeKind::Loss(loss) => {
                 self.lossy = loss != LossConfig::None;
                 self.rest.loss = Loss::new(loss);
@@ -403,7 +452,7 @@ impl<P> Link<P> {
     }
 
     fn see_whether_instant(&mut self) {
-        let is_fast = self.rate.is_none() && self.delay.is_zero();
+        let is_fast = self.rate.is_none() && self.delay.is_zero() && !self.varies;
         self.is_instant = self.up && is_fast && !self.lossy && self.queue.ignores_idle();
     }
 

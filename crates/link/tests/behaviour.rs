@@ -1,10 +1,13 @@
 //! Links held against closed forms, bounds, and a second implementation that keeps no state but the textbook
 //! recursion.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use clock::{Duration, Instant, Rng};
 use link::{
-    Change, ChangeKind, CoDelConfig, DropReason, Ecn, Link, LinkConfig, LossConfig, ProcessingJitter, QueueConfig,
-    RedConfig,
+    Change, ChangeKind, CoDelConfig, DropReason, Ecn, JitterConfig, Link, LinkConfig, LossConfig, ProcessingJitter,
+    QueueConfig, RedConfig,
 };
 use proptest::prelude::*;
 
@@ -277,7 +280,7 @@ proptest! {
             1 => QueueConfig::CoDel(CoDelConfig { limit: 20, ..CODEL }),
             _ => QueueConfig::Red(RedConfig { min: 1.0, max: 3.0, limit: 9, probability: 0.1, weight: 0.1, gentle: false, ecn: false, packet_bytes: 800 }),
         };
-        let config = LinkConfig { rate: Some(1_000_000), delay: Duration::from_millis(20), queue, loss: LossConfig::None, changes };
+        let config = LinkConfig { rate: Some(1_000_000), delay: Duration::from_millis(20), queue, changes, ..Default::default() };
         let mut link = Link::new(config, Rng::from_seed(seed)).keeping_discarded();
         let (mut time, mut last, mut delivered, mut refused) = (0, None, 0, 0);
         let check = |link: &Link<usize>, delivered: u64| {
@@ -423,5 +426,151 @@ proptest! {
         left.extend(std::iter::from_fn(|| processing.poll(Instant::FAR_FUTURE)));
         expected.sort();
         prop_assert_eq!(left, expected);
+    }
+}
+
+/// The delays of `n` packets of one byte each, offered one after the other so far apart that none waits or is overtaken.
+fn delays(jitter: JitterConfig, n: u64) -> Vec<f64> {
+    let config = LinkConfig { delay: Duration::from_millis(20), jitter, ..Default::default() };
+    let mut link = link(config);
+    let delay = |packet: u64| {
+        let now = at(packet * 1_000_000);
+        link.offer(now, (), 1).unwrap();
+        drain(&mut link)[0].0.saturating_since(now).as_secs_f64() * 1e3
+    };
+    (0..n).map(delay).collect()
+}
+
+fn mean_and_deviation(samples: &[f64]) -> (f64, f64) {
+    let n = samples.len() as f64;
+    let mean = samples.iter().sum::<f64>() / n;
+    (mean, (samples.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n).sqrt())
+}
+
+/// Against the closed forms of the distributions, within five standard errors of 20,000 packets.
+#[test]
+fn jitter_has_the_mean_and_the_deviation_of_its_distribution() {
+    let ms = |ms: u64| Duration::from_millis(ms);
+    let samples: Arc<[Duration]> = [0, 0, 0, 12].map(ms).into();
+    // Uniform from 0 to 4 ms with probability 1/2, and from 4 to 20.
+    let quantiles: Arc<[(f64, Duration)]> = [(0.0, ms(0)), (0.5, ms(4)), (1.0, ms(20))].into();
+    // E = (2 + 12) / 2, E² = (16/3 + (400 + 80 + 16)/3) / 2.
+    let of_quantiles = (27.0, (256.0 / 3.0_f64 - 49.0).sqrt());
+    for (jitter, (mean, deviation), range) in [
+        (JitterConfig::Uniform(ms(20)), (20.0, 20.0 / 3.0_f64.sqrt()), 0.0..=40.0),
+        (JitterConfig::Uniform(ms(5)), (20.0, 5.0 / 3.0_f64.sqrt()), 15.0..=25.0),
+        (JitterConfig::Normal(ms(3)), (20.0, 3.0), 0.0..=40.0),
+        (JitterConfig::Samples(samples), (23.0, 27.0_f64.sqrt()), 20.0..=32.0),
+        (JitterConfig::Quantiles(quantiles), of_quantiles, 20.0..=40.0),
+        (JitterConfig::None, (20.0, 0.0), 20.0..=20.0),
+    ] {
+        let delays = delays(jitter.clone(), 20_000);
+        let (got_mean, got_deviation) = mean_and_deviation(&delays);
+        let error = 5.0 * deviation / 20_000.0_f64.sqrt();
+        assert!((got_mean - mean).abs() <= error + 1e-9, "{jitter:?}: {got_mean}");
+        // The deviation of a deviation is at most as large for these, whose fourth moments are small.
+        assert!((got_deviation - deviation).abs() <= error + 1e-9, "{jitter:?}: {got_deviation}");
+        assert!(delays.iter().all(|delay| range.contains(delay)), "{jitter:?}");
+    }
+}
+
+/// A packet of one millisecond each 10, delays of 20 ± 20 ms: the chance that one arrives before the one sent 10 ms earlier is
+/// that of a triangular difference on ± 40 ms to be below −10, (30/40)² / 2.
+#[test]
+fn packets_overtake_as_often_as_their_delays_say() {
+    let config = LinkConfig {
+        delay: Duration::from_millis(20),
+        jitter: JitterConfig::Uniform(Duration::from_millis(20)),
+        reorder: true,
+        ..Default::default()
+    };
+    let (mut link, mut arrivals) = (link(config), vec![Instant::ZERO; 40_000]);
+    for packet in 0..40_000 {
+        let now = at(packet as u64 * 10_000);
+        while let Some(next) = link.next_event().filter(|next| *next <= now) {
+            while let Some(packet) = link.poll(next) {
+                arrivals[packet] = next;
+            }
+        }
+        link.offer(now, packet, 1).unwrap();
+    }
+    for (now, packet) in drain(&mut link) {
+        arrivals[packet] = now;
+    }
+    let overtaken = arrivals.windows(2).filter(|pair| pair[1] < pair[0]).count() as f64 / 39_999.0;
+    assert!((overtaken - 0.28125).abs() < bound(0.28125, 39_999.0), "{overtaken}");
+}
+
+/// Whether a link may change the order or not, jitter takes nothing from the stream that decides about losses.
+#[test]
+fn jitter_leaves_losses_as_they_were() {
+    let lost = |jitter| {
+        let mut link = link(LinkConfig {
+            delay: Duration::from_millis(9),
+            jitter,
+            loss: LossConfig::Random(0.3),
+            ..Default::default()
+        });
+        (0..1000).for_each(|packet| link.offer(at(packet), packet, 100).unwrap());
+        let arrived: BTreeSet<u64> = drain(&mut link).into_iter().map(|(_, packet)| packet).collect();
+        arrived
+    };
+    let without = lost(JitterConfig::None);
+    assert!((600..800).contains(&without.len()));
+    assert_eq!(lost(JitterConfig::Uniform(Duration::from_millis(9))), without);
+    assert_eq!(lost(JitterConfig::Normal(Duration::from_millis(9))), without);
+}
+
+proptest! {
+    /// Each packet arrives within its delay ± the jitter, in order where the link keeps it, and at the instant that the link
+    /// names, whether it is looked at at each event or only when packets are offered.
+    #[test]
+    fn order_stays_unless_it_may_change(
+        seed: u64, reorder: bool, rate in 10_000u64..10_000_000, jitter in 0u64..50_000, limit in 0u32..9,
+        gaps in prop::collection::vec((0u64..20_000, 40u32..1600), 1..60),
+    ) {
+        let delay = Duration::from_millis(50);
+        let jitter = Duration::from_micros(jitter);
+        let config = LinkConfig {
+            rate: Some(rate), delay, jitter: JitterConfig::Uniform(jitter), reorder, queue: QueueConfig::Packets(limit),
+            ..Default::default()
+        };
+        let run = |greedy: bool| {
+            let mut link = Link::new(config.clone(), Rng::from_seed(seed));
+            let (mut time, mut arrivals) = (0, Vec::new());
+            for (packet, &(gap, bytes)) in gaps.iter().enumerate() {
+                time += gap;
+                while let Some(next) = link.next_event().filter(|next| greedy && *next <= at(time)) {
+                    while let Some(packet) = link.poll(next) { arrivals.push((next, packet)); }
+                    assert!(link.next_event().is_none_or(|later| later > next));
+                }
+                let _ = link.offer(at(time), packet, bytes);
+            }
+            (if greedy { drain(&mut link) } else { Vec::new() }, arrivals, link)
+        };
+        let (rest, mut arrivals, link) = run(true);
+        arrivals.extend(rest);
+        prop_assert_eq!(link.inside(), 0);
+        prop_assert!(arrivals.is_sorted_by_key(|(now, _)| *now));
+        if !reorder {
+            prop_assert!(arrivals.is_sorted_by_key(|(_, packet)| *packet));
+        }
+        let offers: Vec<(u64, u32)> = gaps.iter().scan(0, |time, &(gap, bytes)| { *time += gap; Some((*time, bytes)) }).collect();
+        // Without jitter: the bounds of each packet.
+        let plain = textbook(rate, delay, limit as usize, &offers);
+        let mut latest = Instant::ZERO;
+        let mut seen = vec![None; offers.len()];
+        for (now, packet) in arrivals { seen[packet] = Some(now); }
+        for (arrival, plain) in seen.iter().zip(plain) {
+            prop_assert_eq!(arrival.is_some(), plain.is_some());
+            let (Some(arrival), Some(plain)) = (*arrival, plain) else { continue };
+            latest = latest.max(plain + jitter);
+            prop_assert!(arrival + jitter >= plain && arrival <= latest);
+            prop_assert!(!reorder || arrival <= plain + jitter);
+        }
+        // What nobody looked at meanwhile has arrived all the same, and earlier than the end.
+        let (.., mut other) = run(false);
+        let lazy: BTreeSet<usize> = std::iter::from_fn(|| other.poll(Instant::FAR_FUTURE)).collect();
+        prop_assert_eq!(lazy, (0..seen.len()).filter(|packet| seen[*packet].is_some()).collect());
     }
 }

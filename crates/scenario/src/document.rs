@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use text::{Diagnostic, alternatives, nearest};
 
-use crate::{Protocol, Scenario};
+use crate::{Protocol, Scenario, files};
 use text::toml::{self as tree, Entry, Node, Place, Source, Table, Value};
 
 /// How deep files may extend each other.
@@ -19,8 +19,8 @@ pub struct Document {
     pub(crate) root: Node,
 }
 
-/// Reads a base file: from the name that `extends` gives and the name of the file that extends, to the name and the
-/// text of the base file, or a sentence that says why it cannot be read.
+/// Reads a file that another names: from the name that `extends` gives, say, and the name of the file that extends, to the
+/// name and the text of the base file, or a sentence that says why it cannot be read.
 pub type ReadBase<'a> = dyn FnMut(&str, &str) -> Result<(String, String), String> + 'a;
 
 /// Reads the base file `base` beside the file `extending`, for [`Document::load`].
@@ -51,12 +51,13 @@ impl Document {
         Self::load(text, name, &mut |_, _| Err("it cannot be read from here".to_owned()))
     }
 
-    /// Reads a file and, through `read`, those it extends.
+    /// Reads a file and, through `read`, those it extends, and those of numbers that it names.
     ///
     /// # Errors
-    /// Text that is not TOML, a base file that cannot be read, files that extend each other in a circle.
+    /// Text that is not TOML, a file that cannot be read, files that extend each other in a circle.
     pub fn load(text: &str, name: &str, read: &mut ReadBase<'_>) -> Result<Self, Diagnostic> {
         let mut root = tree::parse(name, text)?;
+        files::inline(&mut root, read)?;
         let mut layers = Vec::new();
         loop {
             let extends = match &mut root.value {
@@ -77,6 +78,7 @@ impl Document {
                 .map_err(|why| node.place.error(format!("cannot extend \"{base}\": {why}"), None))?;
             layers.push(root);
             root = tree::parse(&name, &text)?;
+            files::inline(&mut root, read)?;
         }
         let Some(mut merged) = layers.pop() else { return Self::parse("", name) };
         while let Some(layer) = layers.pop() {
@@ -105,7 +107,8 @@ impl Document {
             _ => None,
         });
         let value = parsed.map_or_else(|| Value::String(value.trim().to_owned()), |entry| entry.node.value);
-        let node = relocate(Node { value, place: value_place.clone() }, &value_place);
+        let mut node = relocate(Node { value, place: value_place.clone() }, &value_place);
+        files::inline_at(key.trim(), &mut node, &mut read_beside)?;
         let key_place = place(0..key.len());
         self.assign(key.trim(), &key_place, &node)?;
         self.fix(key.trim(), &key_place)

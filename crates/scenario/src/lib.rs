@@ -29,7 +29,10 @@
 
 mod canonical;
 mod document;
+mod files;
 mod host;
+mod jitter;
+mod loss;
 mod mhip;
 mod mptcp;
 mod queue;

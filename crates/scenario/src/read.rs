@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use clock::Instant;
-use link::{Change, ChangeKind, LossConfig};
+use clock::{Duration, Instant};
+use link::{Change, ChangeKind};
 use text::{Diagnostic, did_you_mean};
 
+use crate::jitter::jitter;
 use crate::queue::queue;
 use crate::schema::Table;
 use crate::sinnet::Inside;
@@ -85,7 +86,8 @@ pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnosti
     let delay = table.read("delay", reader::time)?.unwrap_or_default();
     let queue_entry = table.optional("queue");
     let queue = queue_entry.map(|entry| queue(&entry.node)).transpose()?.unwrap_or_default();
-    let loss = table.read("loss", loss)?.unwrap_or_default();
+    let loss = table.read("loss", crate::loss::loss)?.unwrap_or_default();
+    let reorder = table.read("reorder", reader::boolean)?.unwrap_or(false);
     let mut changes = Vec::new();
     for node in table.tables("change")? {
         change(node, &mut changes)?;
@@ -96,7 +98,11 @@ pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnosti
         let help = "give the link a `rate`, or leave `queue` out".to_owned();
         return Err(entry.key_place.error("nothing ever waits for a link without a `rate`", Some(help)));
     }
-    Ok(LinkSpec { name, from, to, duplex, rate, delay, queue, loss, changes })
+    let delays =
+        changes.iter().filter_map(|change| if let ChangeKind::Delay(delay) = change.what { Some(delay) } else { None });
+    let shortest = delays.fold(delay, Duration::min);
+    let jitter = table.read("jitter", |node| jitter(node, shortest))?.unwrap_or_default();
+    Ok(LinkSpec { name, from, to, duplex, rate, delay, jitter, reorder, queue, loss, changes })
 }
 
 fn between_help() -> String {
@@ -115,7 +121,7 @@ fn change(node: &Node, changes: &mut Vec<Change>) -> Result<(), Diagnostic> {
         push(ChangeKind::Delay(reader::time(&entry.node)?));
     }
     if let Some(entry) = table.optional("loss") {
-        push(ChangeKind::Loss(loss(&entry.node)?));
+        push(ChangeKind::Loss(crate::loss::loss(&entry.node)?));
     }
     let (down, up) = (table.optional("down"), table.optional("up"));
     if let (Some(_), Some(up)) = (down, up) {
@@ -151,19 +157,6 @@ fn rate(node: &Node) -> Result<u64, Diagnostic> {
         }
         rate => Ok(rate),
     }
-}
-
-fn loss(node: &Node) -> Result<LossConfig, Diagnostic> {
-    if !matches!(node.value, Value::Table(_)) {
-        let p = reader::probability(node)?;
-        return Ok(if p == 0.0 { LossConfig::None } else { LossConfig::Random(p) });
-    }
-    let table = Reader::new(Table::Loss.what(), node)?;
-    let to_bad = table.need("to_bad", "to_bad = 0.01", reader::probability)?;
-    let to_good = table.need("to_good", "to_good = 0.25", reader::probability)?;
-    let loss_good = table.read("loss_good", reader::probability)?.unwrap_or(0.0);
-    let loss_bad = table.read("loss_bad", reader::probability)?.unwrap_or(1.0);
-    Ok(LossConfig::GilbertElliott { to_bad, to_good, loss_good, loss_bad })
 }
 
 /// Reads one `[[flow]]`; its paths may still be empty.

@@ -200,6 +200,8 @@ impl Scenario {
             let config = LinkConfig {
                 rate: link.rate,
                 delay: link.delay,
+                jitter: link.jitter.clone(),
+                reorder: link.reorder,
                 queue: self.queue(index, link),
                 loss: link.loss,
                 changes: link.changes.clone(),

@@ -24,6 +24,8 @@ pub enum Table {
     Link,
     /// `[[link.change]]`
     Change,
+    /// `jitter = { … }` of a link.
+    Jitter,
     /// `loss = { … }` of a link.
     Loss,
     /// `queue = { … }` of a link.
@@ -38,8 +40,17 @@ pub enum Table {
 
 impl Table {
     /// All tables, in the order of the documentation.
-    pub const ALL: [Self; 8] =
-        [Self::Scenario, Self::Link, Self::Change, Self::Loss, Self::Queue, Self::Flow, Self::OnOff, Self::Node];
+    pub const ALL: [Self; 9] = [
+        Self::Scenario,
+        Self::Link,
+        Self::Change,
+        Self::Jitter,
+        Self::Loss,
+        Self::Queue,
+        Self::Flow,
+        Self::OnOff,
+        Self::Node,
+    ];
 
     /// What it is called in messages.
     pub fn what(self) -> &'static str {
@@ -47,7 +58,8 @@ impl Table {
             Self::Scenario => "a scenario",
             Self::Link => "a link",
             Self::Change => "a change",
-            Self::Loss => "bursty loss (Gilbert-Elliott)",
+            Self::Jitter => "a jitter",
+            Self::Loss => "a loss with memory",
             Self::Queue => "a queue",
             Self::Flow => "a flow",
             Self::OnOff => "an on/off source",
@@ -61,6 +73,7 @@ impl Table {
             Self::Scenario => "top of the file",
             Self::Link => "[[link]]",
             Self::Change => "[[link.change]]",
+            Self::Jitter => "jitter = { … } of a link",
             Self::Loss => "loss = { … } of a link",
             Self::Queue => "queue = { … } of a link",
             Self::Flow => "[[flow]]",

@@ -1,7 +1,7 @@
 //! What a scenario file says, in plain data: numbers in base units, nodes by index.
 
 use clock::{Duration, Instant, Rng};
-use link::{Change, LossConfig, QueueConfig};
+use link::{Change, JitterConfig, LossConfig, QueueConfig};
 
 use crate::tcp::TcpSpec;
 
@@ -23,6 +23,10 @@ pub struct LinkSpec {
     pub rate: Option<u64>,
     /// Propagation delay, one way.
     pub delay: Duration,
+    /// What is added to the delay of each packet.
+    pub jitter: JitterConfig,
+    /// Whether a packet may overtake another.
+    pub reorder: bool,
     /// The queue, still in the file's terms.
     pub queue: QueueSpec,
     /// Random or bursty loss.

@@ -17,9 +17,15 @@ fn file(key: &Key, flow: &str) -> Document {
         Table::OnOff => (Variant::FLOWS[1].1, "on_off = { on = \"1s\", off = \"1s\" }"),
         _ => (flow, ""),
     };
+    // What goes together with the key, of those that exclude each other.
+    let loss = match (key.table, key.name) {
+        (Table::Loss, "rate" | "correlation" | "burst") => "rate = 0.1",
+        _ => "to_bad = 0.1, to_good = 0.1",
+    };
+    let jitter = if key.table == Table::Jitter { "jitter = {}\n" } else { "" };
     let text = format!(
         "name = \"n\"\nduration = \"9s\"\n\
-         [[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1Mbit/s\"\nloss = {{ to_bad = 0.1, to_good = 0.1 }}\nqueue = {{ {queue} }}\n\
+         [[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1Mbit/s\"\ndelay = \"20ms\"\nloss = {{ {loss} }}\nqueue = {{ {queue} }}\n{jitter}\
          [[flow]]\nname = \"leader\"\nfrom = \"a\"\nto = \"b\"\n{flow}\n[[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\n{flow}\n{on_off}\n"
     );
     Document::parse(&text, "file.toml").unwrap_or_else(|error| panic!("{error}"))
@@ -31,6 +37,7 @@ fn path(key: &Key) -> Option<String> {
     match key.table {
         Table::Scenario => Some(name.to_owned()),
         Table::Link => Some(format!("link.1.{name}")),
+        Table::Jitter => Some(format!("link.1.jitter.{name}")),
         Table::Loss => Some(format!("link.1.loss.{name}")),
         Table::Queue => Some(format!("link.1.queue.{name}")),
         Table::Flow => Some(format!("flow.f.{name}")),

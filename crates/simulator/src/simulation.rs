@@ -309,6 +309,9 @@ impl Simulation {
         let now = self.now;
         let component = self.first_link + index;
         let slot = &mut self.links[index as usize];
+        if slot.armed != now {
+            return; // another packet came first, and brought an event of its own
+        }
         let packet = slot.link.poll_ecn(now);
         match slot.link.next_event() {
             Some(next) => {
@@ -478,8 +481,8 @@ impl Simulation {
         observer.offered(self.now, index, &packet);
         match slot.link.offer_of(self.now, packet, packet.bytes, flow_of(&packet), ecn_of(&packet)) {
             Ok(()) => {
-                if slot.armed == Instant::FAR_FUTURE
-                    && let Some(at) = slot.link.next_event()
+                if (slot.armed == Instant::FAR_FUTURE || slot.link.is_unsteady())
+                    && let Some(at) = slot.link.next_event().filter(|at| *at < slot.armed)
                 {
                     slot.armed = at;
                     self.queue.push_in_turn(at, first_link + index);

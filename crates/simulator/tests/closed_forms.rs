@@ -1,6 +1,7 @@
 //! What can be worked out on paper.
 
-use clock::{Duration, Instant};
+use clock::{Duration, Instant, Streams};
+use link::Link;
 use simulator::{Observer, RunOptions, RunResult, Simulation};
 use transport::Packet;
 
@@ -180,5 +181,69 @@ fn lia_shares_as_its_equations_have_it_until_the_shared_path_is_the_better_one()
         let goodput = |packets: f64| packets * 1452.0 * 8.0 / 1e6;
         assert_near(result.flows[0].goodput_mbps, goodput(rates.own + rates.shared), 0.06);
         assert_near(result.flows[1].goodput_mbps, goodput(rates.single), 0.06);
+    }
+}
+
+/// Packets of constant rate over a link that varies come out as of a link that is moved by hand with the same random stream,
+/// whether they may overtake each other or not.
+#[test]
+fn a_simulated_link_is_the_link() {
+    for (reorder, queue) in [(false, "50p"), (true, "50p"), (true, "3p")] {
+        let text = format!(
+            r#"
+            name = "jitter"
+            duration = "20s"
+            [[link]]
+            from = "s"
+            to = "d"
+            rate = "1Mbit/s"
+            delay = "20ms"
+            jitter = "20ms"
+            reorder = {reorder}
+            queue = "{queue}"
+            loss = {{ rate = 0.1, burst = 2 }}
+            [[flow]]
+            from = "s"
+            to = "d"
+            protocol = "udp"
+            rate = "990kbit/s"
+            packet_size = 1000
+            "#
+        );
+        let plan = simulator::plan(&scenario(&text), 3).unwrap();
+        let mut seen = Numbered::default();
+        let _ = Simulation::new(&plan, 3).run_observed(&RunOptions::default(), &mut seen);
+        assert!(seen.delivered.len() > 2000);
+        assert_eq!(seen.delivered.is_sorted_by_key(|(_, number)| *number), !reorder);
+
+        let mut link = Link::new(plan.links[0].config.clone(), Streams::new(3).stream("link s-d"));
+        let mut expected = Vec::new();
+        let end = Instant::ZERO + Duration::from_secs(20);
+        for limit in seen.offered.iter().map(|(at, _)| *at).chain([end]) {
+            while let Some(next) = link.next_event().filter(|next| *next <= limit) {
+                expected.extend(std::iter::from_fn(|| link.poll(next)).map(|number| (next, number)));
+            }
+            if let Some((at, number)) = seen.offered.get(link.statistics().offered.packets as usize) {
+                let _ = link.offer(*at, *number, 1000);
+            }
+        }
+        assert!(seen.delivered == expected, "reorder = {reorder}");
+    }
+}
+
+/// When each packet was offered, and came out.
+#[derive(Default)]
+struct Numbered {
+    offered: Vec<(Instant, u32)>,
+    delivered: Vec<(Instant, u32)>,
+}
+
+impl Observer for Numbered {
+    fn offered(&mut self, now: Instant, _link: u32, packet: &Packet) {
+        self.offered.push((now, packet.position));
+    }
+
+    fn delivered(&mut self, now: Instant, _link: u32, packet: &Packet, _blocks: &[(u32, u32)]) {
+        self.delivered.push((now, packet.position));
     }
 }

@@ -6,7 +6,7 @@ use clock::{Duration, Instant, Rng};
 use common::stream::{Receiver, Sender};
 use common::{Mailbox, Program, Spec, World, ms, udp_v6};
 use congestion::{Backoff, Cause, Group, Rule, WindowRule};
-use link::{Link, LinkConfig, LossConfig, QueueConfig};
+use link::{Link, LinkConfig, QueueConfig};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::sync::{Arc, Mutex};
@@ -255,7 +255,7 @@ fn acknowledgments_leave_room_for_others() {
     {
         let mut world = unconfigured(&[Spec::new(fast, ms(delay))]);
         let (delay, queue) = (ms(delay), QueueConfig::Packets(packets));
-        let slow = LinkConfig { rate: Some(rate), delay, queue, loss: LossConfig::None, changes: Vec::new() };
+        let slow = LinkConfig { rate: Some(rate), delay, queue, ..LinkConfig::default() };
         world.links[0][1] = Link::new(slow, Rng::from_seed(1));
         let (mut sender, mut receiver) = download(&world);
         let (a, b) = (world.hit(0), world.hit(1));

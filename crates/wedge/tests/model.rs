@@ -216,7 +216,7 @@ fn link(rng: &mut Rng, fast: f64) -> LinkConfig {
         delay: Duration::from_secs_f64(0.3 * rng.unit() * rng.unit()),
         queue: QueueConfig::Packets(4 + rng.below(200) as u32),
         loss,
-        changes: Vec::new(),
+        ..LinkConfig::default()
     }
 }
 

@@ -8,6 +8,7 @@ const ALL: Variants = Variants::ALL;
 const RATE: Type = Type::Either(&[Type::Rate, UNLIMITED]);
 const AMOUNT: Type = Type::Either(&[Type::Amount, UNLIMITED]);
 const MOMENT: Type = Type::Either(&[Type::Time, Type::Range]);
+const JITTER: Type = Type::Either(&[Type::Time, Type::Table(Table::Jitter)]);
 const LOSS: Type = Type::Either(&[Type::Probability, Type::Table(Table::Loss)]);
 const QUEUE: Type = Type::Either(&[Type::Length, UNLIMITED, Type::Table(Table::Queue)]);
 
@@ -107,9 +108,13 @@ pub(super) const REST: &[Key] = &[
         .example("\"dsl\""),
     link("rate", RATE, "\"unlimited\"", "What it carries in each direction.").example("\"8Mbit/s\""),
     link("delay", Type::Time, "\"0s\"", "Propagation, one way.").example("\"30ms\""),
+    link("jitter", JITTER, "none", "What is added to the delay of each packet, drawn anew for each: a time is uniform in ± that time, which is no longer than the delay.")
+        .example("\"5ms\""),
+    link("reorder", Type::Boolean, "false", "Whether packets whose delay is shorter overtake those before them, as with netem; otherwise they arrive no earlier than those, as on radio links that keep the order, and the mean delay grows.")
+        .example("true"),
     link("queue", QUEUE, "\"unlimited\"", "What may wait; drop-tail unless a table says otherwise.")
         .example("\"1.5bdp\""),
-    link("loss", LOSS, "0", "The probability that a packet is lost, or bursts of loss.").example("0.01"),
+    link("loss", LOSS, "0", "The probability that a packet is lost, or a loss with memory.").example("0.01"),
     link("change", Type::Tables(Table::Change), "none", "What changes during the run."),
     row(Table::Change, "at", Type::Time, "", "When.").example("\"10s\""),
     row(Table::Change, "rate", RATE, "as before", "The new rate.").example("\"1Mbit/s\""),
@@ -117,17 +122,28 @@ pub(super) const REST: &[Key] = &[
     row(Table::Change, "loss", LOSS, "as before", "The new loss.").example("0.02"),
     row(Table::Change, "down", Type::Boolean, "as before", "True: nothing passes any more.").example("true"),
     row(Table::Change, "up", Type::Boolean, "as before", "True: packets pass again.").example("true"),
+    row(Table::Jitter, "uniform", Type::Time, "none", "Uniform from this much less to this much more, no more than the delay.")
+        .example("\"5ms\""),
+    row(Table::Jitter, "normal", Type::Time, "none", "Normal with this standard deviation, no more than the delay; what would be below zero is zero.")
+        .example("\"5ms\""),
+    row(Table::Jitter, "file", Type::Text, "none", "Delays in ms from a file beside this one: one on each line, of which each is as likely, or lines of a probability and the delay that is not exceeded with it."),
     row(
         Table::Loss,
         "to_bad",
         Type::Probability,
-        "",
+        "`rate`",
         "From the good state to the bad one, for each packet (Gilbert-Elliott).",
     )
     .example("0.01"),
-    row(Table::Loss, "to_good", Type::Probability, "", "And back.").example("0.25"),
+    row(Table::Loss, "to_good", Type::Probability, "`rate`", "And back.").example("0.25"),
     row(Table::Loss, "loss_good", Type::Probability, "0", "Loss in the good state.").example("0.001"),
     row(Table::Loss, "loss_bad", Type::Probability, "1", "Loss in the bad state.").example("0.5"),
+    row(Table::Loss, "rate", Type::Probability, "`to_bad` and `to_good`", "The part of packets that are lost, with `correlation` or `burst`.")
+        .example("0.01"),
+    row(Table::Loss, "correlation", Type::Probability, "0", "The correlation of the losses of two packets, one sent after the other; below 1.")
+        .example("0.25"),
+    row(Table::Loss, "burst", Type::Number, "1/(1 − `rate`), as without memory", "How many packets are lost one after the other, on average.")
+        .example("4"),
     row(Table::OnOff, "on", Type::Time, "", "Mean time of sending.").example("\"1s\"").sim(ALL).lab(Variants::NONE),
     row(Table::OnOff, "off", Type::Time, "", "Mean time of a pause.").example("\"500ms\"").sim(ALL).lab(Variants::NONE),
     row(

@@ -198,7 +198,7 @@ impl World {
                     delay: spec.delay,
                     queue: QueueConfig::Bytes(queue.max(6000)),
                     loss: if spec.loss > 0.0 { LossConfig::Random(spec.loss) } else { LossConfig::None },
-                    changes: Vec::new(),
+                    ..LinkConfig::default()
                 };
                 Link::new(config, streams.stream(&format!("link {path} {side}")))
             })
