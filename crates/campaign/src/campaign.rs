@@ -252,13 +252,16 @@ impl Campaign {
         self.scenarios.iter().map(|scenario| Expectation::of(scenario).map_err(CampaignError::from)).collect()
     }
 
-    /// What is right but may not be meant, in a sentence: queues without a limit.
+    /// What is right but may not be meant, in a sentence each: queues without a limit, links that carry nothing for long.
     pub fn remark(&self) -> Option<String> {
         let links: BTreeSet<&str> = self.scenarios.iter().flat_map(Scenario::queues_without_limit).collect();
         let names = links.into_iter().collect::<Vec<_>>().join(", ");
-        (!names.is_empty()).then(|| {
+        let queues = (!names.is_empty()).then(|| {
             format!("without a `queue`, everything may wait at {names}: queue = \"1bdp\" is usual, \"unlimited\" says that it is meant")
-        })
+        });
+        let others: BTreeSet<&str> = self.scenarios.iter().flat_map(Scenario::remarks).collect();
+        let all: Vec<String> = queues.into_iter().chain(others.into_iter().map(str::to_owned)).collect();
+        (!all.is_empty()).then(|| all.join("\n"))
     }
 
     /// The points of the sweep, in the order in which they are run: of each the values that it sets, and its seeds.

@@ -3,13 +3,17 @@
 use clock::{Duration, Instant};
 use queue::QueueConfig;
 
-use crate::JitterConfig;
+use crate::{JitterConfig, Schedule, Trace};
 
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
-    /// Bits per second, never 0 (a link that carries nothing is [`ChangeKind::Down`]); `None` is infinitely fast.
+    /// Bits per second, never 0 at the start; `None` is infinitely fast.
     pub rate: Option<u64>,
+    /// When it sends, in place of the rate, which is only told then.
+    pub trace: Option<Trace>,
+    /// How rate and delay change by themselves; without a rate they do not.
+    pub schedule: Option<Schedule>,
     /// Propagation delay: from the last bit sent to the packet's arrival.
     pub delay: Duration,
     /// What is added to the delay of each packet.
@@ -66,7 +70,7 @@ pub struct Change {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ChangeKind {
     /// A new rate in bits per second, from the next packet on; the one being sent ends at the old rate. `None` is
-    /// infinitely fast.
+    /// infinitely fast; 0 lets everything wait for another rate, where [`ChangeKind::Down`] drops it.
     Rate(Option<u64>),
     /// A new propagation delay, for packets whose last bit is sent from now on. The order of packets stays unless the link
     /// may change it: with a shorter delay a packet arrives no earlier than the one before it.

@@ -1,4 +1,4 @@
-//! What a link does to packets: rate, delay, jitter, queue, loss, outage.
+//! What a link does to packets: rate or trace, delay, jitter, queue, loss, outage.
 //!
 //! [`Link`] is **one** direction of a link. It knows nothing of real or virtual time: the simulator moves it by its
 //! event queue, the emulator by the system's clock, both with the same three calls, [`Link::offer`], [`Link::poll`]
@@ -23,7 +23,9 @@ mod link;
 mod loss;
 mod mrg32k3a;
 mod processing;
+mod schedule;
 mod statistics;
+mod trace;
 
 pub use config::{Change, ChangeKind, LinkConfig, LossConfig};
 pub use jitter::JitterConfig;
@@ -32,4 +34,6 @@ pub use processing::{ProcessingJitter, longest_processing};
 pub use queue::{
     CoDelConfig, DualPi2Config, Ecn, FqCoDelConfig, PieConfig, QueueConfig, RedConfig, Setting as QueueSetting,
 };
+pub use schedule::Schedule;
 pub use statistics::{Count, LinkStatistics};
+pub use trace::{Trace, TraceError};

@@ -7,6 +7,8 @@ use queue::{Cause, Discipline, Ecn, QueueDiscipline, Queued, Transmitter};
 
 use crate::jitter::Jitter;
 use crate::loss::Loss;
+use crate::schedule::Course;
+use crate::trace::Opportunities;
 use crate::{Change, ChangeKind, LinkConfig, LinkStatistics, LossConfig};
 
 /// One direction of a link with packets of type `P`.
@@ -35,6 +37,9 @@ pub struct Link<P> {
     flight: Duration,
     varies: bool,
     reorder: bool,
+    /// The rate is 0: what comes waits.
+    is_paused: bool,
+    has_trace: bool,
     /// How long the packet being sent takes in all.
     sending_time: Duration,
     /// How long a packet of so many bytes takes: most are as long as the one before.
@@ -54,6 +59,8 @@ pub struct Link<P> {
 #[derive(Clone, Debug)]
 struct Rest<P> {
     changes: VecDeque<Change>,
+    course: Option<Course>,
+    trace: Option<Opportunities>,
     loss: Loss,
     jitter: Jitter,
     rng: Rng,
@@ -85,8 +92,10 @@ pub enum DropReason {
 impl<P> Link<P> {
     /// A link that is up and empty. `rng` decides losses; give each link its own.
     pub fn new(config: LinkConfig, mut rng: Rng) -> Self {
-        let LinkConfig { rate, delay, jitter, reorder, queue, loss, mut changes } = config;
+        let LinkConfig { rate, trace, schedule, delay, jitter, reorder, queue, loss, mut changes } = config;
         let jitter = Jitter::new(jitter, &rng);
+        let course = schedule.zip(rate).map(|(schedule, rate)| Course::new(schedule, rate, delay, &rng));
+        let trace = trace.map(Opportunities::new);
         changes.sort_by_key(|change| change.at);
         let mut link = Self {
             ahead: VecDeque::new(),
@@ -99,6 +108,8 @@ impl<P> Link<P> {
             flight: delay,
             varies: !jitter.is_none(),
             reorder,
+            is_paused: false,
+            has_trace: trace.is_some(),
             sending_time: Duration::ZERO,
             last_time: (0, Duration::ZERO),
             queue: Discipline::new(queue, &mut rng),
@@ -107,7 +118,15 @@ impl<P> Link<P> {
             is_instant: false,
             has_discarded: false,
             statistics: LinkStatistics::default(),
-            rest: Box::new(Rest { changes: changes.into(), loss: Loss::new(loss), jitter, rng, discarded: None }),
+            rest: Box::new(Rest {
+                changes: changes.into(),
+                course,
+                trace,
+                loss: Loss::new(loss),
+                jitter,
+                rng,
+                discarded: None,
+            }),
         };
         link.find_next_change();
         link.see_whether_instant();
@@ -142,7 +161,7 @@ impl<P> Link<P> {
         if !self.up {
             return Err(self.refuse(packet, bytes, DropReason::Outage));
         }
-        let is_idle = !self.is_sending(); // then nothing waits either
+        let is_idle = !self.is_sending() && !self.is_paused; // then nothing waits either
         if is_idle && self.queue.ignores_idle() {
             self.start(now, Queued::new(packet, bytes, now).with_ecn(ecn));
         } else {
@@ -228,13 +247,18 @@ impl<P> Link<P> {
         if self.flying() > 0 {
             let first = self.ahead.front()?.since;
             // Later ones never overtake it, unless the link lets them.
-            return Some(if self.reorder && self.is_sending() { first.min(self.next_arrival()) } else { first });
+            return Some(if self.reorder { first.min(self.next_arrival()) } else { first });
         }
-        self.is_sending().then(|| self.next_arrival())
+        let next = self.next_arrival();
+        (next != Instant::FAR_FUTURE).then_some(next)
     }
 
-    /// Nothing that is being sent or waits arrives earlier.
+    /// Nothing that is being sent or waits arrives earlier; the far future if there is nothing, or it waits without end.
     fn next_arrival(&self) -> Instant {
+        if !self.is_sending() {
+            let waits = self.is_paused && self.queue.packets() > 0;
+            return if waits { self.next_change } else { Instant::FAR_FUTURE };
+        }
         let mut flight = self.flight;
         if self.varies && self.queue.packets() > 0 {
             // The next packet may overtake the one being sent, or that one is lost.
@@ -309,9 +333,9 @@ impl<P> Link<P> {
         self.up
     }
 
-    /// The rate in bits per second, as of the last call; `None` is infinitely fast.
+    /// The rate in bits per second, as of the last call; `None` is infinitely fast. That of a trace is its mean.
     pub fn rate(&self) -> Option<u64> {
-        self.rate
+        if self.is_paused { Some(0) } else { self.rate }
     }
 
     /// The propagation delay as of the last call.
@@ -344,7 +368,7 @@ impl<P> Link<P> {
             // Of a change and the end of a transmission at the same instant the change comes first.
             if self.next_change > self.done {
                 self.finish();
-            } else if let Some(Change { at, what }) = self.rest.changes.pop_front() {
+            } else if let Some(Change { at, what }) = self.rest.pop_change() {
                 self.apply(at, what);
                 self.find_next_change();
             } else {
@@ -359,7 +383,7 @@ impl<P> Link<P> {
     }
 
     fn find_next_change(&mut self) {
-        self.next_change = self.rest.changes.front().map_or(Instant::FAR_FUTURE, |change| change.at);
+        self.next_change = self.rest.next_change();
         self.find_next_step();
     }
 
@@ -393,6 +417,9 @@ impl<P> Link<P> {
     /// Sends what the queue has next, if it has anything.
     #[inline]
     fn start_next(&mut self, at: Instant) {
+        if self.is_paused {
+            return self.find_next_step();
+        }
         let Self { queue, statistics, rest, has_discarded, .. } = self;
         match queue.dequeue(at, &mut |dropped| *has_discarded |= discard(statistics, rest, dropped)) {
             Some(packet) => self.start(at, packet),
@@ -414,17 +441,22 @@ impl<P> Link<P> {
         if self.varies {
             self.flight = self.rest.jitter.draw(self.delay);
         }
-        self.done = at + self.last_time.1;
-        self.sending_time = self.last_time.1;
+        let time = if self.has_trace { self.rest.time_by_trace(at, bytes) } else { self.last_time.1 };
+        self.done = at + time;
+        self.sending_time = time;
         self.ahead.push_back(packet);
         self.find_next_step();
     }
 
     fn apply(&mut self, at: Instant, what: ChangeKind) {
         match what {
+            ChangeKind::Rate(Some(0)) => self.is_paused = true,
             ChangeKind::Rate(rate) => {
                 self.rate = rate;
                 self.last_time = (0, Duration::ZERO); // No packet has 0 bytes, or it takes no time.
+                if std::mem::take(&mut self.is_paused) && !self.is_sending() {
+                    self.start_next(at);
+                }
             }
             ChangeKind::Delay(delay) => {
                 self.delay = delay;
@@ -452,7 +484,7 @@ impl<P> Link<P> {
     }
 
     fn see_whether_instant(&mut self) {
-        let is_fast = self.rate.is_none() && self.delay.is_zero() && !self.varies;
+        let is_fast = self.rate.is_none() && self.delay.is_zero() && !self.varies && !self.has_trace && !self.is_paused;
         self.is_instant = self.up && is_fast && !self.lossy && self.queue.ignores_idle();
     }
 
@@ -466,6 +498,26 @@ impl<P> Link<P> {
 }
 
 impl<P> Rest<P> {
+    fn next_change(&self) -> Instant {
+        let planned = self.changes.front().map_or(Instant::FAR_FUTURE, |change| change.at);
+        self.course.as_ref().map_or(planned, |course| planned.min(course.next_change()))
+    }
+
+    /// The next change, a planned one before one that the link makes by itself.
+    fn pop_change(&mut self) -> Option<Change> {
+        let next = self.next_change();
+        match &mut self.course {
+            Some(course) if self.changes.front().is_none_or(|change| change.at > next) => course.pop(),
+            _ => self.changes.pop_front(),
+        }
+    }
+
+    /// How long a packet takes that is the next from `at` on.
+    #[cold]
+    fn time_by_trace(&mut self, at: Instant, bytes: u32) -> Duration {
+        self.trace.as_mut().map_or(Duration::ZERO, |trace| trace.send(at, bytes).saturating_since(at))
+    }
+
     /// Keeps a lost packet, if the owner wants it; says whether he does.
     fn keep(&mut self, packet: P, reason: DropReason) -> bool {
         let Some(discarded) = &mut self.discarded else { return false };

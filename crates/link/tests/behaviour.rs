@@ -1,13 +1,13 @@
 //! Links held against closed forms, bounds, and a second implementation that keeps no state but the textbook
 //! recursion.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
 use link::{
     Change, ChangeKind, CoDelConfig, DropReason, Ecn, JitterConfig, Link, LinkConfig, LossConfig, ProcessingJitter,
-    QueueConfig, RedConfig,
+    QueueConfig, RedConfig, Schedule, Trace, TraceError,
 };
 use proptest::prelude::*;
 
@@ -573,4 +573,150 @@ proptest! {
         let lazy: BTreeSet<usize> = std::iter::from_fn(|| other.poll(Instant::FAR_FUTURE)).collect();
         prop_assert_eq!(lazy, (0..seen.len()).filter(|packet| seen[*packet].is_some()).collect());
     }
+}
+
+/// Mahimahi's `packetshell` in a few lines: at each opportunity 1500 bytes of what waits, of parts of packets too, pass.
+fn mahimahi(trace: &[u32], offers: &[(u64, u32)], until: u64) -> Vec<(Instant, usize)> {
+    let (mut arrivals, mut waiting, mut next) = (Vec::new(), VecDeque::new(), 0);
+    let period = u64::from(*trace.last().unwrap());
+    let times = (0..).flat_map(|round| trace.iter().map(move |time| round * period + u64::from(*time)));
+    for time in times.take_while(|time| *time <= until) {
+        while next < offers.len() && offers[next].0 <= time * 1000 {
+            waiting.push_back((next, offers[next].1));
+            next += 1;
+        }
+        let mut left = 1500;
+        while let Some((packet, rest)) = waiting.front_mut().filter(|_| left > 0) {
+            let now = left.min(*rest);
+            left -= now;
+            *rest -= now;
+            if *rest == 0 {
+                arrivals.push((at(time * 1000), *packet));
+                waiting.pop_front();
+            }
+        }
+    }
+    arrivals
+}
+
+#[test]
+fn a_backlog_uses_exactly_the_opportunities() {
+    let times = [0, 0, 3, 10, 10, 10, 4000];
+    let trace = Some(Trace::new(&times).unwrap());
+    let mut link = link(LinkConfig { trace, delay: Duration::from_millis(7), ..Default::default() });
+    for packet in 0..21 {
+        link.offer(Instant::ZERO, packet, 1500).unwrap();
+    }
+    let expected = (0..3u64).flat_map(|round| times.map(|time| at((round * 4000 + u64::from(time) + 7) * 1000)));
+    assert_eq!(drain(&mut link), expected.zip(0..).collect::<Vec<_>>());
+    assert_eq!(Trace::new(&times).unwrap().mean_rate(), 7 * 12_000 / 4);
+    assert_eq!(Trace::new(&times).unwrap().longest_hole(), (Duration::from_millis(3990), 6));
+}
+
+#[test]
+fn what_is_no_trace_is_refused() {
+    assert_eq!(Trace::new(&[]), Err(TraceError::Empty));
+    assert_eq!(Trace::new(&[0, 0]), Err(TraceError::NoTime));
+    assert_eq!(Trace::new(&[1, 5, 4, 9]), Err(TraceError::NotAscending(2)));
+    assert_eq!(Trace::new(&[3_600_000]).map(|trace| trace.mean_rate()), Ok(3));
+}
+
+proptest! {
+    /// Packets of any size at any time; at an instant with opportunities what comes then is too late for those that were used.
+    #[test]
+    fn a_trace_is_mahimahis(
+        gaps in prop::collection::vec(0u32..40, 1..30),
+        sends in prop::collection::vec((1u64..60_000, 40u32..4000), 1..60),
+        greedy: bool,
+    ) {
+        let mut time = 0;
+        let mut times: Vec<u32> = gaps.iter().map(|gap| { time += gap; time }).collect();
+        times.push(time + 1);
+        // Off the whole milliseconds, so that nothing comes at the instant of an opportunity.
+        let mut time = 0;
+        let offers: Vec<(u64, u32)> = sends.iter().map(|&(gap, bytes)| { time += gap; (time / 1000 * 1000 + 1 + time % 999, bytes) }).collect();
+        let mut link = link(LinkConfig { trace: Some(Trace::new(&times).unwrap()), ..Default::default() });
+        let mut arrivals = Vec::new();
+        for (packet, &(time, bytes)) in offers.iter().enumerate() {
+            while let Some(next) = link.next_event().filter(|next| greedy && *next <= at(time)) {
+                while let Some(packet) = link.poll(next) { arrivals.push((next, packet)); }
+            }
+            link.offer(at(time), packet, bytes).unwrap();
+        }
+        let rest = drain(&mut link);
+        if greedy {
+            arrivals.extend(rest);
+            let last = arrivals.last().unwrap().0.as_nanos() / 1_000_000;
+            prop_assert_eq!(arrivals, mahimahi(&times, &offers, last));
+        }
+        prop_assert_eq!(link.inside(), 0);
+    }
+}
+
+#[test]
+fn a_rate_of_zero_is_waited_for() {
+    let hour = 3_600_000_000;
+    let changes = vec![
+        Change { at: at(500_000), what: ChangeKind::Rate(Some(0)) },
+        Change { at: at(hour), what: ChangeKind::Rate(Some(16_000)) },
+    ];
+    for reorder in [false, true] {
+        let config = LinkConfig { rate: Some(8_000), changes: changes.clone(), reorder, ..Default::default() };
+        let mut link = link(config);
+        for packet in 0..2 {
+            link.offer(Instant::ZERO, packet, 1000).unwrap();
+        }
+        // The one being sent ends at the old rate.
+        assert_eq!(link.next_event(), Some(at(500_000)));
+        assert_eq!(link.poll(at(1_000_000)), Some(0));
+        assert_eq!((link.next_event(), link.rate()), (Some(at(hour)), Some(0)));
+        link.offer(at(2_000_000), 2, 1000).unwrap();
+        assert_eq!(drain(&mut link), [(at(hour + 500_000), 1), (at(hour + 1_000_000), 2)]);
+    }
+    // Without end, until somebody changes it.
+    let mut link = link(LinkConfig { rate: Some(8_000), changes: changes[..1].to_vec(), ..Default::default() });
+    link.offer(at(600_000), (), 1000).unwrap();
+    assert_eq!((link.next_event(), link.inside()), (None, 1));
+    link.set_rate(at(hour), Some(8_000));
+    assert_eq!(drain(&mut link), [(at(hour + 1_000_000), ())]);
+}
+
+/// The rate and the delay of every millisecond of ten minutes.
+fn course(schedule: Schedule, seed: u64) -> Vec<(u64, u64)> {
+    let delay = Duration::from_millis(20);
+    let config = LinkConfig { rate: Some(1_000_000), delay, schedule: Some(schedule), ..Default::default() };
+    let mut link = Link::<()>::new(config, Rng::from_seed(seed));
+    let see = |milli: u64| {
+        link.observe(at(milli * 1000));
+        (link.rate().unwrap(), link.delay().as_nanos())
+    };
+    (0..600_000).map(see).collect()
+}
+
+#[test]
+fn satellites_hand_over_every_15_seconds() {
+    let course = course(Schedule::Starlink, 5);
+    let pauses: Vec<usize> =
+        (1..course.len()).filter(|milli| course[*milli].0 == 0 && course[milli - 1].0 > 0).collect();
+    assert_eq!(pauses.len(), 40);
+    assert!(pauses.windows(2).all(|pair| pair[1] - pair[0] == 15_000), "{pauses:?}");
+    for pause in pauses {
+        let length = course[pause..].iter().take_while(|(rate, _)| *rate == 0).count();
+        assert!((20..=151).contains(&length), "{length}");
+    }
+    assert!(course.iter().all(|(rate, delay)| (*rate == 0 || (600_000..=1_000_000).contains(rate))
+        && (20_000_000..=35_000_000).contains(delay)));
+}
+
+#[test]
+fn mobile_rates_walk_about_that_of_the_link() {
+    let runs: Vec<_> = (1..=10).map(|seed| course(Schedule::Lte, seed)).collect();
+    assert_ne!(runs[0], runs[1]);
+    let rates: Vec<f64> = runs.iter().flatten().map(|(rate, _)| *rate as f64).collect();
+    let sent: Vec<f64> = rates.iter().copied().filter(|rate| *rate > 0.0).map(f64::ln).collect();
+    // About ten minutes of ten links, of which some seconds at a time belong together: a twentieth either way.
+    let (mean, deviation) = mean_and_deviation(&sent);
+    assert!((mean - 1e6_f64.ln()).abs() < 0.05 && (deviation - 0.35).abs() < 0.05, "{mean} {deviation}");
+    let paused = 1.0 - sent.len() as f64 / rates.len() as f64;
+    assert!((0.005..0.02).contains(&paused), "{paused}");
 }

@@ -43,6 +43,7 @@ mod sctp;
 mod sinnet;
 mod spec;
 mod tcp;
+mod trace;
 
 use text::Diagnostic;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clock::{Duration, Instant};
-use link::{Change, ChangeKind};
+use link::{Change, ChangeKind, Schedule, Trace};
 use text::{Diagnostic, did_you_mean};
 
 use crate::jitter::jitter;
@@ -53,7 +53,7 @@ impl Nodes {
 }
 
 /// Reads one `[[link]]`.
-pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnostic> {
+pub(crate) fn link(node: &Node, nodes: &mut Nodes, duration: Duration) -> Result<LinkSpec, Diagnostic> {
     let table = Reader::new(Table::Link.what(), node)?;
     let between = table.optional("between");
     let (from, to) = (table.optional("from"), table.optional("to"));
@@ -83,6 +83,12 @@ pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnosti
         None => format!("{}-{}", nodes.names[from], nodes.names[to]),
     };
     let rate = table.read("rate", optional_rate)?.flatten();
+    let trace = table.read("trace", crate::trace::trace)?;
+    let schedule = table.read("schedule", |node| reader::word(node, &Schedule::NAMES))?;
+    check_rates(&table, rate)?;
+    let (trace, remark) = trace.unzip();
+    let mut remarks: Vec<String> = remark.flatten().into_iter().collect();
+    let rate = rate.or_else(|| trace.as_ref().map(Trace::mean_rate));
     let delay = table.read("delay", reader::time)?.unwrap_or_default();
     let queue_entry = table.optional("queue");
     let queue = queue_entry.map(|entry| queue(&entry.node)).transpose()?.unwrap_or_default();
@@ -90,10 +96,12 @@ pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnosti
     let reorder = table.read("reorder", reader::boolean)?.unwrap_or(false);
     let mut changes = Vec::new();
     for node in table.tables("change")? {
-        change(node, &mut changes)?;
+        change(node, &mut changes, duration)?;
     }
     changes.sort_by_key(|change: &Change| change.at);
-    let has_rate = rate.is_some() || changes.iter().any(|change| matches!(change.what, ChangeKind::Rate(Some(_))));
+    remarks.extend(longest_pause(&changes, duration).map(|told| format!("{name}: {told}")));
+    let has_rate =
+        rate.is_some() || changes.iter().any(|change| matches!(change.what, ChangeKind::Rate(Some(rate)) if rate > 0));
     if let Some(entry) = queue_entry.filter(|_| queue != QueueSpec::Unlimited && !has_rate) {
         let help = "give the link a `rate`, or leave `queue` out".to_owned();
         return Err(entry.key_place.error("nothing ever waits for a link without a `rate`", Some(help)));
@@ -102,20 +110,87 @@ pub(crate) fn link(node: &Node, nodes: &mut Nodes) -> Result<LinkSpec, Diagnosti
         changes.iter().filter_map(|change| if let ChangeKind::Delay(delay) = change.what { Some(delay) } else { None });
     let shortest = delays.fold(delay, Duration::min);
     let jitter = table.read("jitter", |node| jitter(node, shortest))?.unwrap_or_default();
-    Ok(LinkSpec { name, from, to, duplex, rate, delay, jitter, reorder, queue, loss, changes })
+    Ok(LinkSpec {
+        name,
+        from,
+        to,
+        duplex,
+        rate,
+        trace,
+        schedule,
+        delay,
+        jitter,
+        reorder,
+        queue,
+        loss,
+        changes,
+        remarks,
+    })
 }
 
 fn between_help() -> String {
     "between = [\"a\", \"r1\"] for both directions, from = \"a\" and to = \"r1\" for one".to_owned()
 }
 
-fn change(node: &Node, changes: &mut Vec<Change>) -> Result<(), Diagnostic> {
+/// A trace and a schedule say what the rate is.
+fn check_rates(table: &Reader<'_>, rate: Option<u64>) -> Result<(), Diagnostic> {
+    let of_changes = table.tables("change")?.iter().filter_map(|node| match &node.value {
+        Value::Table(change) => change.get("rate"),
+        _ => None,
+    });
+    let rates = || table.optional("rate").into_iter().chain(of_changes);
+    let (trace, schedule) = (table.optional("trace"), table.optional("schedule"));
+    match (trace, schedule) {
+        (Some(_), Some(schedule)) => {
+            let help = "leave one of the two out".to_owned();
+            Err(schedule.key_place.error("a link has a `trace` or a `schedule`", Some(help)))
+        }
+        (Some(_), None) => rates().next().map_or(Ok(()), |entry| {
+            let help = "leave `rate` out".to_owned();
+            Err(entry.key_place.error("the `trace` says when this link sends", Some(help)))
+        }),
+        (None, Some(schedule)) if rate.is_none() => {
+            let help = "give the link a `rate`".to_owned();
+            Err(schedule.key_place.error("a `schedule` makes a `rate` go up and down", Some(help)))
+        }
+        (None, Some(_)) => rates().nth(1).map_or(Ok(()), |entry| {
+            let help = "leave one of the two out".to_owned();
+            Err(entry.key_place.error("the `schedule` says what the rate is", Some(help)))
+        }),
+        (None, None) => Ok(()),
+    }
+}
+
+/// So long without a rate is remarked on.
+const LONG_PAUSE: Duration = Duration::from_secs(5);
+
+/// The longest time in which a link has the rate zero, in a sentence.
+fn longest_pause(changes: &[Change], duration: Duration) -> Option<String> {
+    let rates = || {
+        changes
+            .iter()
+            .filter_map(|change| if let ChangeKind::Rate(rate) = change.what { Some((change.at, rate)) } else { None })
+    };
+    let ends = rates().skip(1).map(|(at, _)| at).chain([Instant::ZERO + duration]);
+    let pauses = rates().zip(ends).filter(|((_, rate), _)| *rate == Some(0));
+    let (at, pause) =
+        pauses.map(|((from, _), to)| (from, to.saturating_since(from))).max_by_key(|(_, pause)| *pause)?;
+    let from = at.saturating_since(Instant::ZERO);
+    (pause >= LONG_PAUSE).then(|| format!("nothing can be sent for {pause} from {from} on: what comes waits"))
+}
+
+/// So often things change at most.
+const MOST_CHANGES: usize = 1_000_000;
+/// A lab's run may last so many times the duration.
+const PATIENCE: u64 = 16;
+
+fn change(node: &Node, changes: &mut Vec<Change>, duration: Duration) -> Result<(), Diagnostic> {
     let table = Reader::new(Table::Change.what(), node)?;
     let at = table.need("at", "at = \"10s\"", reader::instant)?;
     let before = changes.len();
     let mut push = |what| changes.push(Change { at, what });
     if let Some(entry) = table.optional("rate") {
-        push(ChangeKind::Rate(optional_rate(&entry.node)?));
+        push(ChangeKind::Rate(rate_or_none(&entry.node)?));
     }
     if let Some(entry) = table.optional("delay") {
         push(ChangeKind::Delay(reader::time(&entry.node)?));
@@ -138,7 +213,28 @@ fn change(node: &Node, changes: &mut Vec<Change>) -> Result<(), Diagnostic> {
         let help = "one of rate, delay, loss, down = true, up = true".to_owned();
         return Err(node.place.error("nothing changes here", Some(help)));
     }
+    let Some(entry) = table.optional("every") else { return Ok(()) };
+    let every = reader::time(&entry.node)?;
+    let once = changes.split_off(before);
+    let end = Instant::ZERO + duration * PATIENCE;
+    let mut from = at;
+    while from <= end {
+        if every.is_zero() || changes.len() + once.len() > MOST_CHANGES {
+            let message = format!("so often, this is more than {MOST_CHANGES} changes");
+            return Err(entry.node.place.error(message, Some("for example every = \"15s\"".to_owned())));
+        }
+        changes.extend(once.iter().map(|change| Change { at: from, ..*change }));
+        from += every;
+    }
     Ok(())
+}
+
+/// A rate to come, or "unlimited": zero lets everything wait.
+fn rate_or_none(node: &Node) -> Result<Option<u64>, Diagnostic> {
+    match &node.value {
+        Value::String(text) if text == "unlimited" => Ok(None),
+        _ => reader::rate(node).map(Some),
+    }
 }
 
 /// A rate, or "unlimited".
@@ -152,7 +248,7 @@ fn optional_rate(node: &Node) -> Result<Option<u64>, Diagnostic> {
 fn rate(node: &Node) -> Result<u64, Diagnostic> {
     match reader::rate(node)? {
         0 => {
-            let help = "an outage is `down = true` in a [[link.change]]; a rate is at least \"1bit/s\"".to_owned();
+            let help = "an outage is `down = true` in a [[link.change]], a pause rate = \"0bit/s\" there; a rate is at least \"1bit/s\"".to_owned();
             Err(node.place.error("a rate of zero carries nothing", Some(help)))
         }
         rate => Ok(rate),

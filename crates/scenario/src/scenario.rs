@@ -76,7 +76,8 @@ impl Scenario {
         }
 
         let mut nodes = Nodes::default();
-        let links = link_nodes.iter().map(|node| read::link(node, &mut nodes)).collect::<Result<Vec<_>, _>>()?;
+        let links =
+            link_nodes.iter().map(|node| read::link(node, &mut nodes, duration)).collect::<Result<Vec<_>, _>>()?;
         let ends = check_links(&links, link_nodes, &nodes)?;
         let hosts = host::hosts(host_nodes, &nodes, &links)?;
         let mut flows = Vec::new();
@@ -113,6 +114,11 @@ impl Scenario {
         let silent = |node: &Node| matches!(&node.value, Value::Table(table) if table.get("queue").is_none());
         let limited = self.links.iter().zip(tables).filter(|(link, node)| link.rate.is_some() && silent(node));
         limited.map(|(link, _)| link.name.as_str()).collect()
+    }
+
+    /// What is right in the links but may not be meant, in sentences: long times in which one carries nothing.
+    pub fn remarks(&self) -> impl Iterator<Item = &str> {
+        self.links.iter().flat_map(|link| &link.remarks).map(String::as_str)
     }
 
     /// An error that points at `key` of flow number `flow` (from 0), or at the flow where it has no such key: for
@@ -199,6 +205,8 @@ impl Scenario {
         for (index, link) in self.links.iter().enumerate() {
             let config = LinkConfig {
                 rate: link.rate,
+                trace: link.trace.clone(),
+                schedule: link.schedule,
                 delay: link.delay,
                 jitter: link.jitter.clone(),
                 reorder: link.reorder,
@@ -219,7 +227,10 @@ impl Scenario {
     }
 
     fn queue(&self, index: usize, link: &LinkSpec) -> QueueConfig {
-        let later = |change: &Change| if let ChangeKind::Rate(rate) = change.what { rate } else { None };
+        let later = |change: &Change| match change.what {
+            ChangeKind::Rate(rate) => rate.filter(|rate| *rate > 0),
+            _ => None,
+        };
         let Some(rate) = link.rate.or_else(|| link.changes.iter().find_map(later)) else {
             return QueueConfig::Unlimited;
         };

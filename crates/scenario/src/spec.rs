@@ -1,7 +1,7 @@
 //! What a scenario file says, in plain data: numbers in base units, nodes by index.
 
 use clock::{Duration, Instant, Rng};
-use link::{Change, JitterConfig, LossConfig, QueueConfig};
+use link::{Change, JitterConfig, LossConfig, QueueConfig, Schedule, Trace};
 
 use crate::tcp::TcpSpec;
 
@@ -19,8 +19,12 @@ pub struct LinkSpec {
     pub to: NodeIndex,
     /// True for `between`: a second link like this one leads back.
     pub duplex: bool,
-    /// Bits per second; `None` when the file gives no rate: infinitely fast.
+    /// Bits per second, of a trace on average; `None` when the file gives no rate: infinitely fast.
     pub rate: Option<u64>,
+    /// When it sends, in place of a rate.
+    pub trace: Option<Trace>,
+    /// How it changes by itself.
+    pub schedule: Option<Schedule>,
     /// Propagation delay, one way.
     pub delay: Duration,
     /// What is added to the delay of each packet.
@@ -33,6 +37,8 @@ pub struct LinkSpec {
     pub loss: LossConfig,
     /// What changes when, in order of time.
     pub changes: Vec<Change>,
+    /// What is right in it but may not be meant, in sentences.
+    pub remarks: Vec<String>,
 }
 
 /// A queue in the terms of the file. What depends on rate, round trip and packet size is resolved by

@@ -1,7 +1,7 @@
 //! What links do to packets: jitter, loss with memory, and files of numbers. Oracles: arithmetic, and places counted by hand.
 
 use clock::Duration;
-use link::{JitterConfig, LossConfig};
+use link::{ChangeKind, JitterConfig, LossConfig, QueueConfig, Trace};
 use proptest::prelude::*;
 use scenario::{Document, Scenario};
 use text::Diagnostic;
@@ -131,4 +131,68 @@ fn loss_with_memory_is_read_or_refused() {
         assert_eq!((error.line(), error.column()), (6, column), "{error}");
         assert!(error.message().contains(message), "{error}");
     }
+}
+
+#[test]
+fn a_trace_is_read_as_mahimahi_has_it() {
+    let read = |text: &str| load("trace = \"cell.trace\"\nqueue = \"1.5bdp\"", &[("cell.trace", text)]);
+    let scenario = read("0\n1\n1\n3\n").unwrap();
+    // 4 times 12,000 bits in 3 ms; 1.5 times that over 40 ms.
+    let config = scenario.directed()[0].config.clone();
+    assert_eq!((config.rate, config.trace), (Some(16_000_000), Some(Trace::new(&[0, 1, 1, 3]).unwrap())));
+    assert_eq!(config.queue, QueueConfig::Packets(80));
+    assert_eq!(scenario.remarks().count(), 0);
+    let remarks = |text: &str| read(text).unwrap().remarks().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(
+        remarks("1\n4\n3600004\n"),
+        ["folder/cell.trace:3: nothing can be sent for 3600s before this: what comes waits"]
+    );
+    for (text, line, message) in [
+        ("", 1, "empty"),
+        ("\n# nothing\n", 1, "empty"),
+        ("0\n0\n", 2, "no time"),
+        ("1\n5\n\n4\n", 4, "4 comes after 5"),
+        ("1\n2.5\n", 2, "\"2.5\" is not a time"),
+        ("1\n-1\n", 2, "\"-1\" is not a time"),
+    ] {
+        let error = read(text).expect_err(text);
+        assert_eq!((error.source_name(), error.line()), ("folder/cell.trace", line), "{error}");
+        assert!(error.message().contains(message) && error.help().is_some(), "{error}");
+    }
+}
+
+#[test]
+fn what_rates_exclude_is_told() {
+    let trace = ("t", "1\n");
+    for (keys, line, message) in [
+        ("trace = \"t\"\nrate = \"1Mbit/s\"", 7, "the `trace` says when"),
+        ("trace = \"t\"\n[[link.change]]\nat = \"1s\"\nrate = \"1Mbit/s\"", 9, "the `trace` says when"),
+        ("rate = \"1Mbit/s\"\ntrace = \"t\"\nschedule = \"lte\"", 8, "a `trace` or a `schedule`"),
+        ("schedule = \"lte\"", 6, "makes a `rate` go up and down"),
+        ("schedule = \"let\"", 6, "\"let\" is not known"),
+        (
+            "rate = \"1Mbit/s\"\nschedule = \"lte\"\n[[link.change]]\nat = \"1s\"\nrate = \"2Mbit/s\"",
+            10,
+            "the `schedule` says",
+        ),
+        ("rate = \"0bit/s\"", 6, "a rate of zero"),
+        ("[[link.change]]\nat = \"1s\"\nevery = \"0s\"\ndown = true", 8, "more than 1000000 changes"),
+    ] {
+        let error = load(keys, &[trace]).expect_err(keys);
+        assert_eq!((error.line(), error.message().contains(message)), (line, true), "{error}");
+    }
+}
+
+#[test]
+fn changes_come_again_and_again() {
+    let keys = "rate = \"1Mbit/s\"\n[[link.change]]\nat = \"1s\"\nevery = \"4s\"\nrate = \"0bit/s\"\ndelay = \"30ms\"\n\
+                [[link.change]]\nat = \"3s\"\nevery = \"4s\"\nrate = \"2Mbit/s\"";
+    let scenario = load(keys, &[]).unwrap();
+    let seen: Vec<_> =
+        scenario.links[0].changes.iter().take(7).map(|change| (change.at.as_secs_f64(), change.what)).collect();
+    let (zero, delay, two) = (ChangeKind::Rate(Some(0)), ChangeKind::Delay(ms(30)), ChangeKind::Rate(Some(2_000_000)));
+    assert_eq!(seen, [(1.0, zero), (1.0, delay), (3.0, two), (5.0, zero), (5.0, delay), (7.0, two), (9.0, zero)]);
+    assert_eq!(scenario.remarks().count(), 0);
+    let pause = load("rate = \"1Mbit/s\"\n[[link.change]]\nat = \"2s\"\nrate = \"0bit/s\"", &[]).unwrap();
+    assert_eq!(pause.remarks().collect::<Vec<_>>(), ["a-b: nothing can be sent for 7s from 2s on: what comes waits"]);
 }

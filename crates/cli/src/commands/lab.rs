@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         lab::become_root().map_err(failure)?;
     }
     let scenario = read(&arguments.scenario, &arguments.assignments)?;
+    scenario.remarks().for_each(output::error);
     let options = Options {
         directory: arguments.out.clone(),
         hosts: if arguments.virtual_time { Hosts::Virtual } else { Hosts::Real },

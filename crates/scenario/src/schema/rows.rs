@@ -107,6 +107,9 @@ pub(super) const REST: &[Key] = &[
     link("name", Type::Text, "\"a-r1\", after its ends", "What the link is called in results and in keys of a sweep.")
         .example("\"dsl\""),
     link("rate", RATE, "\"unlimited\"", "What it carries in each direction.").example("\"8Mbit/s\""),
+    link("trace", Type::Text, "none", "A file of Mahimahi's beside this one, in place of `rate`: on each line the time in ms of an opportunity to send 1500 bytes; where it ends it begins anew."),
+    link("schedule", Type::Words(|| names(&link::Schedule::NAMES)), "none", "How the link changes by itself: \"lte\" has another rate every 100 ms, about `rate`, and pauses at times; \"starlink\" has a pause every 15 s, then 60 to 100 % of `rate` and up to 15 ms more than `delay`.")
+        .example("\"starlink\""),
     link("delay", Type::Time, "\"0s\"", "Propagation, one way.").example("\"30ms\""),
     link("jitter", JITTER, "none", "What is added to the delay of each packet, drawn anew for each: a time is uniform in ± that time, which is no longer than the delay.")
         .example("\"5ms\""),
@@ -117,7 +120,8 @@ pub(super) const REST: &[Key] = &[
     link("loss", LOSS, "0", "The probability that a packet is lost, or a loss with memory.").example("0.01"),
     link("change", Type::Tables(Table::Change), "none", "What changes during the run."),
     row(Table::Change, "at", Type::Time, "", "When.").example("\"10s\""),
-    row(Table::Change, "rate", RATE, "as before", "The new rate.").example("\"1Mbit/s\""),
+    row(Table::Change, "every", Type::Time, "once", "Again and again, each time so much later.").example("\"15s\""),
+    row(Table::Change, "rate", RATE, "as before", "The new rate; with 0 everything waits for another one.").example("\"1Mbit/s\""),
     row(Table::Change, "delay", Type::Time, "as before", "The new delay.").example("\"40ms\""),
     row(Table::Change, "loss", LOSS, "as before", "The new loss.").example("0.02"),
     row(Table::Change, "down", Type::Boolean, "as before", "True: nothing passes any more.").example("true"),
