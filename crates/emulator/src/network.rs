@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use clock::{Duration, Histogram, Instant, Rng};
-use link::{ChangeKind, Link, LinkConfig, LinkStatistics, ProcessingJitter, longest_processing};
+use link::{ChangeKind, Link, LinkConfig, LinkStatistics, Processing, ProcessingJitter, ProcessingTimes};
 
 use crate::outer::{addresses, ecn_of, flow_of, mark_congestion};
 
@@ -50,7 +50,8 @@ pub struct Network {
     /// Changes to come, the next one last.
     changes: Vec<(Instant, LinkId, ChangeKind)>,
     counts: Counts,
-    /// What hosts are about to send, if they take a time for it.
+    /// What hosts are about to send, if they take a time for it, and how long that is at most.
+    hosts: Processing,
     processing: ProcessingJitter<IpAddr, Flight>,
     /// Decides for how long.
     chance: Option<Rng>,
@@ -58,8 +59,8 @@ pub struct Network {
 
 struct Route {
     hops: Vec<LinkId>,
-    /// The most that the sender takes for a packet.
-    max_processing: Duration,
+    /// What the sender takes for a packet.
+    processing: ProcessingTimes,
     port: usize,
     delivered_bytes: u64,
     transits: Histogram,
@@ -88,14 +89,16 @@ impl Network {
             table: BTreeMap::new(),
             changes: Vec::new(),
             counts: Counts::default(),
+            hosts: Processing::default(),
             processing: ProcessingJitter::default(),
             chance: None,
         }
     }
 
-    /// The same, but hosts take a random time for each packet that they send, which is not counted as time under way: at most
-    /// that of a full packet on the slowest link of its route, and 1 ms. The packets of an address leave in order.
-    pub fn with_random_processing(mut self, rng: Rng) -> Self {
+    /// The same, but hosts take a random time for each packet that they send, as `hosts` says, which is not counted as time under
+    /// way. The packets of an address leave in order. It counts for the routes that are added from now on.
+    pub fn with_random_processing(mut self, hosts: Processing, rng: Rng) -> Self {
+        self.hosts = hosts;
         self.chance = Some(rng);
         self
     }
@@ -110,8 +113,8 @@ impl Network {
     pub fn add_route(&mut self, from: IpAddr, to: IpAddr, hops: Vec<LinkId>, port: usize) -> RouteId {
         let route = RouteId(self.routes.len());
         let slowest = hops.iter().filter_map(|hop| self.links.get(hop.0)?.rate()).min();
-        let max_processing = slowest.map_or(Duration::ZERO, longest_processing);
-        self.routes.push(Route { hops, max_processing, port, delivered_bytes: 0, transits: Histogram::default() });
+        let processing = slowest.map(|rate| self.hosts.on_route(rate)).unwrap_or_default();
+        self.routes.push(Route { hops, processing, port, delivered_bytes: 0, transits: Histogram::default() });
         self.table.insert((from, to), route);
         route
     }
@@ -131,10 +134,9 @@ impl Network {
             return;
         };
         let flight = Flight { packet, route, hop: 0, since: now };
-        let max_processing = self.routes.get(route.0).map_or(Duration::ZERO, |route| route.max_processing);
-        match &mut self.chance {
-            Some(rng) => self.processing.put(now, from, max_processing.mul_f64(rng.unit()), flight),
-            None => self.offer(now, flight),
+        match (&mut self.chance, self.routes.get_mut(route.0)) {
+            (Some(rng), Some(route)) => self.processing.put(now, from, route.processing.draw(now, rng), flight),
+            _ => self.offer(now, flight),
         }
     }
 

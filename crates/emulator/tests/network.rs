@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use clock::{Duration, Instant, Rng};
 use emulator::{Delivery, Network};
-use link::{ChangeKind, JitterConfig, LinkConfig, LossConfig, QueueConfig};
+use link::{ChangeKind, JitterConfig, LinkConfig, LossConfig, Processing, QueueConfig};
 use proptest::prelude::*;
 
 const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -62,7 +62,7 @@ fn two_hops_take_two_transmissions_and_two_delays_however_late_one_looks() {
 fn random_processing_takes_up_to_a_packets_time_before_the_way_and_keeps_the_order() {
     // A full packet takes 0.3 ms at 40 Mbit/s, and 3 ms at 4 Mbit/s, of which 1 ms counts.
     for (rate, most) in [(40_000_000, 300), (4_000_000, 1000)] {
-        let mut network = Network::new().with_random_processing(Rng::from_seed(1));
+        let mut network = Network::new().with_random_processing(Processing::Usual, Rng::from_seed(1));
         let config = LinkConfig { rate: Some(rate), delay: Duration::from_millis(5), ..LinkConfig::default() };
         let link = network.add_link(config, Rng::from_seed(1));
         network.add_route(A, B, vec![link], 0);
@@ -132,7 +132,7 @@ proptest! {
     ) {
         let mut network = Network::new();
         if random_processing {
-            network = network.with_random_processing(Rng::from_seed(3));
+            network = network.with_random_processing(Processing::Usual, Rng::from_seed(3));
         }
         let config = LinkConfig {
             rate: Some(5_000_000),
@@ -186,7 +186,7 @@ proptest! {
     ) {
         let mut network = Network::new();
         if random_processing {
-            network = network.with_random_processing(Rng::from_seed(3));
+            network = network.with_random_processing(Processing::Usual, Rng::from_seed(3));
         }
         let links = rates.iter().zip(delays).map(|(rate, delay)| {
             let (rate, delay) = (Some(*rate), Duration::from_millis(delay));

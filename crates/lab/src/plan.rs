@@ -2,7 +2,7 @@
 
 use clock::{Duration, Instant, Streams};
 use congestion::{Host, Rule};
-use link::{ChangeKind, LinkConfig};
+use link::{ChangeKind, LinkConfig, Processing};
 use scenario::{Amount, FlowSpec, Inside, Rates, Scenario};
 use scheduler::{Needs, Scheduler, UnfitScheduler};
 
@@ -18,6 +18,8 @@ pub(crate) struct Plan {
     /// Flows that compete are measured after this.
     pub(crate) warm_up: Duration,
     pub(crate) seed: u64,
+    /// How long hosts take for a packet.
+    pub(crate) processing: Processing,
     pub(crate) topology: Topology,
     /// What each wire of the topology does. Without changes.
     pub(crate) links: Vec<LinkConfig>,
@@ -180,6 +182,7 @@ impl Plan {
             duration: scenario.duration,
             warm_up: scenario.warm_up,
             seed: scenario.seed,
+            processing: scenario.processing,
             changes: changes.collect(),
             links: directed.iter().map(|link| LinkConfig { changes: Vec::new(), ..link.config.clone() }).collect(),
             flows,

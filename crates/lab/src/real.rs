@@ -92,7 +92,7 @@ impl Laboratory for Real<'_> {
         let kept = self.options.directory.as_deref().filter(|_| run.full);
         let scratch = self.scratch.join(run.name.replace(' ', "-"));
         fs::create_dir_all(&scratch).step("making a directory")?;
-        let site = Site::build(&plan.topology, plan.links.clone(), plan.seed, kept)?;
+        let site = Site::build(&plan.topology, plan.links.clone(), plan.processing, plan.seed, kept)?;
         kernel::prepare(plan, &site, &run.paths)?;
         let servers = self.serve(&site, run, &scratch)?;
 

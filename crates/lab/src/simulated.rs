@@ -50,6 +50,7 @@ impl<'a> InSimulator<'a> {
         let plan = self.plan;
         let mut simulated = Simulated::new(if plan.competes() { plan.duration } else { plan.patience() });
         simulated.warm_up = plan.warm_up;
+        simulated.processing = plan.processing;
         for (index, link) in plan.links.iter().enumerate() {
             let changes = plan.changes.iter().filter(|change| run.full && change.link == index);
             let changes = changes.map(|change| Change { at: Instant::ZERO + change.after, what: change.what });

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use emulator::{Emulator, LinkId, Port, Recording, RouteId, Summary};
-use link::LinkConfig;
+use link::{LinkConfig, Processing};
 
 use crate::error::Step;
 use crate::plan::PlannedChange;
@@ -29,15 +29,16 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Builds hosts and network. `links` has what each wire of the topology does.
+    /// Builds hosts and network. `links` has what each wire of the topology does, and hosts take up to `processing` for a packet.
     /// With `captures` each path of each flow leaves a pcap file in that directory.
     pub(crate) fn build(
         topology: &Topology,
         links: Vec<LinkConfig>,
+        processing: Processing,
         seed: u64,
         captures: Option<&Path>,
     ) -> Result<Self, LabError> {
-        let Wiring { network, links, routes } = Wiring::new(topology, links, seed);
+        let Wiring { network, links, routes } = Wiring::new(topology, links, processing, seed);
         let recordings = routes.iter().enumerate().flat_map(|(index, pair)| {
             captures.map(|directory| Recording { routes: pair.to_vec(), file: capture_file(directory, index) })
         });

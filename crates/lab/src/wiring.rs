@@ -2,7 +2,7 @@
 
 use clock::Streams;
 use emulator::{LinkId, Network, RouteId};
-use link::LinkConfig;
+use link::{LinkConfig, Processing};
 
 use crate::topology::Topology;
 
@@ -16,10 +16,11 @@ pub(crate) struct Wiring {
 }
 
 impl Wiring {
-    /// Joins the attachments of `topology`, which are the network's ports, by `links`, which has what each wire does.
-    pub(crate) fn new(topology: &Topology, links: Vec<LinkConfig>, seed: u64) -> Self {
+    /// Joins the attachments of `topology`, which are the network's ports, by `links`, which has what each wire does; hosts take
+    /// up to `processing` for a packet.
+    pub(crate) fn new(topology: &Topology, links: Vec<LinkConfig>, processing: Processing, seed: u64) -> Self {
         let streams = Streams::new(seed);
-        let mut network = Network::new().with_random_processing(streams.stream("desks"));
+        let mut network = Network::new().with_random_processing(processing, streams.stream("desks"));
         let links = links.into_iter().enumerate();
         let links: Vec<_> =
             links.map(|(index, link)| network.add_link(link, streams.stream(&format!("link {index}")))).collect();

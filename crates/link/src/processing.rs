@@ -3,17 +3,67 @@
 //! of another never. Kernels on a quiet machine need it as much as simulated hosts: what they take for a packet varies by far
 //! less than what a link takes.
 
-use clock::{Duration, Instant};
+use clock::{Duration, Instant, Rng};
 use std::collections::BTreeMap;
 
-/// A host takes at most the time of so many bytes on the slowest link of a route for a packet ...
+/// A packet that fills an Ethernet frame, in bytes.
 const FULL_PACKET: u64 = 1500;
-/// ... and at most this.
+/// What hosts take at most, however slow the links are.
 const LONGEST_PROCESSING: Duration = Duration::from_millis(1);
 
-/// The longest that a host takes for a packet on a route whose slowest link has this rate, in bit/s.
-pub fn longest_processing(slowest: u64) -> Duration {
-    Duration::of_transmission(FULL_PACKET, slowest).min(LONGEST_PROCESSING)
+/// How long hosts take for a packet that they send, at random.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Processing {
+    /// Up to the time of a full packet on the slowest link of the route, and 1 ms: what hosts take.
+    #[default]
+    Usual,
+    /// Up to the time of a full packet on the slowest link of the route, whatever that is.
+    Packet,
+    /// That, and up to eight times as much which is drawn anew every second or so. Random times of each packet leave the packets
+    /// of a flow together, one flow's behind the other's, and whose come a little too early always meet the longer queue: only
+    /// what moves one flow against the other lets flows alike share alike.
+    Wander,
+    /// Up to this.
+    AtMost(Duration),
+}
+
+/// So many times the longest time of a packet what wanders is at most.
+const WANDER: u64 = 8;
+/// How long it stays, on average, in seconds.
+const MEAN_STAY: f64 = 1.0;
+
+impl Processing {
+    /// The times of a host on a route whose slowest link has this rate, in bit/s.
+    pub fn on_route(self, slowest: u64) -> ProcessingTimes {
+        let packet = Duration::of_transmission(FULL_PACKET, slowest.max(1));
+        let longest = match self {
+            Self::Usual => packet.min(LONGEST_PROCESSING),
+            Self::Packet | Self::Wander => packet,
+            Self::AtMost(time) => time,
+        };
+        let wander = if self == Self::Wander { packet * WANDER } else { Duration::ZERO };
+        ProcessingTimes { longest, wander, base: Duration::ZERO, until: Instant::ZERO }
+    }
+}
+
+/// The random times that a host takes for the packets of a route; none by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcessingTimes {
+    longest: Duration,
+    wander: Duration,
+    base: Duration,
+    until: Instant,
+}
+
+impl ProcessingTimes {
+    /// That of the next packet.
+    pub fn draw(&mut self, now: Instant, rng: &mut Rng) -> Duration {
+        if !self.wander.is_zero() && now >= self.until {
+            self.base = self.wander.mul_f64(rng.unit());
+            self.until = now + Duration::from_secs_f64(-MEAN_STAY * (1.0 - rng.unit()).ln());
+        }
+        self.base + self.longest.mul_f64(rng.unit())
+    }
 }
 
 /// Packets `P` that hosts `H` are processing. They leave in order; how long each takes is the caller's to draw.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use clock::{Duration, Instant, Rng};
 use link::{
-    Change, ChangeKind, CoDelConfig, DropReason, Ecn, JitterConfig, Link, LinkConfig, LossConfig, ProcessingJitter,
-    QueueConfig, RedConfig, Schedule, Trace, TraceError,
+    Change, ChangeKind, CoDelConfig, DropReason, Ecn, JitterConfig, Link, LinkConfig, LossConfig, Processing,
+    ProcessingJitter, QueueConfig, RedConfig, Schedule, Trace, TraceError,
 };
 use proptest::prelude::*;
 
@@ -719,4 +719,27 @@ fn mobile_rates_walk_about_that_of_the_link() {
     assert!((mean - 1e6_f64.ln()).abs() < 0.05 && (deviation - 0.35).abs() < 0.05, "{mean} {deviation}");
     let paused = 1.0 - sent.len() as f64 / rates.len() as f64;
     assert!((0.005..0.02).contains(&paused), "{paused}");
+}
+
+/// Against the bounds and means of what is drawn; a packet takes 1.5 ms at 8 Mbit/s.
+#[test]
+fn hosts_take_the_times_that_they_are_to_take() {
+    let packet = 1.5;
+    for (processing, rate, longest, mean) in [
+        (Processing::Usual, 8_000_000, 1.0, 0.5),
+        (Processing::Usual, 80_000_000, 0.15, 0.075),
+        (Processing::Packet, 8_000_000, packet, packet / 2.0),
+        (Processing::Packet, 800_000, 10.0 * packet, 5.0 * packet),
+        (Processing::Wander, 8_000_000, 9.0 * packet, 4.5 * packet),
+        (Processing::AtMost(Duration::from_millis(4)), 8_000_000, 4.0, 2.0),
+        (Processing::AtMost(Duration::ZERO), 8_000_000, 0.0, 0.0),
+    ] {
+        let (mut times, mut rng) = (processing.on_route(rate), Rng::from_seed(1));
+        // A packet each 100 ms: about 2000 draws of what wanders.
+        let drawn: Vec<f64> =
+            (0..20_000).map(|packet| times.draw(at(packet * 100_000), &mut rng).as_secs_f64() * 1e3).collect();
+        assert!(drawn.iter().all(|time| *time <= longest), "{processing:?}");
+        let (got, _) = mean_and_deviation(&drawn);
+        assert!((got - mean).abs() <= 0.05 * mean, "{processing:?}: {got}");
+    }
 }

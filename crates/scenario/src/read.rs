@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clock::{Duration, Instant};
-use link::{Change, ChangeKind, Schedule, Trace};
+use link::{Change, ChangeKind, Processing, Schedule, Trace};
 use text::{Diagnostic, did_you_mean};
 
 use crate::jitter::jitter;
@@ -49,6 +49,18 @@ impl Nodes {
             let help = known.unwrap_or_else(|| "nodes are those that a [[link]] names".to_owned());
             node.place.error(format!("no link leads to a node \"{name}\""), Some(help))
         })
+    }
+}
+
+/// How long hosts take for a packet, by name.
+pub(crate) const PROCESSING: [(&str, Processing); 3] =
+    [("usual", Processing::Usual), ("auto", Processing::Packet), ("wander", Processing::Wander)];
+
+/// Reads `processing`.
+pub(crate) fn processing(node: &Node) -> Result<Processing, Diagnostic> {
+    match &node.value {
+        Value::String(written) if units::time(written).is_err() => reader::word(node, &PROCESSING),
+        _ => reader::time(node).map(Processing::AtMost),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use clock::Duration;
-use link::{Change, ChangeKind, LinkConfig, QueueConfig, QueueSetting};
+use link::{Change, ChangeKind, LinkConfig, Processing, QueueConfig, QueueSetting};
 use text::Diagnostic;
 
 use crate::host::{self, HostSpec};
@@ -24,6 +24,8 @@ pub struct Scenario {
     pub warm_up: Duration,
     /// Replays a run.
     pub seed: u64,
+    /// How long hosts take for a packet.
+    pub processing: Processing,
     /// The names of the nodes, in the order in which links name them.
     pub nodes: Vec<String>,
     /// The links in the order of the file.
@@ -68,6 +70,7 @@ impl Scenario {
             },
         };
         let seed = table.read("seed", |node| reader::whole(node, 0, i64::MAX as u64))?;
+        let processing = table.read("processing", read::processing)?;
         let (link_nodes, flow_nodes) = (table.tables("link")?, table.tables("flow")?);
         let host_nodes = table.tables("node")?;
         let place = table.place();
@@ -91,6 +94,7 @@ impl Scenario {
             duration,
             warm_up,
             seed: seed.unwrap_or(1),
+            processing: processing.unwrap_or_default(),
             nodes: nodes.names,
             links,
             flows,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clock::{Duration, Streams};
 use congestion::{Host, InitialWindow, WindowRule as _};
-use link::{LinkConfig, LossConfig, QueueConfig};
+use link::{LinkConfig, LossConfig, Processing, QueueConfig};
 use scenario::schema::Engine;
 use scenario::{Amount, Directed, FlowSpec, Moment, NodeIndex, Protocol, Scenario, TcpSpec, UndoSpec};
 use text::{Diagnostic, alternatives, did_you_mean};
@@ -52,6 +52,7 @@ pub fn plan_with(scenario: &Scenario, seed: u64, outside: &dyn Outside) -> Resul
     let streams = Streams::new(seed);
     let mut plan = Plan::new(scenario.duration);
     plan.warm_up = scenario.warm_up;
+    plan.processing = scenario.processing;
     let ns2 = |flow: &FlowSpec| flow.profile.as_deref() == Some(NS2);
     let is_shipped = |flow: &FlowSpec| flow.protocol == Protocol::Sinnet;
     // What ships beside what is in ns-2 meets the links that are there.
@@ -122,7 +123,8 @@ pub fn plan_with(scenario: &Scenario, seed: u64, outside: &dyn Outside) -> Resul
                 stop: flow.stop.map(&mut draw),
                 traffic: traffic.clone(),
                 association,
-                processing: flow.profile.as_deref() == Some(LINUX),
+                // What the file says of hosts is of all of them.
+                processing: scenario.processing != Processing::Usual || flow.profile.as_deref() == Some(LINUX),
                 name,
             });
         }

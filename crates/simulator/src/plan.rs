@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clock::{Duration, Instant};
-use link::LinkConfig;
+use link::{LinkConfig, Processing};
 use transport::{FlowConfig, TcpConfig};
 
 use crate::association::AssociationConfig;
@@ -21,6 +21,8 @@ pub struct Plan {
     pub duration: Duration,
     /// What happens before this is not measured.
     pub warm_up: Duration,
+    /// How long hosts take for a packet, of flows with [`PlannedFlow::processing`] and of associations.
+    pub processing: Processing,
 }
 
 /// One direction of a link.
@@ -47,8 +49,7 @@ pub struct PlannedFlow {
     pub traffic: FlowConfig,
     /// The association in which it travels, by index, over that one's paths instead of its own.
     pub association: Option<u32>,
-    /// Whether its hosts take a random time for each packet that they send: at most that of a full packet on the slowest link of
-    /// the route, and 1 ms (S. Floyd and V. Jacobson, *On traffic phase effects in packet-switched gateways*, 1992).
+    /// Whether its hosts take a random time for each packet that they send, up to [`Plan::processing`] (S. Floyd and V. Jacobson, *On traffic phase effects in packet-switched gateways*, 1992).
     pub processing: bool,
 }
 

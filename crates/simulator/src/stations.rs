@@ -3,7 +3,7 @@
 //! those of the links.
 
 use clock::{Duration, Instant, Rng, Streams};
-use link::{ProcessingJitter, longest_processing};
+use link::{ProcessingJitter, ProcessingTimes};
 use transport::mhip::{PathArrivals, PathStatus};
 use transport::{Flags, NO_BLOCKS, Packet, Sender};
 
@@ -50,7 +50,7 @@ pub(crate) struct AssociationSlot {
 
 /// What one host is processing.
 struct Processing {
-    longest: Duration,
+    times: ProcessingTimes,
     rng: Rng,
     packets: ProcessingJitter<(), Packet>,
 }
@@ -63,10 +63,10 @@ impl Stations {
         let mut add = |of: ProcessingOf, links: &[u32], name: &str, number: usize| {
             let rates = links.iter().filter_map(|link| plan.links.get(*link as usize)?.config.rate);
             let Some(slowest) = rates.min() else { return };
-            let longest = longest_processing(slowest);
+            let times = plan.processing.on_route(slowest);
             // A stream of another name would draw other times.
             let rng = streams.stream(&format!("desk {name} {number}"));
-            processing.push(Processing { longest, rng, packets: ProcessingJitter::default() });
+            processing.push(Processing { times, rng, packets: ProcessingJitter::default() });
             places.push(of);
         };
         let mut both = |paths: &[PlannedPath], name: &str, of: &dyn Fn(usize, usize) -> ProcessingOf| {
@@ -313,7 +313,8 @@ impl Simulation {
     fn process(&mut self, place: usize, packet: Packet) {
         let Some(host) = self.stations.processing.get_mut(place) else { return };
         let was_idle = host.packets.next_event().is_none();
-        host.packets.put(self.now, (), host.longest.mul_f64(host.rng.unit()), packet);
+        let time = host.times.draw(self.now, &mut host.rng);
+        host.packets.put(self.now, (), time, packet);
         if was_idle {
             self.await_processing(place);
         }

@@ -85,7 +85,8 @@ impl<'a> Virtual<'a> {
     fn build(&self, run: &Run) -> Result<(World, Vec<LinkId>), LabError> {
         let plan = self.plan;
         let kept = self.directory.filter(|_| run.full);
-        let Wiring { network, links, routes } = Wiring::new(&plan.topology, plan.links.clone(), plan.seed);
+        let Wiring { network, links, routes } =
+            Wiring::new(&plan.topology, plan.links.clone(), plan.processing, plan.seed);
         let mut hosts: Vec<Host> = plan.topology.hosts.iter().map(|_| Host { wedge: None }).collect();
         let mut keylog: Option<Box<dyn std::io::Write>> = None;
         if plan.flow().protocol == Protocol::Sinnet {

@@ -9,6 +9,7 @@ const RATE: Type = Type::Either(&[Type::Rate, UNLIMITED]);
 const AMOUNT: Type = Type::Either(&[Type::Amount, UNLIMITED]);
 const MOMENT: Type = Type::Either(&[Type::Time, Type::Range]);
 const JITTER: Type = Type::Either(&[Type::Time, Type::Table(Table::Jitter)]);
+const PROCESSING: Type = Type::Either(&[Type::Words(|| names(&crate::read::PROCESSING)), Type::Time]);
 const LOSS: Type = Type::Either(&[Type::Probability, Type::Table(Table::Loss)]);
 const QUEUE: Type = Type::Either(&[Type::Length, UNLIMITED, Type::Table(Table::Queue)]);
 
@@ -22,6 +23,9 @@ pub(super) const TOP: &[Key] = &[
         .example("\"5s\"")
         .everywhere(),
     top("seed", Type::Whole(0, i64::MAX as u64), "1", "Everything random follows from it.").example("7").everywhere(),
+    top("processing", PROCESSING, "\"usual\"", "The random times that hosts take for each packet they send: \"usual\" up to that of a full packet on the slowest link of the route, and 1 ms, of \"sinnet\", with profile \"linux\" and in the lab; of all flows, \"auto\" up to that of the packet however long, \"wander\" that and up to eight times as much, drawn anew about every second, so that at a drop-tail queue flows alike share alike; and a time up to that time.")
+        .example("\"auto\"")
+        .everywhere(),
     top("extends", Type::Text, "none", "A file beside this one, to whose keys those of this file are added, or which they replace; links and flows are matched by name.")
         .example("\"base.toml\"")
         .everywhere(),
