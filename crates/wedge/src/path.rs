@@ -58,8 +58,8 @@ pub(crate) struct Path {
     pub is_reopened: bool,
     /// The association side knows that something came.
     pub is_confirmed: bool,
-    /// The last heartbeat was one with numbers of 64 bits, to a peer that has not shown how long its own are.
-    pub tries_long: bool,
+    /// Heartbeats to a peer that has not shown how long its numbers are.
+    pub unheard: u32,
 }
 
 /// What a path has carried, in whole outer IP packets.
@@ -151,12 +151,13 @@ impl Path {
         }
     }
 
-    /// A host with numbers of 64 bits takes no others, and may wait for us to begin. So as long as nothing has come of a host
-    /// that is no Sinnet, every other heartbeat is sent with those.
+    /// A host with numbers of 64 bits takes no others, and may wait for us to begin. So where nothing has come of a host that is
+    /// no Sinnet for two heartbeats, every other one is sent with those.
     pub(crate) fn try_numbers(&mut self) {
         if self.inbound.numbers().is_none() {
-            self.tries_long = self.outbound.sequence() > 0 && !self.tries_long;
-            self.outbound.count_in(if self.tries_long { Numbers::Long } else { Numbers::Short });
+            let is_long = self.unheard >= 2 && self.unheard.is_multiple_of(2);
+            self.unheard = self.unheard.saturating_add(1);
+            self.outbound.count_in(if is_long { Numbers::Long } else { Numbers::Short });
         }
     }
 

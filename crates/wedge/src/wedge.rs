@@ -358,7 +358,7 @@ impl Wedge {
                     predecessor: None,
                     retirement: None,
                     is_reopened: false,
-                    tries_long: false,
+                    unheard: 0,
                 };
                 path.settle_numbers();
                 match old {
