@@ -87,6 +87,12 @@ impl Host {
         if counter < record.r1_counter && !asked.believes_lower() {
             return Err(Refusal::WentBack);
         }
+        // RFC 7401 §6.8, step 6.
+        let own = self.identity.public().rhash().suite() << 4;
+        if packet.hit_suite_list().is_some_and(|suites| !suites.contains(&own)) {
+            self.out.fail(record, format!("{peer} takes no identities of the kind of ours, {hit}"));
+            return Err(Refusal::Cipher);
+        }
         let choice = match choose(&self.config, packet, public, puzzle.difficulty) {
             Choice::Use(choice) => choice,
             Choice::Downgraded => return Err(Refusal::Downgraded),

@@ -24,7 +24,7 @@ use crate::event::Event;
 use crate::exchange::unmapped;
 use crate::host::{Output, Refusal, is_place};
 use crate::route::Route;
-use crate::update::{Told, Turn, conclude, echoes, remove};
+use crate::update::{Told, Turn, conclude, remove};
 
 /// A locator for HIP packets alone (RFC 8046 §4).
 const SIGNALING_ONLY: u8 = 1;
@@ -54,7 +54,7 @@ impl Turn<'_> {
         let update = || Builder::new(PacketKind::Update, hit, peer).push(&Parameter::EspInfo(esp));
         let acknowledged = |builder: Builder| builder.push(&Parameter::Ack(vec![seq]));
         if there.is_none_or(|there| now_at == (there, true)) {
-            return self.seal(&up.session, echoes(acknowledged(update()), packet));
+            return self.seal_answer(&up.session, acknowledged(update()), packet);
         }
         let route = there.unwrap_or(self.route);
         let (ours, nonce) = (up.update_id, nonce(self.rng));
@@ -62,11 +62,11 @@ impl Turn<'_> {
         let question = update().push(&Parameter::Seq(ours));
         // Who has spoken from there is asked and answered in one.
         let (question, answer) = if route == self.route {
-            let both = self.seal(&up.session, echoes(acknowledged(question).push(&asks), packet))?;
+            let both = self.seal_answer(&up.session, acknowledged(question).push(&asks), packet)?;
             (both.clone(), both)
         } else {
             let question = self.seal(&up.session, question.push(&asks))?;
-            let answer = self.seal(&up.session, echoes(acknowledged(update()), packet))?;
+            let answer = self.seal_answer(&up.session, acknowledged(update()), packet)?;
             self.out.send(route, question.clone());
             (question, answer)
         };

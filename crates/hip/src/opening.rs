@@ -52,7 +52,7 @@ use crate::host::{Host, Refusal};
 use crate::keymat::EspKeyPair;
 use crate::locators::{self, give_way, locators_in_use};
 use crate::route::Route;
-use crate::update::{Turn, conclude, echoes, remove, supersede};
+use crate::update::{Turn, conclude, remove, supersede};
 
 /// When a renewal that the peer has refused is tried again.
 const REFUSED: Duration = Duration::from_secs(8);
@@ -387,7 +387,7 @@ impl Turn<'_> {
             .push(&Parameter::Ack(vec![seq]))
             .push_some(public.as_ref())
             .push(&Parameter::EchoRequestSigned(nonce.clone()));
-        let answer = self.seal(&up.session, echoes(builder, packet)).inspect_err(|_| {
+        let answer = self.seal_answer(&up.session, builder, packet).inspect_err(|_| {
             self.out.spis.remove(&spi_in);
         })?;
         up.next_update_id();

@@ -326,14 +326,19 @@ fn r1(
         .push(&Parameter::DiffieHellman(public))
         .push(&Parameter::HipCipher(config.ciphers.iter().map(|cipher| cipher.number()).collect()))
         .push(&Parameter::HostId(host_id(identity.public())))
-        // RFC 7401 §5.2.10: the number of the suite in the four upper bits.
-        .push(&Parameter::HitSuiteList(vec![rhash.suite() << 4]))
+        .push(&Parameter::HitSuiteList(hit_suites(rhash)))
         .push(&Parameter::TransportFormatList(vec![kind::ESP_TRANSFORM]))
         .push(&Parameter::EspTransform(config.esp_suites.iter().map(|suite| suite.number()).collect()))
         .push_some(config.feedback.then(crate::feedback::offer).as_ref());
     let bytes = identity.sign(rng, &builder.covered());
     let algorithm = identity.public().signature_algorithm();
     builder.push(&Parameter::HipSignature2(Signature { algorithm, bytes })).finish()
+}
+
+/// The suites of identities that this host takes, its own first; the number is in the four upper bits (RFC 7401 §5.2.10).
+fn hit_suites(own: Rhash) -> Vec<u8> {
+    let others = Rhash::ALL.into_iter().filter(|other| *other != own);
+    std::iter::once(own).chain(others).map(|rhash| rhash.suite() << 4).collect()
 }
 
 /// The lifetime field for a puzzle that is good for about `lifetime`: 2^(field - 32) seconds (RFC 7401 §5.2.4).

@@ -16,6 +16,9 @@ pub enum Rhash {
 }
 
 impl Rhash {
+    /// All that we have.
+    pub const ALL: [Self; 2] = [Self::Sha384, Self::Sha256];
+
     /// The hash of a HIT suite (RFC 7401 §5.2.10): 1 or 2. None for suites we don't have.
     pub fn of_suite(suite: u8) -> Option<Self> {
         match suite {

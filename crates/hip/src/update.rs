@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use clock::Instant;
 use rand_core::CryptoRng;
 use scheduler::PathId;
-use wire::hip::{Builder, Locator, Packet, PacketKind, Parameter};
+use wire::hip::{Builder, Locator, Packet, PacketKind, Parameter, append};
 use wire::{Hit, Spi};
 
 use crate::association::{Announcement, Answer, Association, CREDIT, PeerRecord, Phase, WORK};
@@ -331,7 +331,24 @@ impl Turn<'_> {
     /// The answer to an UPDATE that wants no more than to be heard.
     pub(crate) fn acknowledge(&mut self, up: &Association, packet: &Packet<'_>, seq: u32) -> Result<Vec<u8>, Refusal> {
         let builder = Builder::new(PacketKind::Update, self.identity.hit(), self.peer).push(&Parameter::Ack(vec![seq]));
-        self.seal(&up.session, echoes(builder, packet))
+        self.seal_answer(&up.session, builder, packet)
+    }
+
+    /// The answer to a packet: with its echoes, of which those behind the signature are for middleboxes (RFC 7401 §5.2.21).
+    pub(crate) fn seal_answer(
+        &mut self,
+        session: &Session,
+        builder: Builder,
+        packet: &Packet<'_>,
+    ) -> Result<Vec<u8>, Refusal> {
+        let mut bytes = self.seal(session, echoes(builder, packet))?;
+        for parameter in packet.parameters() {
+            if let Parameter::EchoRequestUnsigned(echo) = parameter {
+                // An answer without room for it is still an answer.
+                _ = append(&mut bytes, &Parameter::EchoResponseUnsigned(echo.clone()));
+            }
+        }
+        Ok(bytes)
     }
 
     pub(crate) fn seal(&mut self, session: &Session, builder: Builder) -> Result<Vec<u8>, Refusal> {
@@ -367,7 +384,7 @@ pub(crate) fn supersede(out: &mut Output, up: &mut Association, peer: Hit, path:
 }
 
 /// Sends the peer's echo requests back (RFC 7401 §6.12.1).
-pub(crate) fn echoes(mut builder: Builder, packet: &Packet<'_>) -> Builder {
+fn echoes(mut builder: Builder, packet: &Packet<'_>) -> Builder {
     for parameter in packet.parameters() {
         if let Parameter::EchoRequestSigned(echo) = parameter {
             builder = builder.push(&Parameter::EchoResponseSigned(echo.clone()));

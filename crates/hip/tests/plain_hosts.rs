@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use clock::Duration;
-use common::{Flying, Pair, Side, addresses, config, identities};
+use common::{Flying, Pair, Side, addresses, config, generated, identities};
 use hip::dh::Group;
+use hip::identity::Algorithm;
 use hip::{HostConfig, PathId, Route, State};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use wire::Hit;
-use wire::hip::{Builder, Locator, Packet, PacketKind, Parameter, Signature, kind, set_puzzle, set_receiver};
+use wire::hip::{Builder, Locator, Packet, PacketKind, Parameter, Puzzle, Signature, kind, set_puzzle, set_receiver};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -108,21 +109,20 @@ fn other_locators_are_told_to_who_knows_of_locators() {
     }
 }
 
-/// An R1 of the second host's with another list of locators.
-fn with_locators(pair: &mut Pair, r1: &[u8], set: Vec<Locator>) -> Vec<u8> {
+/// An R1 of the second host's in which a parameter is others.
+fn with(pair: &Pair, r1: &[u8], number: u16, others: impl Fn(&Parameter) -> Vec<Parameter>) -> Vec<u8> {
     let [_, identity] = identities();
     let packet = Packet::parse(r1).unwrap();
     let puzzle = packet.puzzle().unwrap();
     let mut builder = Builder::new(PacketKind::R1, identity.hit(), Hit::NULL);
     for parameter in packet.parameters() {
-        builder = match parameter {
+        let parameter = match parameter {
             Parameter::HipSignature2(_) => break,
-            Parameter::Puzzle(own) => {
-                let blank = wire::hip::Puzzle { opaque: 0, i: vec![0; own.i.len()], ..own.clone() };
-                builder.push(&Parameter::LocatorSet(set.clone())).push(&Parameter::Puzzle(blank))
-            }
-            other => builder.push(other),
+            Parameter::Puzzle(own) => Parameter::Puzzle(Puzzle { opaque: 0, i: vec![0; own.i.len()], ..own.clone() }),
+            other => other.clone(),
         };
+        let all = if parameter.kind() == number { others(&parameter) } else { vec![parameter] };
+        builder = all.iter().fold(builder, Builder::push);
     }
     let bytes = identity.sign(&mut ChaCha20Rng::seed_from_u64(1), &builder.covered());
     let algorithm = identity.public().signature_algorithm();
@@ -130,6 +130,34 @@ fn with_locators(pair: &mut Pair, r1: &[u8], set: Vec<Locator>) -> Vec<u8> {
     set_receiver(&mut changed, pair.hit(0));
     set_puzzle(&mut changed, puzzle.opaque, &puzzle.i);
     changed
+}
+
+/// RFC 7401 §5.2.10, §6.8 step 6: an R1 says which kinds of identities its host takes, and an Initiator of another goes away.
+#[test]
+fn an_r1_has_all_kinds_of_identities_and_is_asked_for_ours() {
+    for algorithm in [Algorithm::EcdsaP384, Algorithm::Rsa] {
+        let configs = ["10.1.0.1", "10.1.0.2"].map(|text| config(&addresses(&[text], 10500)));
+        let mut pair = Pair::new([generated(algorithm, 1), generated(Algorithm::Rsa, 2)], configs, 1);
+        let mut suites = Vec::new();
+        pair.exchange(&mut |flying, fly| {
+            suites.extend(Packet::parse(&flying.bytes).unwrap().hit_suite_list().cloned());
+            fly.push(flying);
+        });
+        assert_eq!(suites, [[0x10, 0x20]], "its own first");
+        pair.check_paths(1);
+    }
+    let mut pair = plain();
+    let mut r1 = None;
+    pair.exchange(&mut |flying, fly| match kind_of(&flying.bytes) {
+        PacketKind::R1 => r1 = Some((flying.route, flying.bytes)),
+        _ => fly.push(flying),
+    });
+    let (route, bytes) = r1.unwrap();
+    let bytes = with(&pair, &bytes, kind::HIT_SUITE_LIST, |_| vec![Parameter::HitSuiteList(vec![0x30])]);
+    let Side { host, rng, .. } = &mut pair.sides[0];
+    host.handle_packet(pair.now, rng, route, &bytes);
+    pair.collect(0, &mut |_, _| {});
+    assert!(pair.sides[0].failed[0].contains("takes no identities"), "{:?}", pair.sides[0].failed);
 }
 
 /// RFC 8047 §4.2.8. The Responder's puzzle is for all its locators; Sinnet's is not, so the I2 is given to it as if it had come
@@ -167,7 +195,8 @@ fn the_i2_goes_to_the_locator_that_an_r1_prefers() {
                 _ => fly.push(flying),
             });
             if let Some(mut flying) = r1 {
-                flying.bytes = with_locators(&mut pair, &flying.bytes, set.clone());
+                let set = Parameter::LocatorSet(set.clone());
+                flying.bytes = with(&pair, &flying.bytes, kind::PUZZLE, |puzzle| vec![set.clone(), puzzle.clone()]);
                 pair.flying.push(flying);
             }
             if !more || !pair.sides[0].paths.is_empty() {

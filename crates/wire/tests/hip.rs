@@ -244,7 +244,7 @@ fn locators_of_other_types_are_passed_over_and_known() {
     let odd = |preferred: u8| [0, 9, 1, preferred, 0, 0, 0, 60, b'a', b'b', b'c', b'd'];
     let mut set = odd(1).to_vec();
     let mut one = Vec::new();
-    Parameter::LocatorSet(vec![known.clone()]).emit(&mut one);
+    Parameter::LocatorSet(vec![known]).emit(&mut one);
     set.extend_from_slice(&one[4..4 + 28]);
     set.extend_from_slice(&odd(0));
     let whole = Parameter::Unknown { kind: kind::LOCATOR_SET, contents: set };
