@@ -20,6 +20,7 @@ use crate::exchange::identity_of;
 use crate::host::{Host, Refusal};
 use crate::route::Route;
 use crate::session::{host_id, sign, verify};
+use crate::update::Turn;
 
 /// So many notices may be sent at once.
 const BURST: u32 = 4;
@@ -109,36 +110,9 @@ impl Host {
         }
     }
 
-    /// RFC 8046 §5.3: says which of an authentic packet's preferred locators are of a type that is not known.
-    pub(crate) fn explain_locators(
-        &mut self,
-        now: Instant,
-        rng: &mut dyn CryptoRng,
-        route: Route,
-        packet: &Packet<'_>,
-    ) {
-        let data = packet.unsupported_locators();
-        if !data.is_empty() {
-            self.notify(now, rng, route, packet.sender(), LOCATOR_TYPE_UNSUPPORTED, data);
-        }
-    }
-
     fn notify(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, peer: Hit, message: u16, data: Vec<u8>) {
-        if !self.out.notices.take(now) {
-            return;
-        }
-        if self.out.affords(now, &self.config, Class::Reply, route, false).is_err() {
-            return;
-        }
-        let builder = Builder::new(PacketKind::Notify, self.hit(), peer)
-            .push(&Parameter::HostId(host_id(self.identity.public())))
-            .push(&Parameter::Notification(Notification { message, data }));
-        self.out.meter.signature();
-        // A host whose identity fits an R1 has room for a few bytes more.
-        if let Ok(packet) = sign(builder, &self.identity, rng).finish() {
-            self.out.counters.notices_out += 1;
-            self.out.send(route, packet);
-        }
+        let Self { out, identity, config, .. } = self;
+        Turn { out, identity, config, rng, now, peer, route }.notify(message, data);
     }
 
     /// RFC 7401 §6.15: a notice is an event for the log, by its number, and changes nothing, since anybody may have replayed it.
@@ -167,6 +141,34 @@ impl Host {
         record.notice = Some(message);
         self.out.events.push_back(Event::Notified { peer: sender, message });
         Ok(())
+    }
+}
+
+impl Turn<'_> {
+    /// RFC 8046 §5.3: says which of an authentic packet's preferred locators are of a type that is not known.
+    pub(crate) fn explain_locators(&mut self, packet: &Packet<'_>) {
+        let data = packet.unsupported_locators();
+        if !data.is_empty() {
+            self.notify(LOCATOR_TYPE_UNSUPPORTED, data);
+        }
+    }
+
+    fn notify(&mut self, message: u16, data: Vec<u8>) {
+        if !self.out.notices.take(self.now) {
+            return;
+        }
+        if self.out.affords(self.now, self.config, Class::Reply, self.route, false).is_err() {
+            return;
+        }
+        let builder = Builder::new(PacketKind::Notify, self.identity.hit(), self.peer)
+            .push(&Parameter::HostId(host_id(self.identity.public())))
+            .push(&Parameter::Notification(Notification { message, data }));
+        self.out.meter.signature();
+        // A host whose identity fits an R1 has room for a few bytes more.
+        if let Ok(packet) = sign(builder, self.identity, self.rng).finish() {
+            self.out.counters.notices_out += 1;
+            self.out.send(self.route, packet);
+        }
     }
 }
 

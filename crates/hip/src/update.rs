@@ -107,6 +107,7 @@ impl Host {
             identity_of(host_id, peer)?;
         }
         up.confirmed = true;
+        turn.explain_locators(packet);
         let taken = turn.take(up, known, packet, &contents);
         if taken.is_ok()
             && up.initiator
@@ -120,7 +121,6 @@ impl Host {
             self.announce_locators(now, rng, peer);
         }
         self.open_paths(now, rng, peer);
-        self.explain_locators(now, rng, route, packet);
         taken
     }
 
