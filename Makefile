@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-simulator hostile python-test wheels need-demo need-test
+.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-simulator hostile interop python-test wheels need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -106,6 +106,11 @@ bench-simulator:
 ## Attacks on real daemons in namespaces, and what each does to a good association beside it: about ten minutes.
 hostile: need-demo
 	CARGO="$(CARGO)" tools/hostile
+
+## Against other hosts of HIPv2 and the text of its RFCs: a harness that is not part of these sources, in the folder INTEROP.
+## ONLY names cases. About ten minutes, as root; skipped where there is none.
+interop:
+	CARGO="$(CARGO)" INTEROP="$(INTEROP)" tools/interop $(foreach name,$(ONLY),--only $(name))
 
 $(TOOLS)/bin/cargo-deny:
 	@if command -v cargo-deny >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-deny)" $@; \
