@@ -62,6 +62,17 @@ pub enum Numbers {
     Long,
 }
 
+impl Numbers {
+    /// The other kind.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Short => Self::Long,
+            Self::Long => Self::Short,
+        }
+    }
+}
+
 /// The direction in which we send.
 pub struct OutboundSa {
     suite: EspSuite,
@@ -81,8 +92,10 @@ pub struct InboundSa {
     opener: Box<Opener>,
     logged: Option<EspKeys>,
     window: ReplayWindow,
-    /// Known from the first packet on.
+    /// Those of the last packet.
     numbers: Option<Numbers>,
+    /// No others are taken.
+    expected: Option<Numbers>,
 }
 
 impl OutboundSa {
@@ -206,7 +219,7 @@ impl InboundSa {
     pub fn new(suite: EspSuite, spi: Spi, keys: &EspKeys) -> Self {
         let opener = Box::new(keyed(Opener::new(suite, keys)));
         scrub_stack();
-        Self { suite, spi, opener, logged: None, window: ReplayWindow::new(), numbers: None }
+        Self { suite, spi, opener, logged: None, window: ReplayWindow::new(), numbers: None, expected: None }
     }
 
     /// Keeps the keys as well, for [`InboundSa::keylog_line`].
@@ -232,16 +245,9 @@ impl InboundSa {
             return Err(OpenError::UnknownSpi);
         }
         let lower = u32::from_be_bytes([*n0, *n1, *n2, *n3]);
-        let sequence = match self.numbers {
-            Some(Numbers::Long) => self.window.whole(lower).ok_or(OpenError::Replay)?,
-            _ => u64::from(lower),
-        };
-        // RFC 4303 §3.4.3: look before the cryptography, update only after it.
-        if !self.window.is_fresh(sequence) {
-            return Err(OpenError::Replay);
-        }
         let start = out.len();
-        self.numbers = Some(self.authentic(packet, sequence, out).ok_or(OpenError::BadIcv)?);
+        let (numbers, sequence) = self.authentic(packet, lower, out)?;
+        self.numbers = Some(numbers);
         self.window.mark(sequence);
         match trailer(&out[start..]) {
             Some((payload_len, next_header)) => {
@@ -265,25 +271,39 @@ impl InboundSa {
         self.suite
     }
 
-    /// Decrypts a packet whose ICV is right. The first that is shows how long the peer's numbers are.
+    /// Decrypts a packet whose ICV is right; how long its number is, and which. What the peer has had last comes first. The
+    /// other kind is taken as well, or two hosts that follow each other could end up with one kind each way.
     #[inline]
-    fn authentic(&self, packet: &[u8], sequence: u64, out: &mut Vec<u8>) -> Option<Numbers> {
-        let is_right = |numbers: &Numbers, out: &mut Vec<u8>| match numbers {
-            Numbers::Short => self.opener.open(packet, None, out),
-            Numbers::Long => self.opener.open(packet, Some((sequence >> 32) as u32), out),
-        };
-        match self.numbers {
-            Some(numbers) => is_right(&numbers, out).then_some(numbers),
-            None => [Numbers::Short, Numbers::Long].into_iter().find(|numbers| is_right(numbers, out)),
+    fn authentic(&self, packet: &[u8], lower: u32, out: &mut Vec<u8>) -> Result<(Numbers, u64), OpenError> {
+        let first = self.expected.or(self.numbers).unwrap_or_default();
+        let second = self.expected.is_none().then_some(first.other());
+        let mut error = OpenError::Replay;
+        for numbers in std::iter::once(first).chain(second) {
+            let (sequence, upper) = match numbers {
+                Numbers::Short => (u64::from(lower), None),
+                Numbers::Long => match self.window.whole(lower) {
+                    Some(whole) => (whole, Some((whole >> 32) as u32)),
+                    None => continue,
+                },
+            };
+            // RFC 4303 §3.4.3: look before the cryptography, update only after it.
+            if !self.window.is_fresh(sequence) {
+                continue;
+            }
+            if self.opener.open(packet, upper, out) {
+                return Ok((numbers, sequence));
+            }
+            error = OpenError::BadIcv;
         }
+        Err(error)
     }
 
-    /// The peer's numbers are known to be so long.
+    /// The peer is known to have such numbers: a packet with others is refused at once.
     pub fn expect_numbers(&mut self, numbers: Numbers) {
-        self.numbers = Some(numbers);
+        self.expected = Some(numbers);
     }
 
-    /// How long the peer's numbers are; not known before its first packet.
+    /// How long the numbers of the peer's last packet are; not known before its first.
     pub fn numbers(&self) -> Option<Numbers> {
         self.numbers
     }

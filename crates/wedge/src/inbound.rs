@@ -74,7 +74,7 @@ impl Wedge {
                 return;
             }
         };
-        path.settle_numbers();
+        path.follow_numbers();
         path.received(packet.len(), route);
         let (wire, srtt) = (path.header_len() + packet.len(), srtt.or(path.heartbeat.rtt().srtt()));
         let is_report = next_header == NEXT_HEADER && inner.get(V6_HEADER) == Some(&report::KIND);

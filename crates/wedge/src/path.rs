@@ -8,7 +8,7 @@ use crate::status::PathStatus;
 use crate::{Protocol, Transmit};
 use clock::Instant;
 use hip::Route;
-use hip::esp::{EspSuite, Exhausted, InboundSa, Numbers, OutboundSa};
+use hip::esp::{EspSuite, Exhausted, InboundSa, OutboundSa};
 use multipath::{Ecn, Heartbeat, Overhead, PathState, SKIPPED};
 use rand_core::CryptoRng;
 use scheduler::PathId;
@@ -155,15 +155,18 @@ impl Path {
     /// no Sinnet for two heartbeats, every other one is sent with those.
     pub(crate) fn try_numbers(&mut self) {
         if self.inbound.numbers().is_none() {
-            let is_long = self.unheard >= 2 && self.unheard.is_multiple_of(2);
+            let is_other = self.unheard >= 2 && self.unheard.is_multiple_of(2);
             self.unheard = self.unheard.saturating_add(1);
-            self.outbound.count_in(if is_long { Numbers::Long } else { Numbers::Short });
+            let usual = self.outbound.numbers();
+            self.outbound.count_in(if is_other { usual.other() } else { usual });
         }
     }
 
-    /// The peer's packets have shown how long its numbers are, or data goes out with what is usual.
-    pub(crate) fn settle_numbers(&mut self) {
-        self.outbound.count_in(self.inbound.numbers().unwrap_or_default());
+    /// Ours are as long as those that the peer had last.
+    pub(crate) fn follow_numbers(&mut self) {
+        if let Some(numbers) = self.inbound.numbers() {
+            self.outbound.count_in(numbers);
+        }
     }
 
     /// An echo request to the peer (RFC 4443 §4.1), HIT to HIT.

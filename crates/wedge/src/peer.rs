@@ -205,6 +205,7 @@ impl PeerState {
             let Some(change) = path.heartbeat.handle_timeout(now, nonce) else { continue };
             counters.heartbeats_out += 1;
             let (id, name, route) = (path.id, path.name.clone(), path.route);
+            let usual = path.outbound.numbers();
             if !gives_feedback {
                 path.try_numbers();
             }
@@ -213,7 +214,7 @@ impl PeerState {
                 let _ = self.send_control(now, id, (protocol::ICMPV6, &message), true, rng, out);
             }
             if let Some(path) = self.paths.get_mut(index) {
-                path.settle_numbers();
+                path.outbound.count_in(usual);
             }
             if change == Some(Change::Died) {
                 dead.push(id);

@@ -8,6 +8,7 @@ use crate::peer::PeerState;
 use crate::status::{Counters, Status};
 use crate::{Datagram, Ecn, Protocol, Transmit};
 use clock::Instant;
+use hip::esp::Numbers;
 use hip::identity::HostIdentity;
 use hip::{Host, HostError, Peer, Route};
 use multipath::Heartbeat;
@@ -323,7 +324,7 @@ impl Wedge {
                 peer.begin(now, feedback, learns, self.config.congestion.clone());
                 self.events.push_back(WedgeEvent::Established { peer: name });
             }
-            PathUp { path: id, route, outbound, mut inbound, verified, .. } => {
+            PathUp { path: id, route, mut outbound, mut inbound, verified, .. } => {
                 let parameters = self.config.parameters(&peer.config, route);
                 let local = self.config.paths.iter().find(|path| path.locator.ip() == route.local.ip());
                 let backup = local.is_some_and(|path| path.backup);
@@ -333,13 +334,15 @@ impl Wedge {
                 self.events.extend(lines.into_iter().flatten().map(WedgeEvent::KeyLog));
                 self.events.push_back(WedgeEvent::PathUp { peer: name, path: id, name: local.clone(), route });
                 self.by_spi.insert(inbound.spi(), (index, id));
-                // What the peer has shown on one path holds for all.
-                if let Some(numbers) = peer.paths.iter().find_map(|path| path.inbound.numbers()) {
-                    inbound.expect_numbers(numbers);
+                if peer.gives_feedback() {
+                    // A Sinnet, which has these.
+                    inbound.expect_numbers(Numbers::Short);
+                } else if let Some(numbers) = peer.paths.iter().find_map(|path| path.inbound.numbers()) {
+                    outbound.count_in(numbers);
                 }
                 let old = peer.predecessor(route);
                 let heard = self.hip_heard.filter(|(from, _)| *from == route).map_or(0, |(_, bytes)| bytes);
-                let mut path = Path {
+                let path = Path {
                     id,
                     route,
                     name: local,
@@ -360,7 +363,6 @@ impl Wedge {
                     is_reopened: false,
                     unheard: 0,
                 };
-                path.settle_numbers();
                 match old {
                     Some(old) => peer.prepare(path, old, now),
                     None => peer.add_path(now, path),
