@@ -35,7 +35,7 @@ pub struct Victim {
     pub now: Instant,
     rng: ChaCha20Rng,
     /// What programs were given.
-    pub delivered: Vec<Vec<u8>>,
+    pub delivered: Vec<wedge::Packet>,
     /// Bytes that went to the network.
     pub sent: u64,
     /// Packets of the peer that a run may still have.

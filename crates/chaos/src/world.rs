@@ -284,7 +284,7 @@ impl World {
         out.into_iter().for_each(|transmit| self.transmit(host, transmit));
     }
 
-    fn deliver(&mut self, host: usize, delivered: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    fn deliver(&mut self, host: usize, delivered: &[wedge::Packet]) -> Vec<Vec<u8>> {
         let mut answers = Vec::new();
         let at = self.at_ms();
         for packet in delivered {

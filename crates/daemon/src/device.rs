@@ -7,14 +7,15 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
-use wedge::FIRST_WINDOW;
+use tun_rs::{DeviceBuilder, ExpandBuffer, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
+use wedge::{FIRST_WINDOW, Packet};
 use wire::{Hit, Lsi};
 
 use crate::netlink;
 
 /// HITs are ORCHIDv2: 2001:20::/28 (RFC 7343 §2).
 pub(crate) const HIT_PREFIX: u8 = 28;
+const _: () = assert!(wedge::HEADROOM >= VIRTIO_NET_HDR_LEN);
 /// The longest packet that the kernel hands over, before it is cut into segments.
 const LONGEST: usize = VIRTIO_NET_HDR_LEN + 65_535;
 
@@ -41,7 +42,7 @@ pub struct Device {
     /// One packet or train of segments as the kernel gives it.
     train: Vec<u8>,
     segments: Segments,
-    outgoing: Vec<Vec<u8>>,
+    outgoing: Vec<Outgoing>,
     merging: GROTable,
     errors: Errors,
 }
@@ -137,17 +138,11 @@ impl Device {
     ///
     /// # Errors
     /// Where the device itself is gone.
-    pub fn deliver(&mut self, packets: &mut Vec<Vec<u8>>) -> io::Result<()> {
+    pub fn deliver(&mut self, packets: &mut Vec<Packet>) -> io::Result<()> {
         while !packets.is_empty() {
             let batch = packets.len().min(IDEAL_BATCH_SIZE);
-            // The virtio header goes in front of each packet.
             self.outgoing.clear();
-            self.outgoing.extend(packets.drain(..batch).map(|packet| {
-                let mut room = Vec::with_capacity(VIRTIO_NET_HDR_LEN + packet.len());
-                room.resize(VIRTIO_NET_HDR_LEN, 0);
-                room.extend_from_slice(&packet);
-                room
-            }));
+            self.outgoing.extend(packets.drain(..batch).map(Outgoing::from));
             match self.tun.send_multiple(&mut self.merging, &mut self.outgoing, VIRTIO_NET_HDR_LEN) {
                 Ok(_) => {}
                 Err(error) if is_gone(&error) => return Err(error),
@@ -193,6 +188,61 @@ impl Segments {
     }
 }
 
+/// A packet for the kernel, with the virtio header in the room before it, and the segments that follow it behind it.
+struct Outgoing {
+    bytes: Vec<u8>,
+    /// Of the header.
+    start: usize,
+}
+
+impl From<Packet> for Outgoing {
+    fn from(packet: Packet) -> Self {
+        let (mut bytes, start) = packet.into_parts();
+        let missing = VIRTIO_NET_HDR_LEN.saturating_sub(start);
+        // Errors that we tell programs have no room; they are few.
+        bytes.splice(..0, std::iter::repeat_n(0, missing));
+        Self { bytes, start: start + missing - VIRTIO_NET_HDR_LEN }
+    }
+}
+
+impl AsRef<[u8]> for Outgoing {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+}
+
+impl AsMut<[u8]> for Outgoing {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start..).unwrap_or_default()
+    }
+}
+
+impl ExpandBuffer for Outgoing {
+    /// Segments are appended as long as they fit into this: whatever the kernel takes at once.
+    fn buf_capacity(&self) -> usize {
+        LONGEST
+    }
+
+    fn buf_resize(&mut self, new_len: usize, value: u8) {
+        self.reserve(new_len);
+        self.bytes.resize(self.start + new_len, value);
+    }
+
+    fn buf_extend_from_slice(&mut self, src: &[u8]) {
+        self.reserve(self.as_ref().len() + src.len());
+        self.bytes.extend_from_slice(src);
+    }
+}
+
+impl Outgoing {
+    /// Where another segment follows there are often many: room for all of them, so that they move once.
+    fn reserve(&mut self, length: usize) {
+        if self.bytes.capacity() < self.start + length {
+            self.bytes.reserve_exact((self.start + LONGEST.max(length)).saturating_sub(self.bytes.len()));
+        }
+    }
+}
+
 /// The network address of all HITs.
 pub(crate) fn hit_prefix(hit: Hit) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from_bits(hit.address().to_bits() & u128::MAX << (128 - HIT_PREFIX)))
@@ -224,6 +274,7 @@ impl AsFd for Device {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::{ip, tcp};
 
     /// What has been cut out of a train is not copied again, and holds no more memory than it needs.
     #[test]
@@ -243,5 +294,55 @@ mod tests {
             assert!(segments.buffers.iter().all(|buffer| buffer.len() == 1_400));
             assert!(!segments.buffers.iter().any(|buffer| buffer.as_ptr() == packets[0].as_ptr()));
         }
+    }
+
+    fn segment(seq: u32, source: Ipv6Addr, destination: Ipv6Addr) -> Vec<u8> {
+        let header = tcp::Header {
+            src_port: 7,
+            dst_port: 8,
+            seq,
+            ack: 1,
+            flags: tcp::Flags::ACK,
+            window: 99,
+            urgent: 0,
+            options: &[],
+        };
+        let mut segment = Vec::new();
+        header.emit(source.into(), destination.into(), &[seq as u8; 1_000], &mut segment).expect("a segment");
+        ip::packet(source.into(), destination.into(), ip::protocol::TCP, &segment).expect("a packet")
+    }
+
+    /// The first of them, where it is, takes the payloads of the others.
+    #[test]
+    fn neighbouring_segments_go_to_the_kernel_as_one() {
+        let (source, destination) = (Ipv6Addr::LOCALHOST, Ipv6Addr::from_bits(7));
+        let packets = (0..50_u32).map(|number| segment(number * 1_000, source, destination));
+        let mut outgoing: Vec<_> = packets
+            .map(|packet| {
+                let start = 6;
+                let mut bytes = vec![0; start + VIRTIO_NET_HDR_LEN];
+                bytes.extend_from_slice(&packet);
+                Outgoing { bytes, start }
+            })
+            .collect();
+        GROTable::default().apply_gro(&mut outgoing, VIRTIO_NET_HDR_LEN, false).expect("merges");
+        let merged = outgoing[0].as_ref();
+        let (header, payload) = merged[VIRTIO_NET_HDR_LEN..].split_at(60);
+        let expected: Vec<u8> = (0..50_u32).flat_map(|number| [(number * 1_000) as u8; 1_000]).collect();
+        assert_eq!(payload, expected);
+        // virtio 1.2 §5.1.6: the size of the segments.
+        assert_eq!(merged[4..6], 1_000_u16.to_ne_bytes());
+        assert_eq!(header[..4], segment(0, source, destination)[..4]);
+    }
+
+    /// The header of the device goes into the room before a packet; where there is none, the packet makes room.
+    #[test]
+    fn a_packet_without_room_gets_it() {
+        let packet: Vec<u8> = (1..100).collect();
+        let mut outgoing = Outgoing::from(Packet::from(packet.clone()));
+        assert_eq!(outgoing.as_ref(), [vec![0; VIRTIO_NET_HDR_LEN], packet].concat());
+        outgoing.buf_extend_from_slice(&[7; 3]);
+        outgoing.buf_resize(VIRTIO_NET_HDR_LEN + 103, 8);
+        assert_eq!(outgoing.as_ref()[VIRTIO_NET_HDR_LEN + 98..], [99, 7, 7, 7, 8]);
     }
 }

@@ -66,7 +66,7 @@ struct Buffers {
     received: Received,
     packets: Vec<Vec<u8>>,
     transmit: Vec<wedge::Transmit>,
-    deliver: Vec<Vec<u8>>,
+    deliver: Vec<wedge::Packet>,
     /// The names of the peers with an association.
     associated: BTreeSet<String>,
     /// When fresh randomness was mixed in last.

@@ -5,6 +5,7 @@
 //! an ICMP 'unreachable', the refusal is swallowed and the packet offered again as IPv4 from the peer's LSI. The first
 //! packet of the local program settles the question. A flow that was forgotten is settled again in the same way.
 
+use crate::packet::Packet;
 use clock::{Duration, Instant};
 use multipath::{FlowId, Number, Reordering, Resequencing};
 use recovery::{Position, Role};
@@ -68,14 +69,14 @@ struct Flow {
     settled: bool,
     seen: Instant,
     /// The first packet offered, until it is settled.
-    offered: Option<Vec<u8>>,
+    offered: Option<Packet>,
 }
 
 /// The flows of one peer.
 pub(crate) struct Flows {
     flows: BTreeMap<FlowId, Flow>,
     /// What waits for packets before it.
-    pub resequencing: Resequencing<Vec<u8>>,
+    pub resequencing: Resequencing<Packet>,
     swept_at: Instant,
     /// Bytes that all of it takes, but for what waits.
     bytes: usize,
@@ -91,7 +92,7 @@ pub(crate) enum Refusal {
     /// It must not reach the peer; there is nothing else to do.
     Swallow,
     /// As before, and this IPv6 packet is to be offered as IPv4.
-    OfferAgain(Vec<u8>),
+    OfferAgain(Packet),
 }
 
 /// What a packet's place is known by.
@@ -129,7 +130,7 @@ impl Flows {
 
     /// Makes room until no more than so many bytes are taken: what would be given up soonest is given up first, and so
     /// delivered out of order. How many holes it took.
-    pub(crate) fn relieve(&mut self, most: usize, out: &mut Vec<(Family, Vec<u8>)>) -> u64 {
+    pub(crate) fn relieve(&mut self, most: usize, out: &mut Vec<(Family, Packet)>) -> u64 {
         self.most = most;
         let (mut holes, mut ready) = (0, Vec::new());
         while self.bytes() > most
@@ -179,9 +180,9 @@ impl Flows {
         now: Instant,
         key: FlowId,
         path: PathId,
-        packet: Vec<u8>,
+        packet: Packet,
         (order, reordering): (Order, &Reordering),
-        out: &mut Vec<(Family, Vec<u8>)>,
+        out: &mut Vec<(Family, Packet)>,
     ) {
         let room = self.most.saturating_sub(self.bytes());
         let Some(flow) = self.entry(now, key, Family::Six) else {
@@ -211,7 +212,7 @@ impl Flows {
     }
 
     /// Appends to `out` what has waited long enough.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, out: &mut Vec<(Family, Vec<u8>)>) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant, out: &mut Vec<(Family, Packet)>) {
         let mut ready = Vec::new();
         self.resequencing.handle_timeout(now, &mut ready);
         out.extend(ready.into_iter().map(|(key, packet)| (self.family(key), packet)));
@@ -246,7 +247,7 @@ impl Flows {
             let keep = now - flow.seen < after;
             if !keep {
                 resequencing.forget(*key);
-                let offered = flow.offered.as_ref().map_or(0, Vec::len);
+                let offered = flow.offered.as_ref().map_or(0, |packet| packet.len());
                 *bytes = bytes.saturating_sub(FLOW + offered);
             }
             keep
@@ -282,16 +283,16 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    fn udp(number: u8) -> Vec<u8> {
+    fn udp(number: u8) -> Packet {
         let (a, b) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
-        wire::udp::packet((a.into(), 7), (b.into(), 80), &[number]).unwrap()
+        wire::udp::packet((a.into(), 7), (b.into(), 80), &[number]).unwrap().into()
     }
 
     fn key(local: u16) -> FlowId {
         FlowId { protocol: protocol::UDP, local, remote: 7 }
     }
 
-    fn inbound(flows: &mut Flows, key: FlowId, packet: Vec<u8>) -> Vec<(Family, Vec<u8>)> {
+    fn inbound(flows: &mut Flows, key: FlowId, packet: Packet) -> Vec<(Family, Packet)> {
         let mut out = Vec::new();
         let hold = Duration::from_millis(30);
         let reordering = Reordering { hold, repair: Duration::ZERO, alive: vec![0, 1] };

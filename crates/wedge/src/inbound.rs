@@ -4,6 +4,7 @@ use crate::ecn::decapsulate;
 use crate::flows::{Family, flow_of, flow_of_quoted};
 use crate::heartbeat::Beat;
 use crate::numbers::Header;
+use crate::packet::{HEADROOM, Packet};
 use crate::path::outer_header;
 use crate::report;
 use crate::wedge::Wedge;
@@ -22,6 +23,8 @@ use wire::translate::translate_6_to_4;
 
 /// ESP's next header of a dummy packet (RFC 4303 §2.6).
 const NO_NEXT_HEADER: u8 = 59;
+/// What is free before a payload that is opened.
+const BEFORE: usize = HEADROOM + V6_HEADER;
 
 impl Wedge {
     /// Takes a HIP packet.
@@ -57,9 +60,10 @@ impl Wedge {
         let gives_feedback = peer.gives_feedback();
         let srtt = peer.sender.srtt(id);
         let Some(path) = peer.any_path_mut(id) else { return };
-        // The payload lands behind the space for its header.
-        let mut inner = Vec::with_capacity(V6_HEADER + packet.len());
-        inner.resize(V6_HEADER, 0);
+        // The payload lands behind the space for its header, and stays there.
+        let mut inner = Vec::with_capacity(BEFORE + packet.len());
+        inner.resize(BEFORE, 0);
+        let mut start = BEFORE;
         let (mut number, mut inner_ecn) = (None, None);
         let mut next_header = match path.inbound.open(packet, &mut inner) {
             Ok(next_header) => next_header,
@@ -77,7 +81,7 @@ impl Wedge {
         path.follow_numbers();
         path.received(packet.len(), route);
         let (wire, srtt) = (path.header_len() + packet.len(), srtt.or(path.heartbeat.rtt().srtt()));
-        let is_report = next_header == NEXT_HEADER && inner.get(V6_HEADER) == Some(&report::KIND);
+        let is_report = next_header == NEXT_HEADER && inner.get(BEFORE) == Some(&report::KIND);
         let received = ReceivedPacket { number: header.seq, wire, is_marked: outer == Ecn::Ce, is_report };
         let is_own_way = path.route == route;
         let is_news = is_own_way && !path.is_confirmed;
@@ -107,7 +111,7 @@ impl Wedge {
             return;
         }
         if next_header == NEXT_HEADER {
-            let message = inner.get(V6_HEADER..).unwrap_or_default();
+            let message = inner.get(BEFORE..).unwrap_or_default();
             let Some(header) = Header::parse(message) else {
                 return self.inbound_feedback(now, rng, index, id, message);
             };
@@ -116,7 +120,7 @@ impl Wedge {
                 return;
             }
             (next_header, number, inner_ecn) = (header.next_header, header.number, Some(header.ecn));
-            inner.drain(..header.len());
+            start += header.len();
         }
         let Some(ecn) = decapsulate(inner_ecn.or(gives_feedback.then_some(Ecn::NotEct)), outer) else {
             self.counters.wrongly_marked += 1;
@@ -124,16 +128,14 @@ impl Wedge {
         };
         // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
         let header = V6Header { traffic_class: ecn.bits(), ..V6Header::new(source, self.hit.address(), next_header) };
-        let mut rebuilt = Vec::with_capacity(V6_HEADER);
-        let emitted = header.emit(inner.len().saturating_sub(V6_HEADER), &mut rebuilt);
-        match (emitted, inner.get_mut(..V6_HEADER)) {
-            (Ok(()), Some(space)) if rebuilt.len() == V6_HEADER => space.copy_from_slice(&rebuilt),
-            _ => {
-                self.counters.bad_payload += 1;
-                return;
-            }
-        }
-        self.inbound_packet(now, rng, index, (id, number), route, inner);
+        let header = header.bytes(inner.len().saturating_sub(start));
+        let (Ok(header), Some(space)) = (header, inner.get_mut(start - V6_HEADER..start)) else {
+            self.counters.bad_payload += 1;
+            return;
+        };
+        space.copy_from_slice(&header);
+        let packet = Packet::behind(inner, start - V6_HEADER);
+        self.inbound_packet(now, rng, index, (id, number), route, packet);
     }
 
     /// Appends what has waited long enough to what is to be delivered.
@@ -153,7 +155,7 @@ impl Wedge {
         index: usize,
         (id, number): (PathId, Option<Number>),
         route: Route,
-        packet: Vec<u8>,
+        packet: Packet,
     ) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let Ok(view) = V6::parse(&packet) else {
@@ -229,7 +231,7 @@ impl Wedge {
     }
 
     /// Hands a packet to the local stack in the family its program speaks.
-    fn deliver(&mut self, now: Instant, index: usize, family: Family, mut packet: Vec<u8>) {
+    fn deliver(&mut self, now: Instant, index: usize, family: Family, mut packet: Packet) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         peer.clamp_window(now, &mut packet);
         if family == Family::Six {
@@ -237,9 +239,10 @@ impl Wedge {
             return;
         }
         let (from, to) = (peer.config.lsi.address(), self.config.lsi.address());
-        let mut translated = Vec::with_capacity(packet.len());
+        let mut translated = Vec::with_capacity(HEADROOM + packet.len());
+        translated.resize(HEADROOM, 0);
         match translate_6_to_4(&packet, from, to, &mut translated) {
-            Ok(()) => self.deliver.push(translated),
+            Ok(()) => self.deliver.push(Packet::behind(translated, HEADROOM)),
             Err(_) => self.counters.bad_payload += 1,
         }
     }

@@ -75,6 +75,7 @@ mod locators;
 mod memory;
 mod numbers;
 mod outbound;
+mod packet;
 mod path;
 mod payload;
 mod peer;
@@ -90,6 +91,7 @@ mod window_clamp;
 pub use config::{LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
 pub use event::WedgeEvent;
 pub use multipath::{Ecn, FIRST_WINDOW};
+pub use packet::{HEADROOM, Packet};
 pub use status::{Counters, Measured, PathStatus, PeerStatus, SendBufferStatus, Status};
 pub use wedge::{TimerKind, Wedge, WedgeError};
 

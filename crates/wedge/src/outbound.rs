@@ -104,7 +104,7 @@ impl Wedge {
                 let mut translated = Vec::with_capacity(packet.len());
                 if translate_6_to_4(&packet, from, to, &mut translated).is_ok() {
                     self.counters.offered_as_ipv4 += 1;
-                    self.deliver.push(translated);
+                    self.deliver.push(translated.into());
                 }
             }
         }
@@ -163,10 +163,10 @@ impl Wedge {
             if family == Some(Family::Four) {
                 let mut translated = Vec::new();
                 if translate_6_to_4(&error, lsi, own_lsi, &mut translated).is_ok() {
-                    self.deliver.push(translated);
+                    self.deliver.push(translated.into());
                 }
             } else {
-                self.deliver.push(error);
+                self.deliver.push(error.into());
             }
         }
     }
@@ -222,7 +222,7 @@ impl Wedge {
             Err(error) => Err(error),
         };
         if made.is_ok() {
-            self.deliver.push(answer);
+            self.deliver.push(answer.into());
         }
     }
 
@@ -236,7 +236,7 @@ impl Wedge {
             Err(error) => Err(error),
         };
         if made.is_ok() {
-            self.deliver.push(answer);
+            self.deliver.push(answer.into());
         }
     }
 }

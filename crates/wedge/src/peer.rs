@@ -3,6 +3,7 @@
 use crate::config::{PeerConfig, WedgeConfig};
 use crate::flows::{Family, Flows, Order};
 use crate::memory::Share;
+use crate::packet::Packet;
 use crate::path::Path;
 use crate::payload::Payload;
 use crate::status::{Counters, PathStatus, PeerStatus};
@@ -115,8 +116,8 @@ impl PeerState {
         now: Instant,
         key: FlowId,
         (path, number): (PathId, Option<Number>),
-        packet: Vec<u8>,
-        out: &mut Vec<(Family, Vec<u8>)>,
+        packet: Packet,
+        out: &mut Vec<(Family, Packet)>,
     ) -> u64 {
         let order = match number {
             Some(number) => Order::Numbered(number),

@@ -3,6 +3,7 @@
 use crate::config::{LocalPath, PeerConfig, WedgeConfig};
 use crate::event::WedgeEvent;
 use crate::numbers;
+use crate::packet::Packet;
 use crate::path::{Credit, Path, Traffic, outer_header};
 use crate::peer::PeerState;
 use crate::status::{Counters, Status};
@@ -66,7 +67,7 @@ pub struct Wedge {
     pub(crate) by_spi: BTreeMap<Spi, (usize, PathId)>,
     pub(crate) counters: Counters,
     pub(crate) transmit: Vec<Transmit>,
-    pub(crate) deliver: Vec<Vec<u8>>,
+    pub(crate) deliver: Vec<Packet>,
     pub(crate) events: VecDeque<WedgeEvent>,
     /// Bytes that are held for all peers, as counted last.
     pub(crate) held: usize,
@@ -208,7 +209,7 @@ impl Wedge {
     }
 
     /// Appends the IP packets for local programs, in order, a batch.
-    pub fn poll_deliver(&mut self, out: &mut Vec<Vec<u8>>) {
+    pub fn poll_deliver(&mut self, out: &mut Vec<Packet>) {
         self.counters.application_out += self.deliver.len() as u64;
         out.append(&mut self.deliver);
     }

@@ -425,6 +425,15 @@ impl V6Header {
     /// # Errors
     /// [`Malformed::Length`] when the payload passes 65,535 bytes; nothing is written then.
     pub fn emit(&self, payload_len: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        out.extend_from_slice(&self.bytes(payload_len)?);
+        Ok(())
+    }
+
+    /// The 40 bytes of the header for a payload of `payload_len` bytes.
+    ///
+    /// # Errors
+    /// [`Malformed::Length`] when the payload passes 65,535 bytes.
+    pub fn bytes(&self, payload_len: usize) -> Result<[u8; V6_HEADER], Malformed> {
         let length = u16::try_from(payload_len).map_err(|_| Malformed::Length)?;
         let first = 6 << 28 | u32::from(self.traffic_class) << 20 | self.flow_label & 0xf_ffff;
         let mut header = [0; V6_HEADER];
@@ -434,8 +443,7 @@ impl V6Header {
         header[7] = self.hop_limit;
         header[8..24].copy_from_slice(&self.source.octets());
         header[24..40].copy_from_slice(&self.destination.octets());
-        out.extend_from_slice(&header);
-        Ok(())
+        Ok(header)
     }
 }
 
