@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-simulator hostile interop python-test wheels need-demo need-test
+.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-simulator hostile interop python-test wheels need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -98,6 +98,11 @@ RUNS ?= 1
 bench-lab: need-demo
 	$(CARGO) build --release --locked -p sinnet-cli
 	tools/bench-lab target/release/sinnet --runs $(RUNS) --out target/bench-lab.jsonl $(if $(VIRTUAL),--virtual)
+
+## The same in the environments of scenarios/field: every path alone, all together, and their part of the sum and of the best.
+bench-field: need-demo
+	$(CARGO) build --release --locked -p sinnet-cli
+	tools/bench-lab target/release/sinnet --field --runs $(RUNS) --out target/bench-field.jsonl $(if $(VIRTUAL),--virtual)
 
 ## The simulator on a dumbbell beside ns-2 (Debian's package ns2), in the same call: some minutes.
 bench-simulator:

@@ -78,7 +78,13 @@ pub(crate) fn file_size(plan: &Plan, flow: usize, run: &Run) -> u64 {
     let used = plan.paths_of(flow).iter().enumerate().filter(|(path, _)| flow != 0 || run.paths.contains(path));
     let rate: u64 = used.map(|(_, path)| plan.rate(&path.there).unwrap_or(ASSUMED)).sum();
     let whole = rate as f64 / 8.0 * plan.duration.as_secs_f64();
-    if plan.competes() {
+    if plan.is_timed() {
+        // What goes up and down by itself may carry more than its rate for a while.
+        let whole = if plan.links.iter().any(|link| link.schedule.is_some() || link.trace.is_some()) {
+            3.0 * whole
+        } else {
+            whole
+        };
         return whole.max(SMALLEST as f64) as u64;
     }
     plan.flows.get(flow).and_then(|flow| flow.size).unwrap_or(((whole * SHARE) as u64).max(SMALLEST))

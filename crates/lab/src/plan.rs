@@ -212,6 +212,12 @@ impl Plan {
         self.flows.len() > 1 || !self.flow().kind.is_download()
     }
 
+    /// Whether what arrives between warm-up and end is measured, and not a file to its end: of flows that compete, and of a
+    /// download with a warm-up.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.competes() || !self.warm_up.is_zero()
+    }
+
     /// How long a file may be under way: three times what it takes where its size is what links carry in the duration and its
     /// only path loses 5 % each way, which leaves a sixth of the rate (`scenarios/lab/bench/lossy-second.toml`, under TCP too).
     pub(crate) fn patience(&self) -> Duration {
@@ -253,12 +259,13 @@ impl Plan {
             let help = "`sinnet sim` runs any number";
             return error(0, "name", format!("the laboratory runs 1 to {MOST_FLOWS} flows"), help);
         }
-        if self.competes() && self.warm_up >= self.duration {
+        if self.is_timed() && self.warm_up >= self.duration {
             return error(0, "name", "nothing is left to measure after the warm-up".to_owned(), "a longer `duration`");
         }
-        if !self.competes() && !self.warm_up.is_zero() {
-            let message = "a download is measured from its first byte to its last";
-            let help = "leave `warm_up` out, or let several flows compete".to_owned();
+        let is_crowd = matches!(self.flow().kind, Kind::ParallelDownloads(_));
+        if is_crowd && !self.warm_up.is_zero() {
+            let message = "downloads of a size are measured from the first byte to the last";
+            let help = "leave `warm_up` out, or `count` and `amount`".to_owned();
             return Err(scenario.error_at_top("warm_up", message, Some(help)).into());
         }
         let main = self.flow();
@@ -289,8 +296,8 @@ impl Plan {
                     "give a link of each path a `rate`, or write rates = \"measured\"",
                 );
             }
-            if self.competes() && flow.size.is_some() && !matches!(flow.kind, Kind::ParallelDownloads(_)) {
-                let message = "of flows that compete each has more to fetch than it can".to_owned();
+            if self.is_timed() && flow.size.is_some() && !matches!(flow.kind, Kind::ParallelDownloads(_)) {
+                let message = "what is measured for a time has more to fetch than it can".to_owned();
                 return error(index, "amount", message, "leave `amount` out");
             }
             if matches!(flow.kind, Kind::ParallelDownloads(_)) && self.flows.len() > 1 {
@@ -464,7 +471,7 @@ mod tests {
     #[test]
     fn the_scenarios_of_the_repository_are_planned() {
         let mut seen = 0;
-        for folder in ["lab", "lab/bench"] {
+        for folder in ["lab", "lab/bench", "field"] {
             let folder = format!("{}/../../scenarios/{folder}", env!("CARGO_MANIFEST_DIR"));
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
@@ -483,7 +490,7 @@ mod tests {
                 seen += 1;
             }
         }
-        assert_eq!(seen, 19);
+        assert_eq!(seen, 42);
     }
 
     #[test]
@@ -500,7 +507,7 @@ mod tests {
     fn what_would_be_ignored_is_told() {
         let told = |flow: usize, leader, settings: &[&str]| plan(VARIANTS[flow].1, leader, settings).unwrap_err();
         for (error, sentence) in [
-            (told(2, false, &["warm_up=1s"]), "from its first byte to its last"),
+            (told(2, false, &["warm_up=1s", "flow.f.amount=1MB"]), "more to fetch than it can"),
             (told(2, true, &["flow.f.amount=1MB"]), "more to fetch than it can"),
             (told(2, true, &["flow.f.rates=configured"]), "says otherwise"),
             (told(2, false, &["flow.f.rates=configured", "link.1.rate=unlimited"]), "without a rate"),

@@ -125,7 +125,7 @@ impl Laboratory for Real<'_> {
             Flow { plan: flow, server, fetch: None, probe: None, watch: None, begun_with: 0, congestion: String::new() }
         });
         let mut flows: Vec<Flow<'_>> = flows.collect();
-        let result = match plan.competes() {
+        let result = match plan.is_timed() {
             true => self.compete(&site, run, &mut flows, &scratch, progress),
             false => self.complete(&site, run, &mut flows, &scratch, progress),
         };

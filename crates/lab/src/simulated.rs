@@ -48,7 +48,7 @@ impl<'a> InSimulator<'a> {
     /// What is simulated in a run, and which of its flows are of which flow of the plan.
     fn build(&self, run: &Run) -> (Simulated, Vec<Range<usize>>) {
         let plan = self.plan;
-        let mut simulated = Simulated::new(if plan.competes() { plan.duration } else { plan.patience() });
+        let mut simulated = Simulated::new(if plan.is_timed() { plan.duration } else { plan.patience() });
         simulated.warm_up = plan.warm_up;
         simulated.processing = plan.processing;
         for (index, link) in plan.links.iter().enumerate() {
@@ -124,7 +124,7 @@ impl<'a> InSimulator<'a> {
         let flows = result.flows.get(range.clone()).unwrap_or_default();
         let completed = flows.iter().filter(|flow| flow.completed).count();
         let (mbps, bytes, seconds) = match flow.kind {
-            _ if self.plan.competes() => {
+            _ if self.plan.is_timed() => {
                 let seconds = (self.plan.duration - self.plan.warm_up).as_secs_f64();
                 let is_download = flow.kind.is_download();
                 // Of datagrams whole packets count.
@@ -149,7 +149,7 @@ impl<'a> InSimulator<'a> {
             bytes: bytes as u64,
             seconds,
             // There are no bytes that could be others.
-            sha256_equal: completed == flows.len() || self.plan.competes(),
+            sha256_equal: completed == flows.len() || self.plan.is_timed(),
             stall: stall(index, flows.first().map_or(0.0, |flow| flow.end_s), result, self.plan.warm_up.as_secs_f64()),
             congestion: if flow.kind.is_download() { flow.congestion.clone() } else { String::new() },
             complete: u32::try_from(completed).unwrap_or(u32::MAX),
@@ -163,10 +163,8 @@ impl Laboratory for InSimulator<'_> {
         let (simulated, ranges) = self.build(run);
         progress.begin(&run.name, file_size(self.plan, 0, run));
         // Of a thousand connections stalls are told of the first: samples of all would be gigabytes.
-        let options = RunOptions {
-            flows: Some(ranges.iter().map(|range| range.start).collect()),
-            ..RunOptions::every(SAMPLE)
-        };
+        let options =
+            RunOptions { flows: Some(ranges.iter().map(|range| range.start).collect()), ..RunOptions::every(SAMPLE) };
         let result = Simulation::new(&simulated, self.plan.seed).run(&options);
         let both = self.plan.flows.iter().zip(&ranges).enumerate();
         let flows = both.map(|(index, (flow, range))| self.transfer(index, flow, range, &result));

@@ -248,7 +248,7 @@ impl Laboratory for Virtual<'_> {
             Ok::<_, LabError>(())
         };
 
-        if !plan.competes() {
+        if !plan.is_timed() {
             let patience = plan.patience();
             let before = delivered(&world);
             let mut watch = Watch::new(since_zero(zero), 0);

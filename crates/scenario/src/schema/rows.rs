@@ -19,7 +19,7 @@ pub(super) const TOP: &[Key] = &[
     top("duration", Type::Time, "", "How long it runs; of a single download in the lab, what its size follows from.")
         .example("\"20s\"")
         .everywhere(),
-    top("warm_up", Type::Time, "\"0s\"", "What happens before this is not measured; in the lab, of flows that compete.")
+    top("warm_up", Type::Time, "\"0s\"", "What happens before this is not measured; in the lab, a single download is measured from then to the end of the duration, not from its first byte to its last.")
         .example("\"5s\"")
         .everywhere(),
     top("seed", Type::Whole(0, i64::MAX as u64), "1", "Everything random follows from it.").example("7").everywhere(),
