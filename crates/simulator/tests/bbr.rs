@@ -145,7 +145,7 @@ fn drained(series: &[Sample], packets: f64) -> Vec<f64> {
 #[test]
 fn the_path_is_drained_to_see_the_shortest_round_trip() {
     for (rule, packets, every) in [("bbr", 4.5, 10.0), ("bbr3", 24.0, 5.0)] {
-        let options = RunOptions { interval: Some(Duration::from_millis(10)) };
+        let options = RunOptions::every(Duration::from_millis(10));
         let text = path(60, 0, "queue = \"8bdp\"", &[rule, rule]);
         let times = drained(&run_with(&text, 1, &options).series, packets);
         assert!(times.len() as f64 >= 45.0 / every, "{rule}: {times:?}");
