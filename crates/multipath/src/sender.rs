@@ -344,7 +344,9 @@ impl<P> Sender<P> {
         let Dispatch { path: id, packet, treatment } = dispatch;
         let wire = packet.wire;
         let (kind, place) = match treatment {
-            // What was lost of it is with others.
+            // Nothing follows on a connection that would tell its TCP soon of the loss: a timer of a second or more would.
+            Treatment::Urgent if self.repairs_at_once(&packet) => (Kind::Retransmittable(packet), None),
+            // What was lost of it is with others, or follows.
             Treatment::Urgent | Treatment::Copy => (Kind::InFlight, None),
             Treatment::Paced => (Kind::Uncounted, None),
             Treatment::Windowed { place, is_followed: true } => (Kind::Retransmittable(packet), place),
@@ -438,6 +440,11 @@ impl<P> Sender<P> {
             self.moved = now;
         }
         self.buffer.push(now, packet, &limits);
+    }
+
+    /// Whether a packet that leaves at once is sent again if it is lost: what opens a connection, and has no copy elsewhere.
+    fn repairs_at_once(&self, packet: &QueuedPacket<P>) -> bool {
+        self.feedback == Feedback::Reports && packet.copy.is_none() && packet.meta.opens_connection()
     }
 
     /// Whether what goes past has kept what waits from leaving: acknowledgments that come faster than the path takes them

@@ -340,6 +340,32 @@ mod tests {
         assert_eq!(sender.poll_urgent(at(60)).map(|dispatch| dispatch.packet.payload), Some(7));
     }
 
+    /// What opens a connection leaves past all that waits, and comes again when the path has lost it: its TCP would wait a second.
+    #[test]
+    fn what_opens_a_connection_is_repaired() {
+        let mut sender = Sender::<u8>::new(Feedback::Reports, "mhip".parse().unwrap());
+        sender.set_memory(Memory { send_buffer: 1 << 20, in_flight: 1 << 20 });
+        let state =
+            PathState { is_verified: true, is_alive: true, allowance: u64::MAX, mtu: 1500, ..PathState::default() };
+        sender.add_path(at(0), PathId(0), state, 10_000_000);
+        let acknowledgment = |number: u8| {
+            let mut meta = syn(number.into());
+            meta.class = crate::Class::Tcp(crate::Segment { has_timestamps: true, ..crate::Segment::default() });
+            meta
+        };
+        for number in 1..=6_u8 {
+            let meta = if number == 1 { syn(1) } else { acknowledgment(number) };
+            sender.enqueue(at(0), meta, number);
+            let dispatch = sender.poll_urgent(at(0)).unwrap();
+            sender.on_sent(at(0), dispatch, number.into());
+        }
+        let report =
+            crate::Report { highest: 5, packets: 3, bytes: 120, ranges: vec![(3, 5)], ..crate::Report::default() };
+        sender.on_report(at(60), PathId(0), true, &report).unwrap();
+        let again: Vec<u8> = std::iter::from_fn(|| sender.poll_transmit(at(61))).map(|d| d.packet.payload).collect();
+        assert_eq!(again, [1], "the SYN alone: other acknowledgments follow");
+    }
+
     #[test]
     fn a_rule_that_blocks_a_path_is_obeyed() {
         let mut sender = Sender::<u8>::new(Feedback::Reports, Rule::custom("silent", Silent));
