@@ -238,6 +238,7 @@ impl Campaign {
                 ends: ends(&scenario, &plan),
                 links: links(&scenario),
                 duration: scenario.duration,
+                work: crate::cost::packets(&scenario),
             });
             campaign.scenarios.push(scenario);
         }

@@ -2,12 +2,9 @@
 
 use scenario::{Protocol, Scenario};
 
-/// How much longer a packet of what ships takes than one of the papers' mHIP, about.
-pub(crate) const SHIPPED: f64 = 4.0;
-
 /// Packets that links deliver in a run, at most: what the flows could send over each link, data and acknowledgments.
 /// The work of a run goes with it.
-pub(crate) fn packets(scenario: &Scenario) -> f64 {
+pub fn packets(scenario: &Scenario) -> f64 {
     let directed = scenario.directed();
     let seconds = scenario.duration.as_secs_f64();
     let mut total = 0.0;

@@ -2,6 +2,7 @@
 //!
 //! What simulates is an argument, so that going on, stopping and storing are tested without a simulator.
 
+use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -59,6 +60,8 @@ pub(crate) struct Point {
     /// The directed links, in the order of the results.
     pub(crate) links: Vec<TracedLink>,
     pub(crate) duration: Duration,
+    /// Packets that one of its runs moves, about.
+    pub(crate) work: f64,
 }
 
 /// A run of a campaign: the number of its point, and its seed.
@@ -164,8 +167,10 @@ pub(crate) fn execute<E: From<StoreError> + Send>(
             }
         }
     }
-    let missing: Vec<usize> =
+    let mut missing: Vec<usize> =
         (0..runs.len()).filter(|&index| results.get(index).is_some_and(Option::is_none)).collect();
+    // The longest begin first: one that began last would be waited for on one processor.
+    missing.sort_by_cached_key(|&index| Reverse(spec(index).map_or(0, |(point, _)| point.work as u64)));
     let found = runs.len() - missing.len();
     let total_ns: f64 = missing.iter().filter_map(|&index| spec(index)).map(|(point, _)| ns(point)).sum();
     let done_ns = AtomicU64::new(0);
@@ -442,6 +447,7 @@ mod tests {
             ends: vec![],
             links: vec![],
             duration: Duration::from_secs(1),
+            work: 1.0,
         };
         vec![point("0.1"), point("0.2")]
     }
@@ -495,6 +501,23 @@ mod tests {
             let expected: Vec<f64> = (1..=5).map(|seed| f64::from(100 * number as u32 + seed)).collect();
             assert_eq!(goodputs, expected);
         }
+    }
+
+    #[test]
+    fn the_longest_runs_begin_first_and_results_keep_their_places() {
+        let mut points = points(2);
+        points[1].work = 2.0;
+        let job = Job { name: "s", text: "text", settings: "", points: &points, is_part: false };
+        let begun = std::sync::Mutex::new(Vec::new());
+        let simulate = |point, seed, _, _: &mut Watch<'_>| {
+            begun.lock().unwrap().push((point, seed));
+            Ok::<_, StoreError>(Some(result(point, seed)))
+        };
+        let one = Options { threads: NonZeroUsize::MIN, ..options(None) };
+        let report = execute(&job, &one, &AtomicBool::new(false), simulate, |_, _| (), |_| ()).unwrap();
+        assert_eq!(begun.into_inner().unwrap(), [(1, 1), (1, 2), (0, 1), (0, 2)]);
+        let first = |point: usize| report.points[point].runs[0].flows[0].goodput_mbps;
+        assert_eq!([first(0), first(1)], [1.0, 101.0]);
     }
 
     #[test]

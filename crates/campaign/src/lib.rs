@@ -38,6 +38,7 @@
 
 mod campaign;
 mod columns;
+mod cost;
 mod execute;
 mod fair;
 mod files;
@@ -56,6 +57,7 @@ mod workers;
 
 pub use campaign::{Campaign, CampaignError, Missing, Plugged, Plugins, Seeds};
 pub use columns::{Column, SECTIONS, Section};
+pub use cost::packets;
 pub use execute::{Options, Progress, Series, Tables};
 pub use fair::{Expectation, FairnessReport};
 pub use files::StoreError;

@@ -10,9 +10,11 @@ use scenario::Point;
 
 use crate::PapersError;
 use crate::case::{Case, case};
-use crate::cost;
 use crate::experiment::{Experiment, Ships};
 use crate::results::Results;
+
+/// How much longer a packet of what ships takes than one of the papers' mHIP, about.
+const SHIPPED: f64 = 4.0;
 
 /// How cases are run.
 #[derive(Clone, Debug)]
@@ -160,7 +162,7 @@ impl Shipped {
             cases.push((id, points));
         }
         let runs = if scenarios.is_empty() { None } else { Some(Prepared::new("what-ships", "", scenarios, seeds)?) };
-        let runs = runs.map(|runs| Prepared { work: runs.work * cost::SHIPPED, ..runs });
+        let runs = runs.map(|runs| Prepared { work: runs.work * SHIPPED, ..runs });
         Ok(Self { runs, cases })
     }
 }
@@ -176,7 +178,7 @@ impl Prepared {
         let campaign = Campaign::of_points(text, points.clone(), seeds)?;
         let mut work = 0.0;
         for point in &points {
-            work += cost::packets(&point.document.scenario()?) * f64::from(count.get());
+            work += campaign::packets(&point.document.scenario()?) * f64::from(count.get());
         }
         Ok(Self { id, campaign, points, work })
     }

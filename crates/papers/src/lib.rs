@@ -7,7 +7,6 @@
 //! earlier run of the same program.
 
 mod case;
-mod cost;
 mod estimate;
 mod experiment;
 mod experiments;
