@@ -4,7 +4,7 @@
 //! [`Sender`] takes packets, says which of them leaves now and on which path ([`Dispatch`]), learns the number of each,
 //! and hears from [`Report`]s, or from the acknowledgments of the TCP inside, what became of it. What its owner knows of a path
 //! is a [`PathState`]. The receiver's side is a [`Reporter`], which says what has come on each path, and [`Resequencing`], which
-//! puts the packets of each flow in order. [`Heartbeat`] tells whether a path is alive.
+//! puts the packets of each flow in order. [`Heartbeat`] tells whether a path is alive, [`PathMtu`] which packets are too large for it.
 //!
 //! ```
 //! use clock::{Duration, Instant};
@@ -39,6 +39,7 @@ mod order;
 mod pacing;
 mod packet;
 mod path;
+mod path_mtu;
 mod received;
 mod report;
 mod reporter;
@@ -59,6 +60,9 @@ pub use liveness::PathEvent;
 pub use order::{COPY_HEADER as COPY_NUMBER, HEADER as NUMBER, Number};
 pub use packet::{Class, FlowId, Meta, QueuedPacket, Segment};
 pub use path::{Overhead, PathState, PathStatistics};
+pub use path_mtu::{
+    BASE_PLPMTU, GRANULARITY, MAX_PROBES, MIN_PLPMTU, MtuCounts, MtuPhase, PathMtu, Probe, RAISE_AFTER,
+};
 pub use queue::Ecn;
 pub use report::{RANGES, Report, message_len};
 pub use reporter::{ReceivedPacket, Reporter, ReportingPath};
