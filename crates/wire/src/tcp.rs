@@ -207,6 +207,77 @@ pub fn set_window(segment: &mut [u8], window: u16) {
     header[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
+/// Makes the MSS that a SYN announces (RFC 9293 §3.7.1) no more than `mss`, and changes its checksum with it (RFC 1624). Whether it
+/// was more. What is no segment, or has no such option, is left as it is.
+pub fn clamp_mss(segment: &mut [u8], mss: u16) -> bool {
+    let Ok(view) = Segment::parse(segment) else { return false };
+    let Some(announced) = view.mss().filter(|announced| *announced > mss) else { return false };
+    // Where its two bytes are: behind the options that precede it, its kind and its length.
+    let mut options = view.options();
+    let mut at = None;
+    while let Some(option) = options.next() {
+        if let TcpOption::Mss(_) = option {
+            at = (HEADER + view.option_bytes().len() - options.0.len()).checked_sub(2);
+            break;
+        }
+    }
+    let Some(at) = at else { return false };
+    // Option words may stand across the words of the checksum.
+    let sums = |bytes: [u8; 2]| match at % 2 {
+        0 => Sum::ZERO.word(u16::from_be_bytes(bytes)),
+        _ => Sum::ZERO.word(u16::from(bytes[0])).word(u16::from(bytes[1]) << 8),
+    };
+    let checksum = checksum::update(view.checksum(), sums(announced.to_be_bytes()), sums(mss.to_be_bytes()));
+    if let Some(bytes) = segment.get_mut(at..at + 2) {
+        bytes.copy_from_slice(&mss.to_be_bytes());
+    }
+    if let Some(bytes) = segment.get_mut(CHECKSUM_AT..CHECKSUM_AT + 2) {
+        bytes.copy_from_slice(&checksum.to_be_bytes());
+    }
+    true
+}
+
+/// Cuts a segment into several of at most `most` bytes, header and options included, all about as long: what a network device does
+/// that segments for its host. Each is appended to `room` bytes of zeros. Empty where that cannot be: what begins or
+/// resets a connection, what is urgent, or a header that leaves no room.
+pub fn cut(segment: &Segment<'_>, most: usize, room: usize, source: IpAddr, destination: IpAddr) -> Vec<Vec<u8>> {
+    /// Less data in a segment than this are not worth it.
+    const LEAST: usize = 64;
+    let flags = segment.flags();
+    let data = most.saturating_sub(HEADER + segment.option_bytes().len());
+    let whole = [Flags::SYN, Flags::RST, Flags::URG].into_iter().any(|flag| flags.contains(flag));
+    if whole || data < LEAST || segment.payload().is_empty() {
+        return Vec::new();
+    }
+    let count = segment.payload_len().div_ceil(data);
+    let pieces = segment.payload().chunks(segment.payload_len().div_ceil(count));
+    let mut done = 0_u32;
+    let mut out = Vec::with_capacity(count);
+    for piece in pieces {
+        let (is_first, is_last) = (out.is_empty(), out.len() + 1 == count);
+        // FIN and PSH belong to the last byte; CWR is said once (RFC 3168 §6.1.2).
+        let without = if is_last { 0 } else { Flags::FIN.0 | Flags::PSH.0 } | if is_first { 0 } else { Flags::CWR.0 };
+        let header = Header {
+            src_port: segment.src_port(),
+            dst_port: segment.dst_port(),
+            seq: segment.seq().wrapping_add(done),
+            ack: segment.ack(),
+            flags: Flags(flags.0 & !without),
+            window: segment.window(),
+            urgent: segment.urgent(),
+            options: segment.option_bytes(),
+        };
+        let mut bytes = Vec::with_capacity(room + most);
+        bytes.resize(room, 0);
+        if header.emit(source, destination, piece, &mut bytes).is_err() {
+            return Vec::new();
+        }
+        done = done.wrapping_add(piece.len() as u32);
+        out.push(bytes);
+    }
+    out
+}
+
 /// Iterator over the options of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a>(&'a [u8]);
@@ -315,6 +386,64 @@ mod tests {
     const B: IpAddr = IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0x20, 6, 5, 4, 3, 2, 1));
 
     proptest! {
+        /// The option alone is different, wherever it stands, and the checksum fits.
+        #[test]
+        fn an_mss_is_made_less_and_nothing_else_is(before in 0usize..7, announced: u16, mss: u16, payload in proptest::collection::vec(any::<u8>(), 0..9)) {
+            let mut options = vec![1; before];
+            options.extend([2, 4]);
+            options.extend(announced.to_be_bytes());
+            options.extend([3, 3, 7]);
+            options.resize(options.len().next_multiple_of(4), 1);
+            let header = Header { seq: 7, flags: Flags::SYN, options: &options, ..Header::default() };
+            let mut bytes = Vec::new();
+            header.emit(A, B, &payload, &mut bytes).unwrap();
+            let mut clamped = bytes.clone();
+            prop_assert_eq!(clamp_mss(&mut clamped, mss), announced > mss);
+            let view = Segment::parse(&clamped).unwrap();
+            prop_assert!(view.checksum_is_right(A, B));
+            prop_assert_eq!(view.mss(), Some(announced.min(mss)));
+            let at = HEADER + before + 2;
+            clamped[at..at + 2].copy_from_slice(&announced.to_be_bytes());
+            clamped[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&bytes[CHECKSUM_AT..CHECKSUM_AT + 2]);
+            prop_assert_eq!(clamped, bytes);
+        }
+
+        #[test]
+        fn whatever_is_clamped_is_not_broken(mut bytes in proptest::collection::vec(any::<u8>(), 0..80), mss: u16) {
+            clamp_mss(&mut bytes, mss);
+        }
+
+        /// Together they are the segment: the same bytes at the same numbers, no longer than may be, and each with its checksum.
+        #[test]
+        fn pieces_are_the_segment(length in 1usize..3_000, most in 120usize..1_500, flags: u8, seq: u32, words in proptest::collection::vec(any::<[u8; 4]>(), 0..=10)) {
+            let options = words.concat();
+            let payload: Vec<u8> = (0..length).map(|n| (n / 7) as u8).collect();
+            let header = Header { src_port: 1, dst_port: 2, seq, ack: 5, flags: Flags(flags), window: 9, urgent: 0, options: &options };
+            let mut bytes = Vec::new();
+            header.emit(A, B, &payload, &mut bytes).unwrap();
+            let whole = Segment::parse(&bytes).unwrap();
+            let pieces = cut(&whole, most, 3, A, B);
+            let indivisible = [Flags::SYN, Flags::RST, Flags::URG].into_iter().any(|flag| Flags(flags).contains(flag));
+            if indivisible || most < 20 + options.len() + 64 {
+                prop_assert!(pieces.is_empty());
+                return Ok(());
+            }
+            let mut together = Vec::new();
+            for (number, piece) in pieces.iter().enumerate() {
+                let view = Segment::parse(&piece[3..]).unwrap();
+                prop_assert!(piece.len() - 3 <= most && view.checksum_is_right(A, B));
+                prop_assert_eq!(view.seq(), seq.wrapping_add(together.len() as u32));
+                prop_assert_eq!((view.ack(), view.window(), view.option_bytes()), (5, 9, &options[..]));
+                let is_last = number + 1 == pieces.len();
+                for flag in [Flags::FIN, Flags::PSH] {
+                    prop_assert_eq!(view.flags().contains(flag), is_last && Flags(flags).contains(flag));
+                }
+                prop_assert_eq!(view.flags().contains(Flags::CWR), number == 0 && Flags(flags).contains(Flags::CWR));
+                together.extend_from_slice(view.payload());
+            }
+            prop_assert_eq!(together, payload);
+        }
+
         #[test]
         fn parse_after_emit_is_the_identity(ports: (u16, u16), numbers: (u32, u32), flags: u8, window: u16, urgent: u16,
                 words in proptest::collection::vec(any::<[u8; 4]>(), 0..=10), payload in proptest::collection::vec(any::<u8>(), 0..90)) {
