@@ -192,6 +192,12 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The largest packet that all links take at the start, if that is less than `most`.
+    pub(crate) fn least_mtu(&self, most: u16) -> u16 {
+        let mtus = self.links.iter().filter_map(|link| u16::try_from(link.mtu?).ok());
+        mtus.fold(most, u16::min)
+    }
+
     /// The flow that all is about.
     pub(crate) fn flow(&self) -> &FlowPlan {
         &self.flows[0]

@@ -57,7 +57,7 @@ impl<'a> InSimulator<'a> {
             simulated.link(format!("link {index}"), LinkConfig { changes: changes.collect(), ..link.clone() });
         }
         let config = AssociationConfig {
-            mtu: MTU,
+            mtu: plan.least_mtu(MTU),
             rule: plan.path_rule().unwrap_or_else(|| AssociationConfig::default().rule),
             scheduler: plan.flow().scheduler.parse().unwrap_or_default(),
             rates_configured: plan.flow().rates_configured,

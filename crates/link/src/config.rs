@@ -24,6 +24,8 @@ pub struct LinkConfig {
     pub queue: QueueConfig,
     /// What is lost on the way.
     pub loss: LossConfig,
+    /// The largest packet in bytes; larger ones are dropped, and nobody is told. `None` is any.
+    pub mtu: Option<u32>,
     /// What changes when, in any order; of changes at the same instant the earlier in the list comes first.
     pub changes: Vec<Change>,
 }
@@ -77,6 +79,8 @@ pub enum ChangeKind {
     Delay(Duration),
     /// Another loss; a Gilbert-Elliott chain starts anew.
     Loss(LossConfig),
+    /// Another largest packet, for those that are offered from now on.
+    Mtu(Option<u32>),
     /// The link fails. What waits or is being sent is lost, what was sent before still arrives, and what is offered
     /// until [`ChangeKind::Up`] is dropped.
     Down,

@@ -45,6 +45,8 @@ pub struct Link<P> {
     /// How long a packet of so many bytes takes: most are as long as the one before.
     last_time: (u32, Duration),
     queue: Discipline<P>,
+    /// The largest packet, in bytes.
+    mtu: u32,
     up: bool,
     lossy: bool,
     /// Up, infinitely fast, without delay or loss, and with a queue that has nothing to say to a packet that need not wait.
@@ -87,12 +89,14 @@ pub enum DropReason {
     Loss,
     /// The link was down.
     Outage,
+    /// It was larger than the link takes.
+    TooBig,
 }
 
 impl<P> Link<P> {
     /// A link that is up and empty. `rng` decides losses; give each link its own.
     pub fn new(config: LinkConfig, mut rng: Rng) -> Self {
-        let LinkConfig { rate, trace, schedule, delay, jitter, reorder, queue, loss, mut changes } = config;
+        let LinkConfig { rate, trace, schedule, delay, jitter, reorder, queue, loss, mtu, mut changes } = config;
         let jitter = Jitter::new(jitter, &rng);
         let course = schedule.zip(rate).map(|(schedule, rate)| Course::new(schedule, rate, delay, &rng));
         let trace = trace.map(Opportunities::new);
@@ -113,6 +117,7 @@ impl<P> Link<P> {
             sending_time: Duration::ZERO,
             last_time: (0, Duration::ZERO),
             queue: Discipline::new(queue, &mut rng),
+            mtu: mtu.unwrap_or(u32::MAX),
             up: true,
             lossy: loss != LossConfig::None,
             is_instant: false,
@@ -153,13 +158,16 @@ impl<P> Link<P> {
     /// dropped.
     ///
     /// # Errors
-    /// The packet comes back when the queue does not take it or the link is down.
+    /// The packet comes back when the queue does not take it, the link is down, or the packet is too large for it.
     #[inline]
     pub fn offer_of(&mut self, now: Instant, packet: P, bytes: u32, flow: u64, ecn: Ecn) -> Result<(), Dropped<P>> {
         self.advance(now);
         self.statistics.offered.add(bytes);
         if !self.up {
             return Err(self.refuse(packet, bytes, DropReason::Outage));
+        }
+        if bytes > self.mtu {
+            return Err(self.refuse(packet, bytes, DropReason::TooBig));
         }
         let is_idle = !self.is_sending() && !self.is_paused; // then nothing waits either
         if is_idle && self.queue.ignores_idle() {
@@ -193,7 +201,7 @@ impl<P> Link<P> {
     fn carry(&mut self, now: Instant, bytes: u32) -> bool {
         self.advance(now);
         // A change may have come, and nobody is overtaken.
-        if !self.is_instant || self.inside() > 0 {
+        if !self.is_instant || self.inside() > 0 || bytes > self.mtu {
             return false;
         }
         self.statistics.offered.add(bytes);
@@ -466,6 +474,7 @@ impl<P> Link<P> {
                 self.lossy = loss != LossConfig::None;
                 self.rest.loss = Loss::new(loss);
             }
+            ChangeKind::Mtu(mtu) => self.mtu = mtu.unwrap_or(u32::MAX),
             ChangeKind::Up => self.up = true,
             ChangeKind::Down => {
                 self.up = false;

@@ -38,6 +38,8 @@ pub struct LinkStatistics {
     pub dropped_loss: Count,
     /// Offered, waiting or being sent while the link was down.
     pub dropped_outage: Count,
+    /// Larger than the link takes.
+    pub dropped_too_big: Count,
     /// Marked by the queue's discipline instead of dropped, counted when they leave the queue.
     pub marked: Count,
     /// Time the transmitter was busy with the packets in `sent`.
@@ -49,10 +51,11 @@ pub struct LinkStatistics {
 impl LinkStatistics {
     /// All drops together.
     pub fn dropped(&self) -> Count {
-        [self.dropped_full, self.dropped_early, self.dropped_loss, self.dropped_outage].iter().fold(
-            Count::default(),
-            |sum, count| Count { packets: sum.packets + count.packets, bytes: sum.bytes + count.bytes },
-        )
+        let all = [self.dropped_full, self.dropped_early, self.dropped_loss, self.dropped_outage, self.dropped_too_big];
+        all.iter().fold(Count::default(), |sum, count| Count {
+            packets: sum.packets + count.packets,
+            bytes: sum.bytes + count.bytes,
+        })
     }
 
     pub(crate) fn count_drop(&mut self, reason: DropReason, bytes: u32) {
@@ -61,6 +64,7 @@ impl LinkStatistics {
             DropReason::Early => self.dropped_early.add(bytes),
             DropReason::Loss => self.dropped_loss.add(bytes),
             DropReason::Outage => self.dropped_outage.add(bytes),
+            DropReason::TooBig => self.dropped_too_big.add(bytes),
         }
     }
 }

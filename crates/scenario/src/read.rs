@@ -105,6 +105,7 @@ pub(crate) fn link(node: &Node, nodes: &mut Nodes, duration: Duration) -> Result
     let queue_entry = table.optional("queue");
     let queue = queue_entry.map(|entry| queue(&entry.node)).transpose()?.unwrap_or_default();
     let loss = table.read("loss", crate::loss::loss)?.unwrap_or_default();
+    let mtu = table.read("mtu", mtu)?.flatten();
     let reorder = table.read("reorder", reader::boolean)?.unwrap_or(false);
     let mut changes = Vec::new();
     for node in table.tables("change")? {
@@ -135,6 +136,7 @@ pub(crate) fn link(node: &Node, nodes: &mut Nodes, duration: Duration) -> Result
         reorder,
         queue,
         loss,
+        mtu,
         changes,
         remarks,
     })
@@ -191,6 +193,15 @@ fn longest_pause(changes: &[Change], duration: Duration) -> Option<String> {
     (pause >= LONG_PAUSE).then(|| format!("nothing can be sent for {pause} from {from} on: what comes waits"))
 }
 
+/// The largest packet of a link, or that it takes any.
+fn mtu(node: &Node) -> Result<Option<u32>, Diagnostic> {
+    let help = "the largest packet in bytes, from 576, as in mtu = 1400, or mtu = \"unlimited\"";
+    if matches!(&node.value, Value::String(text) if text == "unlimited") {
+        return Ok(None);
+    }
+    reader::whole(node, 576, u32::from(u16::MAX)).map(Some).map_err(|error| error.with_help(help))
+}
+
 /// So often things change at most.
 const MOST_CHANGES: usize = 1_000_000;
 /// A lab's run may last so many times the duration.
@@ -210,6 +221,9 @@ fn change(node: &Node, changes: &mut Vec<Change>, duration: Duration) -> Result<
     if let Some(entry) = table.optional("loss") {
         push(ChangeKind::Loss(crate::loss::loss(&entry.node)?));
     }
+    if let Some(entry) = table.optional("mtu") {
+        push(ChangeKind::Mtu(mtu(&entry.node)?));
+    }
     let (down, up) = (table.optional("down"), table.optional("up"));
     if let (Some(_), Some(up)) = (down, up) {
         let help = "write two changes, each with its own `at`".to_owned();
@@ -222,7 +236,7 @@ fn change(node: &Node, changes: &mut Vec<Change>, duration: Duration) -> Result<
         }
     }
     if changes.len() == before {
-        let help = "one of rate, delay, loss, down = true, up = true".to_owned();
+        let help = "one of rate, delay, loss, mtu, down = true, up = true".to_owned();
         return Err(node.place.error("nothing changes here", Some(help)));
     }
     let Some(entry) = table.optional("every") else { return Ok(()) };

@@ -216,6 +216,7 @@ impl Scenario {
                 reorder: link.reorder,
                 queue: self.queue(index, link),
                 loss: link.loss,
+                mtu: link.mtu,
                 changes: link.changes.clone(),
             };
             let name = |from: NodeIndex, to: NodeIndex| format!("{}-{}", self.nodes[from], self.nodes[to]);

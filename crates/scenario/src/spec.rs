@@ -35,6 +35,8 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// Random or bursty loss.
     pub loss: LossConfig,
+    /// The largest packet, in bytes; larger ones vanish.
+    pub mtu: Option<u32>,
     /// What changes when, in order of time.
     pub changes: Vec<Change>,
     /// What is right in it but may not be meant, in sentences.

@@ -171,7 +171,11 @@ fn flow(
 fn link(slot: &LinkSlot, info: &LinkInfo, time: Duration) -> LinkResult {
     let (now, before) = (slot.link.statistics(), &info.before);
     let seconds = time.as_secs_f64();
-    let lost = |statistics: &LinkStatistics| statistics.dropped_loss.packets + statistics.dropped_outage.packets;
+    let lost = |statistics: &LinkStatistics| {
+        let [loss, outage, too_big] =
+            [&statistics.dropped_loss, &statistics.dropped_outage, &statistics.dropped_too_big];
+        loss.packets + outage.packets + too_big.packets
+    };
     let refused = |statistics: &LinkStatistics| statistics.dropped_full.packets + statistics.dropped_early.packets;
     LinkResult {
         name: info.name.clone(),

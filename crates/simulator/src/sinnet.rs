@@ -60,7 +60,11 @@ impl Associations {
             let help = format!("give all flows of the association the same `{key}`, or association = \"own\"");
             return Err(scenario.error_in_flow(index, key, message, Some(help)));
         }
-        let config = config(scenario, index, flow, outside)?;
+        let mut config = config(scenario, index, flow, outside)?;
+        // What the search for it finds, which is not simulated.
+        let links = paths.iter().flat_map(|path| path.forward.iter().chain(&path.reverse));
+        let mtus = links.filter_map(|link| plan.links.get(*link as usize)?.config.mtu);
+        config.mtu = mtus.filter_map(|mtu| u16::try_from(mtu).ok()).fold(config.mtu, u16::min);
         let has_rate = |links: &[u32]| {
             let mut links = links.iter().filter_map(|link| plan.links.get(*link as usize));
             links.any(|link| link.config.rate.is_some())

@@ -147,7 +147,10 @@ impl Virtual<'_> {
     fn tcp(&self, flow: usize, world: &World, size: u64) -> TcpConfig {
         let sinnet = self.plan.flows.get(flow).is_some_and(|flow| flow.protocol == Protocol::Sinnet);
         let tunnel = world.wedge(self.plan.flow().from).map_or(MTU, wedge::Wedge::tun_mtu);
-        let (mtu, ip) = if sinnet { (tunnel, V6_HEADER) } else { (MTU, V4_HEADER) };
+        // A program's TCP here does not hear of the path's MTU later.
+        let room = multipath::inner_room(self.plan.least_mtu(MTU)) + V6_HEADER;
+        let tunnel = u16::try_from(room).map_or(tunnel, |room| room.min(tunnel));
+        let (mtu, ip) = if sinnet { (tunnel, V6_HEADER) } else { (self.plan.least_mtu(MTU), V4_HEADER) };
         let rule = self.rules.get(flow).cloned().unwrap_or(TcpConfig::default().rule);
         let mut config = TcpConfig { data: Some(size), ..TcpConfig::linux(rule, mtu.into(), ip as u32) };
         if sinnet {

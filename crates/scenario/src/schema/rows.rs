@@ -6,6 +6,7 @@ use crate::spec::Protocol;
 
 const ALL: Variants = Variants::ALL;
 const RATE: Type = Type::Either(&[Type::Rate, UNLIMITED]);
+const MTU: Type = Type::Either(&[Type::Whole(576, 65_535), UNLIMITED]);
 const AMOUNT: Type = Type::Either(&[Type::Amount, UNLIMITED]);
 const MOMENT: Type = Type::Either(&[Type::Time, Type::Range]);
 const JITTER: Type = Type::Either(&[Type::Time, Type::Table(Table::Jitter)]);
@@ -122,12 +123,15 @@ pub(super) const REST: &[Key] = &[
     link("queue", QUEUE, "\"unlimited\"", "What may wait; drop-tail unless a table says otherwise.")
         .example("\"1.5bdp\""),
     link("loss", LOSS, "0", "The probability that a packet is lost, or a loss with memory.").example("0.01"),
+    link("mtu", MTU, "\"unlimited\"", "The largest packet in bytes; larger ones vanish, and nobody is told. In `sinnet sim` the hosts of \"sinnet\" know that of their paths from the start; in `sinnet lab` they find it out.")
+        .example("1400"),
     link("change", Type::Tables(Table::Change), "none", "What changes during the run."),
     row(Table::Change, "at", Type::Time, "", "When.").example("\"10s\""),
     row(Table::Change, "every", Type::Time, "once", "Again and again, each time so much later.").example("\"15s\""),
     row(Table::Change, "rate", RATE, "as before", "The new rate; with 0 everything waits for another one.").example("\"1Mbit/s\""),
     row(Table::Change, "delay", Type::Time, "as before", "The new delay.").example("\"40ms\""),
     row(Table::Change, "loss", LOSS, "as before", "The new loss.").example("0.02"),
+    row(Table::Change, "mtu", MTU, "as before", "The new largest packet.").example("1400"),
     row(Table::Change, "down", Type::Boolean, "as before", "True: nothing passes any more.").example("true"),
     row(Table::Change, "up", Type::Boolean, "as before", "True: packets pass again.").example("true"),
     row(Table::Jitter, "uniform", Type::Time, "none", "Uniform from this much less to this much more, no more than the delay.")
