@@ -373,7 +373,7 @@ impl World {
 
     /// A host hands a packet to one of its links.
     fn transmit(&mut self, host: usize, transmit: Transmit) {
-        let Transmit { route, protocol, bytes, ecn } = transmit;
+        let Transmit { route, protocol, bytes, ecn, .. } = transmit;
         let (source, destination) = (route.local, route.remote);
         let mut packet = Packet { source, destination, protocol, ecn, bytes, author: Some(host) };
         let Self { tap, judge, addresses, names, now, nodes, .. } = self;

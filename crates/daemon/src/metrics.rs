@@ -299,6 +299,11 @@ fn paths(registry: &mut Registry, peers: &[PeerStatus]) {
     set.count("path_received_bytes", "Bytes of outer IP packets received", |path| Some(path.bytes_in));
     set.count("path_sent_packets", "ESP packets sent", |path| Some(path.packets_out));
     set.count("path_received_packets", "ESP packets received and accepted", |path| Some(path.packets_in));
+    set.measure("path_mtu", "The largest outer IP packet", bytes(), |path| Some(f64::from(path.mtu)));
+    set.count("path_mtu_probes", "Probes of the path's MTU sent", |path| Some(path.mtu_probes));
+    set.count("path_black_holes", "How often packets of a size that had passed did no longer", |path| {
+        Some(path.black_holes)
+    });
     let rate = Some(Unit::Other("bits_per_second".to_owned()));
     set.measure("path_delivery_rate", "What the path delivers", rate, |path| Some(path.measured?.delivery_rate as f64));
     set.measure("path_cwnd", "Congestion window", bytes(), |path| Some(path.measured?.cwnd as f64));

@@ -259,13 +259,12 @@ const LAST_METRIC: u32 = 4_000_000;
 const PROTOCOL: RouteProtocol = RouteProtocol::Other(139);
 
 /// Makes a route to `destination`/`prefix` over interface `index` that is better than the kernel's own, with the congestion
-/// window in packets with which a TCP begins; and with a path MTU that is not the interface's, if there is one, locked, so that
-/// TCP's MSS follows from it and no ICMP message lowers it. It never replaces another's.
+/// window in packets with which a TCP begins; and with a path MTU that is not the interface's, if there is one, so that TCP's MSS
+/// follows from it. It never replaces another's.
 ///
 /// # Errors
 /// What the kernel says.
 pub fn add_route(index: u32, destination: IpAddr, prefix: u8, mtu: Option<u16>, first_window: u32) -> io::Result<()> {
-    const RTAX_MTU: u32 = 2;
     let mut route = route(destination, prefix, METRIC);
     route.header.kind = RouteType::Unicast;
     if destination.is_ipv4() {
@@ -273,7 +272,7 @@ pub fn add_route(index: u32, destination: IpAddr, prefix: u8, mtu: Option<u16>, 
     }
     let mut metrics = vec![RouteMetric::InitCwnd(first_window)];
     if let Some(mtu) = mtu {
-        metrics.extend([RouteMetric::Lock(1 << RTAX_MTU), RouteMetric::Mtu(mtu.into())]);
+        metrics.push(RouteMetric::Mtu(mtu.into()));
     }
     route.attributes.extend([RouteAttribute::Oif(index), RouteAttribute::Metrics(metrics)]);
     Netlink::open()?.request(RouteNetlinkMessage::NewRoute(route), NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, |_| {})

@@ -46,6 +46,8 @@ pub struct PathSocket {
     longest_train: usize,
     /// How many of the waiting packets have to go one by one, because they were refused as a train.
     singly: usize,
+    /// What leaves may be cut, here or on the way.
+    may_fragment: bool,
     /// The kernel has no room.
     full: bool,
     /// Packets that could not be sent.
@@ -123,15 +125,12 @@ impl PathSocket {
         }
         socket.set_nonblocking(true)?;
         socket.bind(&local.into())?;
-        let offload = if protocol == Protocol::Udp { Some(offload(&socket, local)?) } else { None };
-        if offload.is_none() && local.is_ipv4() {
-            // As `offload` does, and for its reason.
-            rustix::net::sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::OMIT)?;
-        }
+        let offload = if protocol == Protocol::Udp { Some(offload(&socket)?) } else { None };
+        fragmentation(&socket, local, true)?;
         let longest_train = offload.as_ref().map_or(1, UdpSocketState::max_gso_segments);
         let (waiting, singly) = (VecDeque::new(), 0);
-        let (full, lost, warned) = (false, 0, false);
-        Ok(Self { socket, offload, local, protocol, waiting, longest_train, singly, full, lost, warned })
+        let (may_fragment, full, lost, warned) = (true, false, 0, false);
+        Ok(Self { socket, offload, local, protocol, waiting, longest_train, singly, may_fragment, full, lost, warned })
     }
 
     /// True if packets of `protocol` from `local` leave here.
@@ -226,6 +225,16 @@ impl PathSocket {
     pub fn flush(&mut self) {
         self.full = false;
         while let Some(first) = self.waiting.front() {
+            if first.may_fragment != self.may_fragment {
+                // What cannot be sent as it has to be is lost.
+                if let Err(error) = fragmentation(&self.socket, self.local, first.may_fragment) {
+                    tracing::debug!(local = %self.local, %error, "fragmentation");
+                    self.waiting.pop_front();
+                    self.lost += 1;
+                    continue;
+                }
+                self.may_fragment = first.may_fragment;
+            }
             let count = self.train_of(first);
             match self.send_train(first, count) {
                 Ok(()) => {
@@ -291,8 +300,8 @@ impl PathSocket {
         let fitting = most.min(LONGEST_TRAIN / size.max(1));
         let mut count = 1;
         for packet in self.waiting.iter().skip(1).take(fitting.saturating_sub(1)) {
-            let alike = (packet.route.remote, packet.ecn) == (first.route.remote, first.ecn);
-            if !alike || packet.bytes.len() > size {
+            let alike = |packet: &Transmit| (packet.route.remote, packet.ecn, packet.may_fragment);
+            if alike(packet) != alike(first) || packet.bytes.len() > size {
                 break;
             }
             count += 1;
@@ -307,7 +316,7 @@ impl PathSocket {
     fn tell(&mut self, error: Errno) {
         if error == Errno::EMSGSIZE && !self.warned {
             self.warned = true;
-            tracing::warn!(local = %self.local, "packets are too long for this path: set its `mtu` in the configuration");
+            tracing::warn!(local = %self.local, "packets are too long for this path's interface");
         }
         tracing::debug!(local = %self.local, %error, "a packet could not be sent");
     }
@@ -319,24 +328,31 @@ impl AsFd for PathSocket {
     }
 }
 
-/// Switches the offloads on, and leaves fragmentation to others: `quinn-udp` forbids it, because QUIC finds the path MTU by
-/// itself; here a path that shrinks on the way has to work, if slowly.
-///
-/// Over IPv4 nothing is learned from ICMP: whoever knows two addresses can forge 'fragmentation needed' for a MTU of 552
-/// bytes, both our ports are known, and each packet would be three fragments that wait in the peer's memory. So packets go as
-/// long as the interface takes them, without DF, and a router on a smaller link cuts them. In IPv6 no router does, so 'packet too
-/// big' has to be believed; what it can do is little, because a link carries 1,280 bytes (RFC 8200 §5).
-fn offload(socket: &Socket, local: SocketAddr) -> io::Result<UdpSocketState> {
+/// Switches the offloads on.
+fn offload(socket: &Socket) -> io::Result<UdpSocketState> {
     let offload = UdpSocketState::new(socket.into())?;
     // `quinn-udp` asks for the time of arrival, and has then no room for the ECN mark of an IPv4 train (MSG_CTRUNC).
     setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
-    if local.is_ipv4() {
-        rustix::net::sockopt::set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::OMIT)?;
-    } else {
-        rustix::net::sockopt::set_ipv6_mtu_discover(socket, Ipv6PathMtuDiscovery::WANT)?;
-        setsockopt(socket, sockopt::Ipv6DontFrag, &false)?;
-    }
     Ok(offload)
+}
+
+/// Says whether what leaves from now on may be cut. Linux has no way to say so of one packet.
+///
+/// What the wedge knows to pass, and its probes, go with DF and no longer than the interface takes them. Of ICMP nothing is
+/// believed: whoever knows two addresses can forge 'fragmentation needed' for a MTU of 552 bytes, and both our ports are known
+/// (RFC 8899 §4.6.1 asks for the proof that there is none of here).
+///
+/// What may be cut leaves as long as the interface takes it, without DF, and an IPv4 router on a smaller link cuts it. In IPv6 no
+/// router does, so 'packet too big' has to be believed; what it can do is little, because a link carries 1,280 bytes (RFC 8200
+/// §5).
+fn fragmentation(socket: &Socket, local: SocketAddr, may_fragment: bool) -> io::Result<()> {
+    if local.is_ipv4() {
+        let how = if may_fragment { Ipv4PathMtuDiscovery::OMIT } else { Ipv4PathMtuDiscovery::PROBE };
+        return Ok(rustix::net::sockopt::set_ip_mtu_discover(socket, how)?);
+    }
+    let how = if may_fragment { Ipv6PathMtuDiscovery::WANT } else { Ipv6PathMtuDiscovery::PROBE };
+    rustix::net::sockopt::set_ipv6_mtu_discover(socket, how)?;
+    Ok(setsockopt(socket, sockopt::Ipv6DontFrag, &!may_fragment)?)
 }
 
 /// Takes a packet from a raw socket: its length, where it comes from, and, for IPv6, its traffic class.
@@ -384,6 +400,8 @@ mod tests {
                     bytes: packet.clone(),
                     // Two neighbours alike, then two others: trains end where marks change.
                     ecn: Ecn::of(packet.first().copied().unwrap_or(0) / 2),
+                    // And where what may be cut does.
+                    may_fragment: packet.first().copied().unwrap_or(0) % 8 < 4,
                 });
             }
         }
@@ -452,7 +470,13 @@ mod tests {
         let ordinary = UdpSocket::bind(local).expect("binds");
         ordinary.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
         let mut send = |remote: SocketAddr, bytes: Vec<u8>| {
-            sender.send(Transmit { route: Route { local, remote }, protocol: Protocol::Udp, bytes, ecn: Ecn::NotEct });
+            sender.send(Transmit {
+                route: Route { local, remote },
+                protocol: Protocol::Udp,
+                bytes,
+                ecn: Ecn::NotEct,
+                may_fragment: true,
+            });
         };
         let there = ordinary.local_addr().expect("bound");
         // Port 0 is no destination, and no datagram is that long.

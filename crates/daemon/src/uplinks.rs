@@ -44,6 +44,7 @@ impl Uplinks {
             Err(error) => return tracing::warn!(%error, "asking for the interfaces"),
         };
         let there = links::resolve(&self.config, &interfaces).links;
+        self.resize(now, random, wedge, &there);
         let change = Change::between(&self.links, &there);
         if change.gone.is_empty() && change.new.is_empty() {
             return;
@@ -60,6 +61,18 @@ impl Uplinks {
         }
         for link in gone {
             self.remove(now, random, wedge, sockets, &link);
+        }
+    }
+
+    /// Interfaces take packets of other sizes than they did.
+    fn resize(&mut self, now: Instant, random: &mut dyn CryptoRng, wedge: &mut Wedge, there: &[Link]) {
+        for link in &mut self.links {
+            let Some(new) = there.iter().find(|new| key(new) == key(link) && new.mtu != link.mtu) else { continue };
+            link.mtu = new.mtu;
+            match wedge.set_path_mtu(now, random, link.address, link.mtu) {
+                Ok(()) => tracing::info!("{} on {} takes packets of {} bytes now", link.address, link.name, link.mtu),
+                Err(error) => tracing::warn!("{} on {}: {error}", link.address, link.name),
+            }
         }
     }
 
@@ -126,6 +139,11 @@ impl Uplinks {
     }
 }
 
+/// A path is the same while its name, its address and its interface are.
+fn key(link: &Link) -> (&str, IpAddr, Option<&str>) {
+    (&link.name, link.address, link.device.as_deref())
+}
+
 /// What is different.
 #[derive(Debug, Default)]
 struct Change {
@@ -134,11 +152,7 @@ struct Change {
 }
 
 impl Change {
-    /// A path is the same while its name, its address and its interface are.
     fn between(old: &[Link], new: &[Link]) -> Self {
-        let key = |link: &Link| -> (String, IpAddr, Option<String>) {
-            (link.name.clone(), link.address, link.device.clone())
-        };
         let lacks = |list: &[Link], link: &Link| !list.iter().any(|other| key(other) == key(link));
         Self {
             gone: old.iter().filter(|link| lacks(new, link)).cloned().collect(),

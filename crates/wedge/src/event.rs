@@ -57,6 +57,19 @@ pub enum WedgeEvent {
         /// Its locators now.
         route: Route,
     },
+    /// The largest packet that a path carries was found, and is not what was told before, nor what its interface takes.
+    PathMtu {
+        /// The peer's name.
+        peer: String,
+        /// Its number.
+        path: PathId,
+        /// What the local side of it is called.
+        name: String,
+        /// Its locators.
+        route: Route,
+        /// In bytes, with all headers.
+        mtu: u16,
+    },
     /// A path is gone for good.
     PathDown {
         /// The peer's name.
@@ -127,6 +140,9 @@ impl fmt::Display for WedgeEvent {
             }
             Self::PathMoved { peer, path, name, route } => {
                 write!(f, "{path} to {peer} leads somewhere else now: {name}, {route}")
+            }
+            Self::PathMtu { peer, path, name, route, mtu } => {
+                write!(f, "{path} to {peer} carries packets of up to {mtu} bytes: {name}, {route}")
             }
             Self::PathDown { peer, path } => write!(f, "{path} to {peer} is gone"),
             Self::Closed { peer, reason } => write!(f, "the association with {peer} has ended: {reason}"),

@@ -27,10 +27,10 @@ impl Beat {
         data
     }
 
-    /// Reads the data of an echo request or reply; `None` when it is not one of ours.
+    /// Reads the data of an echo request or reply; `None` when it is not one of ours. What follows is the padding of a probe.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
-        let (path, nonce) = data.strip_prefix(&MAGIC)?.split_first_chunk::<2>()?;
-        Some(Self { path: u16::from_be_bytes(*path), nonce: u64::from_be_bytes(nonce.try_into().ok()?) })
+        let (path, rest) = data.strip_prefix(&MAGIC)?.split_first_chunk::<2>()?;
+        Some(Self { path: u16::from_be_bytes(*path), nonce: u64::from_be_bytes(*rest.first_chunk()?) })
     }
 }
 
@@ -41,9 +41,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parse_after_emit_is_the_identity(path: u16, nonce: u64) {
+        fn parse_after_emit_is_the_identity(path: u16, nonce: u64, padding in 0usize..2_000) {
             let beat = Beat { path, nonce };
-            prop_assert_eq!(Beat::parse(&beat.emit()), Some(beat));
+            let mut data = beat.emit().to_vec();
+            data.resize(DATA + padding, 0);
+            prop_assert_eq!(Beat::parse(&data), Some(beat));
+            prop_assert_eq!(Beat::parse(&data[..DATA - 1]), None);
         }
 
         #[test]

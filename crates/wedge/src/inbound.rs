@@ -2,7 +2,7 @@
 
 use crate::ecn::decapsulate;
 use crate::flows::{Family, flow_of, flow_of_quoted};
-use crate::heartbeat::Beat;
+use crate::heartbeat::{Beat, DATA};
 use crate::numbers::Header;
 use crate::packet::{HEADROOM, Packet};
 use crate::path::outer_header;
@@ -222,7 +222,9 @@ impl Wedge {
         self.counters.heartbeats_in += 1;
         let (from, to) = (self.hit.address(), peer.config.hit.address());
         let mut message = Vec::new();
-        if echo.reply().emit(from, to, &mut message).is_err() {
+        // Without the padding of a probe: only its way here is measured.
+        let reply = Echo { data: echo.data.get(..DATA).unwrap_or(echo.data), ..echo.reply() };
+        if reply.emit(from, to, &mut message).is_err() {
             return;
         }
         if peer.send_control(now, id, (protocol::ICMPV6, &message), true, rng, &mut self.transmit).is_err() {
@@ -234,6 +236,7 @@ impl Wedge {
     fn deliver(&mut self, now: Instant, index: usize, family: Family, mut packet: Packet) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         peer.clamp_window(now, &mut packet);
+        peer.clamp_inbound(&mut packet, &mut self.counters);
         if family == Family::Six {
             self.deliver.push(packet);
             return;

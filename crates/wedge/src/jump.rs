@@ -24,6 +24,7 @@ impl Wedge {
             peer.silent_since = peer.silent_since.map(|_| now);
             for path in &mut peer.paths {
                 path.heartbeat.slept(now);
+                path.mtu.renewed(now);
             }
             peer.sender.on_clock_jump(now);
         }

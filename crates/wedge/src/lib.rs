@@ -77,6 +77,7 @@ mod numbers;
 mod outbound;
 mod packet;
 mod path;
+mod path_mtu;
 mod payload;
 mod peer;
 mod rebinding;
@@ -132,4 +133,7 @@ pub struct Transmit {
     pub bytes: Vec<u8>,
     /// What the outer IP header says about marks.
     pub ecn: Ecn,
+    /// It may be cut on the way: HIP packets (RFC 7401 §5.1.3), and ESP while nothing is known of the path's MTU, or where a program
+    /// cannot be told. Otherwise it has to arrive in one piece or not at all: "don't fragment".
+    pub may_fragment: bool,
 }

@@ -9,7 +9,7 @@ use multipath::{Ecn, QueuedPacket};
 use rand_core::CryptoRng;
 use std::net::IpAddr;
 use wire::icmp::{self, IcmpError};
-use wire::ip::{self, IpPacket, V4, V6, V6_HEADER, protocol};
+use wire::ip::{self, IpPacket, V4, V4_HEADER, V6, V6_HEADER, protocol};
 use wire::translate::{translate_4_to_6, translate_6_to_4};
 use wire::{Hit, Lsi, tcp};
 
@@ -42,8 +42,11 @@ impl Wedge {
             self.counters.wrong_source += 1;
             return None;
         }
-        if view.extensions().len() + view.payload().len() > self.max_payload {
-            self.answer_too_big(packet);
+        let payload = view.extensions().len() + view.payload().len();
+        let device = usize::from(self.tun_mtu());
+        let most = if payload + V6_HEADER > device { Some(device) } else { self.peers.get(index)?.too_big_v6(payload) };
+        if let Some(most) = most {
+            self.answer_too_big(packet, most);
             return None;
         }
         (!self.is_refusal(now, index, view)).then_some(index)
@@ -59,10 +62,13 @@ impl Wedge {
             self.counters.wrong_source += 1;
             return;
         }
-        if view.payload().len() > self.max_payload {
-            return self.answer_too_big(packet);
-        }
         let Some(peer) = self.peers.get_mut(index) else { return };
+        let (payload, device) = (view.payload().len(), self.max_payload);
+        let most =
+            if payload > device { Some(device + V4_HEADER) } else { peer.too_big_v4(payload, !view.dont_fragment()) };
+        if let Some(most) = most {
+            return self.answer_too_big(packet, most);
+        }
         let mut translated = Vec::with_capacity(packet.len() + V6_HEADER);
         let hits = (self.hit.address(), peer.config.hit.address());
         if translate_4_to_6(packet, hits.0, hits.1, &mut translated).is_err() {
@@ -121,8 +127,8 @@ impl Wedge {
         }
         let Some(peer) = self.peers.get_mut(index) else { return };
         if peer.is_reachable() {
-            peer.send(now, rng, ecn, payload, &mut self.counters, &mut self.transmit);
-            return;
+            let Self { counters, transmit, hit: own, .. } = self;
+            return peer.send_fitting(now, rng, *own, ecn, payload, counters, transmit);
         }
         self.counters.waited_too_long += peer.give_up_waiting(now);
         if !peer.wait(now, payload) {
@@ -140,7 +146,7 @@ impl Wedge {
         self.counters.waited_too_long += peer.give_up_waiting(now);
         for payload in peer.take_waiting() {
             // What begins a flow is not marked (RFC 3168 §6.1.1).
-            peer.send(now, rng, Ecn::NotEct, payload, &mut self.counters, &mut self.transmit);
+            peer.send_fitting(now, rng, self.hit, Ecn::NotEct, payload, &mut self.counters, &mut self.transmit);
         }
     }
 
@@ -213,12 +219,14 @@ impl Wedge {
         peer.transmit(now, rng, &mut self.counters, &mut self.transmit);
     }
 
-    fn answer_too_big(&mut self, packet: &[u8]) {
+    fn answer_too_big(&mut self, packet: &[u8], most: usize) {
         self.counters.too_big += 1;
         let mut answer = Vec::new();
         let made = match IpPacket::parse(packet).map(|view| view.dst()) {
-            Ok(IpAddr::V6(to)) => icmp::packet_too_big(packet, self.tun_mtu().into(), to, &mut answer),
-            Ok(IpAddr::V4(to)) => icmp::fragmentation_needed(packet, self.lsi_mtu(), to, &mut answer),
+            Ok(IpAddr::V6(to)) => icmp::packet_too_big(packet, most as u32, to, &mut answer),
+            Ok(IpAddr::V4(to)) => {
+                icmp::fragmentation_needed(packet, u16::try_from(most).unwrap_or(u16::MAX), to, &mut answer)
+            }
             Err(error) => Err(error),
         };
         if made.is_ok() {

@@ -9,11 +9,11 @@ use crate::{Protocol, Transmit};
 use clock::Instant;
 use hip::Route;
 use hip::esp::{EspSuite, Exhausted, InboundSa, OutboundSa};
-use multipath::{Ecn, Heartbeat, Overhead, PathState, SKIPPED};
+use multipath::{Ecn, Heartbeat, Overhead, PathMtu, PathState, SKIPPED};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use std::net::Ipv6Addr;
-use wire::icmp::Echo;
+use wire::icmp::{self, Echo};
 use wire::ip::{V4_HEADER, V6_HEADER};
 use wire::udp;
 
@@ -46,6 +46,10 @@ pub(crate) struct Path {
     pub outbound: OutboundSa,
     pub inbound: InboundSa,
     pub heartbeat: Heartbeat,
+    /// The largest packet that it carries.
+    pub mtu: PathMtu,
+    /// What was told of that last, in bytes.
+    pub told_mtu: Option<u16>,
     pub traffic: Traffic,
     pub credit: Credit,
     /// Where the peer may be by now, if something of it came from elsewhere.
@@ -111,7 +115,7 @@ pub(crate) fn outer_header(route_is_v4: bool, in_udp: bool) -> usize {
 }
 
 /// What is around a payload: so many bytes of outer headers, and what ESP adds.
-fn overhead(header: usize, suite: EspSuite) -> Overhead {
+pub(crate) fn overhead(header: usize, suite: EspSuite) -> Overhead {
     let (trailer, alignment) = (ESP_TRAILER, suite.alignment());
     Overhead { fixed: header + suite.sealed_len(0) - trailer.next_multiple_of(alignment), trailer, alignment }
 }
@@ -132,6 +136,11 @@ impl Path {
         self.header_len() + self.outbound.sealed_len(payload)
     }
 
+    /// What is around a payload.
+    pub(crate) fn overhead(&self) -> Overhead {
+        overhead(self.header_len(), self.outbound.suite())
+    }
+
     /// What the sender has to know of it, when something new had come on it last.
     pub(crate) fn state(&self, heard_at: Instant) -> PathState {
         let rtt = self.heartbeat.rtt();
@@ -140,8 +149,8 @@ impl Path {
             is_alive: self.heartbeat.is_alive(),
             is_standby: self.standby,
             allowance: self.credit.left(),
-            overhead: overhead(self.header_len(), self.outbound.suite()),
-            mtu: self.parameters.mtu,
+            overhead: self.overhead(),
+            mtu: self.mtu.limit(),
             rate: self.parameters.rate,
             delay: self.parameters.delay,
             srtt: rtt.srtt(),
@@ -169,9 +178,10 @@ impl Path {
         }
     }
 
-    /// An echo request to the peer (RFC 4443 §4.1), HIT to HIT.
-    pub(crate) fn question(&self, nonce: u64, (from, to): (Ipv6Addr, Ipv6Addr)) -> Option<Vec<u8>> {
-        let data = Beat { path: self.id.0, nonce }.emit();
+    /// An echo request to the peer (RFC 4443 §4.1), HIT to HIT, of so many bytes if that is more than it needs.
+    pub(crate) fn question(&self, nonce: u64, (from, to): (Ipv6Addr, Ipv6Addr), bytes: usize) -> Option<Vec<u8>> {
+        let mut data = Beat { path: self.id.0, nonce }.emit().to_vec();
+        data.resize(data.len().max(bytes.saturating_sub(icmp::HEADER)), 0);
         let echo = Echo { request: true, identifier: self.id.0, sequence: nonce as u16, data: &data };
         let mut message = Vec::new();
         echo.emit(from, to, &mut message).is_ok().then_some(message)
@@ -204,6 +214,10 @@ impl Path {
             packets_out: self.traffic.packets_out,
             packets_in: self.traffic.packets_in,
             queued: 0,
+            mtu: self.mtu.limit(),
+            mtu_state: self.mtu.phase().name().to_owned(),
+            mtu_probes: self.mtu.counts().probes,
+            black_holes: self.mtu.counts().black_holes,
             measured: None,
         }
     }
@@ -228,7 +242,8 @@ impl Path {
         self.traffic.bytes_out += wire;
         self.credit.said += wire;
         let protocol = if self.route.in_udp() { Protocol::Udp } else { Protocol::Esp };
-        out.push(Transmit { route: self.route, protocol, bytes, ecn });
+        let may_fragment = self.mtu.plpmtu().is_none_or(|plpmtu| wire > plpmtu.into());
+        out.push(Transmit { route: self.route, protocol, bytes, ecn, may_fragment });
         Ok(Sealed { skipped, number: self.outbound.sequence() })
     }
 }

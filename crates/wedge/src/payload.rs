@@ -31,6 +31,11 @@ impl Payload {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
+    /// The same, to be changed.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start..).unwrap_or_default()
+    }
+
     /// What is sealed, and its next header: the numbers go before the payload.
     pub(crate) fn sealed_bytes(
         &mut self,

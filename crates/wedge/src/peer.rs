@@ -13,7 +13,7 @@ use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant};
 use multipath::{Change, Copies, Feedback, FlowId, Number, QueuedPacket, Reordering, Reporter, Sender};
 use rand_core::CryptoRng;
-use scheduler::{PathId, Scheduler};
+use scheduler::{PathId, PathScheduler as _, Scheduler};
 use std::collections::VecDeque;
 use wire::ip::protocol;
 use wire::{Hit, Spi};
@@ -63,6 +63,8 @@ pub(crate) struct PeerState {
     pub(crate) since: Option<Instant>,
     /// It has answered a heartbeat in this association.
     echoes: bool,
+    /// Packets may have copies, whose numbers take room.
+    pub has_copies: bool,
     /// What goes to it.
     pub sender: Sender<Payload>,
 }
@@ -90,6 +92,7 @@ impl PeerState {
             silent_since: None,
             since: None,
             echoes: false,
+            has_copies: scheduler.needs().copies,
             sender: Sender::new(Feedback::None, WedgeConfig::default_congestion()).with_scheduler(scheduler),
         }
     }
@@ -155,6 +158,8 @@ impl PeerState {
         self.sync();
         let paths = self.paths.iter().filter(|path| path.verified);
         let beats = paths.clone().map(|path| (path.heartbeat.poll_timeout(), TimerKind::Heartbeat));
+        let probes = paths.clone().filter(|path| path.answers()).map(|path| path.mtu.poll_timeout());
+        let probes = probes.filter(|at| *at < Instant::FAR_FUTURE).map(|at| (at, TimerKind::Heartbeat));
         let reports = paths.filter_map(|path| self.reporter.poll_timeout(path.id)).map(|at| (at, TimerKind::Feedback));
         let pacing = [self.sender.poll_pacing(), self.sender.poll_queues()].into_iter().flatten();
         let pacing = pacing.map(|at| (at, TimerKind::Pacing));
@@ -162,7 +167,7 @@ impl PeerState {
         let flows = self.flows.resequencing.poll_timeout().map(|at| (at, TimerKind::Resequencing));
         let doubt = self.doubt_deadline().map(|at| (at, TimerKind::Heartbeat));
         let retired = self.retirement_deadline().map(|at| (at, TimerKind::Feedback));
-        beats.chain(reports).chain(pacing).chain(flows).chain(doubt).chain(retired).chain(silence).min()
+        beats.chain(probes).chain(reports).chain(pacing).chain(flows).chain(doubt).chain(retired).chain(silence).min()
     }
 
     /// What waits for a path.
@@ -210,7 +215,7 @@ impl PeerState {
             if !gives_feedback {
                 path.try_numbers();
             }
-            if let Some(message) = path.question(nonce, hits) {
+            if let Some(message) = path.question(nonce, hits, 0) {
                 // It fails but for an SA that is used up, and that is counted where data meets it.
                 let _ = self.send_control(now, id, (protocol::ICMPV6, &message), true, rng, out);
             }
@@ -226,6 +231,8 @@ impl PeerState {
         for id in dead {
             self.on_path_dead(now, id);
         }
+        self.probe(now, rng, hits, counters, out);
+        self.tell_mtus(events);
         self.count(counters);
         stranded
     }
@@ -239,10 +246,18 @@ impl PeerState {
         counters: &mut Counters,
         events: &mut VecDeque<WedgeEvent>,
     ) {
+        if self.probe_answered(now, id, nonce, counters) {
+            return;
+        }
+        let gives_feedback = self.gives_feedback();
         let Some(path) = self.path_mut(id) else { return };
         counters.heartbeats_answered += 1;
         let asked = path.heartbeat.is_asked(nonce);
         path.credit.is_proven |= asked;
+        if asked && gives_feedback {
+            // Before, no more may go there than a multiple of what has come, and others answer as they like.
+            path.mtu.begin(now);
+        }
         let change = path.heartbeat.answered(now, nonce);
         let (name, route) = (path.name.clone(), path.route);
         self.echoes |= asked;

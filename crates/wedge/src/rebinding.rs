@@ -62,7 +62,7 @@ impl Wedge {
             let mut question: Vec<Transmit> = Vec::new();
             let said = path.credit.said;
             let own_route = std::mem::replace(&mut path.route, route);
-            if let Some(message) = path.question(asked.nonce, (own, to)) {
+            if let Some(message) = path.question(asked.nonce, (own, to), 0) {
                 let _ = peer.send_control(now, id, (protocol::ICMPV6, &message), true, rng, &mut question);
             }
             let Some(path) = peer.coming_path_mut(id) else { return };
@@ -122,6 +122,10 @@ impl Wedge {
         }
         path.rebinding = None;
         path.route = route;
+        if !is_same_address {
+            path.mtu.forget(path.parameters.mtu, path.overhead());
+            path.told_mtu = None;
+        }
         path.verified = true;
         path.standby = false;
         let _ = path.heartbeat.moved(now);

@@ -81,6 +81,8 @@ impl PeerState {
         (new.backup, new.peers_backup, new.standby) = (place.backup, place.peers_backup, place.standby);
         new.heartbeat = place.heartbeat.clone();
         new.heartbeat.slept(now);
+        (new.mtu, new.told_mtu) = (place.mtu.clone(), place.told_mtu);
+        new.mtu.renewed(now);
         let heard = new.credit.heard;
         new.credit = place.credit;
         new.credit.heard = new.credit.heard.saturating_add(heard);

@@ -118,6 +118,8 @@ impl PeerState {
             counters.exhausted += 1;
             return;
         };
+        path.mtu.on_sent(sealed.number, dispatch.packet.wire);
+        counters.oversized += u64::from(path.mtu.plpmtu().is_some_and(|most| dispatch.packet.wire > most.into()));
         self.sender.set_path(path.id, path.state(self.reporter.heard_at(path.id)));
         if let Some(skipped) = sealed.skipped {
             self.sender.on_skipped(now, path.id, skipped);
@@ -167,6 +169,9 @@ impl PeerState {
             return Ok(());
         };
         self.sender.on_report(now, id, id == came_on, report)?;
+        if let Some(path) = self.path_mut(id) {
+            path.mtu.on_report(now, report);
+        }
         self.refresh(now);
         self.count(counters);
         Ok(())

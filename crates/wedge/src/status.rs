@@ -113,6 +113,15 @@ pub struct PathStatus {
     pub packets_in: u64,
     /// Bytes that wait for the path.
     pub queued: usize,
+    /// The largest outer IP packet that goes on it, in bytes: what was found (RFC 8899), or while nothing is, what the interface takes
+    /// or the configuration says.
+    pub mtu: u16,
+    /// The state of the search for it by RFC 8899 §5.2: `disabled`, `base`, `search`, `complete` or `error`.
+    pub mtu_state: String,
+    /// Probes of that search sent.
+    pub mtu_probes: u64,
+    /// How often packets of a size that had passed did no longer.
+    pub black_holes: u64,
     /// What the peer reports.
     pub measured: Option<Measured>,
 }
@@ -170,6 +179,18 @@ pub struct Counters {
     pub wrong_source: u64,
     /// From a program: larger than the paths carry; answered with ICMP.
     pub too_big: u64,
+    /// Segments of TCP cut into several because they were larger than the paths carry and nobody could be told.
+    pub segments_cut: u64,
+    /// SYNs that announced more than the paths carry, and do not any more.
+    pub mss_clamped: u64,
+    /// Sent although larger than what is known to pass, and may be cut on the way.
+    pub oversized: u64,
+    /// Probes of paths' MTUs sent.
+    pub mtu_probes_out: u64,
+    /// Of those, answered.
+    pub mtu_probes_answered: u64,
+    /// How often a path did not carry packets any more of a size that it had.
+    pub black_holes: u64,
     /// Dropped: more packets were waiting for the base exchange than may.
     pub waiting_full: u64,
     /// Dropped: had waited for the base exchange for more than five seconds.

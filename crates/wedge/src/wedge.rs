@@ -4,7 +4,8 @@ use crate::config::{LocalPath, PeerConfig, WedgeConfig};
 use crate::event::WedgeEvent;
 use crate::numbers;
 use crate::packet::Packet;
-use crate::path::{Credit, Path, Traffic, outer_header};
+use crate::path::{Credit, Path, Traffic, outer_header, overhead};
+use crate::path_mtu::LEAST_V6;
 use crate::peer::PeerState;
 use crate::status::{Counters, Status};
 use crate::{Datagram, Ecn, Protocol, Transmit};
@@ -12,7 +13,7 @@ use clock::Instant;
 use hip::esp::Numbers;
 use hip::identity::HostIdentity;
 use hip::{Host, HostError, Peer, Route};
-use multipath::Heartbeat;
+use multipath::{Heartbeat, PathMtu};
 use rand_core::CryptoRng;
 use scheduler::{PathId, PathScheduler};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -35,7 +36,7 @@ pub enum WedgeError {
     #[error("the rate of path {0} is zero; give what its link carries")]
     NoRate(String),
     /// The paths' MTU leaves no room.
-    #[error("the MTU of path {0} leaves no room for packets; 1280 is the least that makes sense")]
+    #[error("the MTU of path {0} leaves no room for packets; 576 is the least that makes sense")]
     NoRoom(String),
 }
 
@@ -145,12 +146,13 @@ impl Wedge {
         self.hit
     }
 
-    /// The largest IPv6 packet, HIT to HIT, that fits all paths: the MTU of the TUN device. In bytes.
+    /// The largest IPv6 packet, HIT to HIT, that all paths may carry, and no less than any link of IPv6 (RFC 8200 §5): the MTU of
+    /// the TUN device. In bytes. What a path carries is found out later, and told to programs then.
     pub fn tun_mtu(&self) -> u16 {
-        u16::try_from(self.max_payload + V6_HEADER).unwrap_or(u16::MAX)
+        u16::try_from((self.max_payload + V6_HEADER).max(LEAST_V6)).unwrap_or(u16::MAX)
     }
 
-    /// The largest IPv4 packet, LSI to LSI, that fits all paths: the MTU of routes to LSIs. In bytes.
+    /// The largest IPv4 packet, LSI to LSI, that all paths may carry: the MTU of routes to LSIs. In bytes.
     pub fn lsi_mtu(&self) -> u16 {
         u16::try_from(self.max_payload + V4_HEADER).unwrap_or(u16::MAX)
     }
@@ -281,9 +283,15 @@ impl Wedge {
             let transmit = if control.route.in_udp() {
                 let mut bytes = Vec::with_capacity(control.bytes.len() + 4);
                 emit_hip_in_udp(&control.bytes, &mut bytes);
-                Transmit { route: control.route, protocol: Protocol::Udp, bytes, ecn: Ecn::NotEct }
+                Transmit { route: control.route, protocol: Protocol::Udp, bytes, ecn: Ecn::NotEct, may_fragment: true }
             } else {
-                Transmit { route: control.route, protocol: Protocol::Hip, bytes: control.bytes, ecn: Ecn::NotEct }
+                Transmit {
+                    route: control.route,
+                    protocol: Protocol::Hip,
+                    bytes: control.bytes,
+                    ecn: Ecn::NotEct,
+                    may_fragment: true,
+                }
             };
             self.transmit.push(transmit);
         }
@@ -343,6 +351,8 @@ impl Wedge {
                 }
                 let old = peer.predecessor(route);
                 let heard = self.hip_heard.filter(|(from, _)| *from == route).map_or(0, |(_, bytes)| bytes);
+                let header = outer_header(route.remote.is_ipv4(), route.in_udp());
+                let mtu = PathMtu::new(parameters.mtu, overhead(header, outbound.suite()));
                 let path = Path {
                     id,
                     route,
@@ -355,6 +365,8 @@ impl Wedge {
                     outbound,
                     inbound,
                     heartbeat: Heartbeat::new(now),
+                    mtu,
+                    told_mtu: None,
                     traffic: Traffic::default(),
                     credit: Credit::new(heard),
                     rebinding: None,

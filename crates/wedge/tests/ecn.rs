@@ -39,7 +39,7 @@ fn carry(world: &mut World, inner: Ecn, marked: Ecn) -> (Ecn, Option<Ecn>) {
     world.hosts[0].poll_transmit(now, &mut out);
     let largest = out.iter().map(|transmit| transmit.bytes.len()).max().unwrap();
     let mut left = None;
-    for Transmit { route, protocol, bytes, ecn } in &out {
+    for Transmit { route, protocol, bytes, ecn, .. } in &out {
         let data = bytes.len() == largest;
         if data {
             left = Some(*ecn);

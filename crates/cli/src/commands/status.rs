@@ -110,7 +110,7 @@ fn table(status: &Status, before: Option<&Status>) -> String {
 
 /// What reports of the peer say about its paths, and what waits for them.
 fn measured(text: &mut String, peer: &PeerStatus) {
-    let titles = ["path", "delivers", "window", "in flight", "lost", "reordered", "marked"];
+    let titles = ["path", "delivers", "window", "in flight", "lost", "reordered", "marked", "MTU"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     rows.extend(peer.paths.iter().filter_map(|path| {
         let measured = path.measured?;
@@ -123,6 +123,11 @@ fn measured(text: &mut String, peer: &PeerStatus) {
             format!("{lost:.2} %"),
             measured.reordered.to_string(),
             measured.ce.to_string(),
+            match (path.mtu, &*path.mtu_state) {
+                (0, _) => "-".to_owned(),
+                (mtu, "base" | "search" | "error") => format!("{mtu} (searching)"),
+                (mtu, _) => mtu.to_string(),
+            },
         ])
     }));
     if rows.len() == 1 {
@@ -274,7 +279,7 @@ mod tests {
             "peers": [
                 {"name": "b.hip", "hit": "2001:22::b", "lsi": "198.18.0.2", "state": "ESTABLISHED", "age_s": 61.5, "paths": [
                     {"id": 0, "name": "dsl", "local": "192.0.2.1", "remote": "192.0.2.2", "alive": true, "srtt_ms": 60.04,
-                     "bytes_out": 999, "bytes_in": 12_345_678, "measured": {"delivery_rate": 7_950_000, "cwnd": 90_000,
+                     "bytes_out": 999, "bytes_in": 12_345_678, "mtu": 1400, "mtu_state": "complete", "measured": {"delivery_rate": 7_950_000, "cwnd": 90_000,
                      "in_flight": 1500, "lost": 1, "delivered": 999, "reordered": 0, "ce": 2}},
                     {"id": 1, "name": "lte", "local": "192.0.2.3", "remote": "192.0.2.2", "alive": true, "backup": true,
                      "standby": true, "bytes_out": 1, "bytes_in": 1000},
@@ -296,8 +301,8 @@ b.hip  established for 1 min 1 s
   dsl   192.0.2.1  192.0.2.2  up         60.0 ms     0.00 Mbit/s  10.00 Mbit/s  999 B   12.3 MB
   lte   192.0.2.3  192.0.2.2  stands by  -           0.00 Mbit/s  0.00 Mbit/s   1 B     1.0 kB
   all                                                0.00 Mbit/s  10.00 Mbit/s  1.0 kB  12.3 MB
-  path  delivers     window   in flight  lost    reordered  marked
-  dsl   7.95 Mbit/s  90.0 kB  1.5 kB     0.10 %  0          2
+  path  delivers     window   in flight  lost    reordered  marked  MTU
+  dsl   7.95 Mbit/s  90.0 kB  1.5 kB     0.10 %  0          2       1400
   mhip: 3.0 kB wait to be sent, the last one 2.0 ms; 7 packets dropped; for 50 % of the time there was more to send than the paths took
 
 c.hip  not connected: a program's first packet begins (unassociated)

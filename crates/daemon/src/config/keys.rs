@@ -224,9 +224,9 @@ pub const KEYS: &[Key] = &[
     key(
         PATH,
         "mtu",
-        Whole(1280, 65535),
+        Whole(576, 65535),
         "the interface's",
-        "The largest IP packet: less where the network drops larger ones, or fragments, without a word.",
+        "The largest IP packet. What the network carries is found out, and to a Sinnet it need not be said.",
     ),
     key(PATH, "backup", Flag, "false", "Whether it carries data only where no other path works."),
     key(
@@ -240,9 +240,9 @@ pub const KEYS: &[Key] = &[
     key(
         INTERFACES,
         "mtu",
-        Whole(1280, 65535),
+        Whole(576, 65535),
         "each interface's own",
-        "The largest IP packet on all of them: for a network that drops larger ones, or fragments, without a word.",
+        "The largest IP packet on all of them. What the network carries is found out, and to a Sinnet it need not be said.",
     ),
     key(PEER, "name", Text("a name", "b.hip"), "", "What programs call the peer."),
     key(PEER, "hit", Text("a HIT", "2001:20::1"), "", "Its identity, as `sinnet keygen` printed it there."),

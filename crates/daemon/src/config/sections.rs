@@ -208,8 +208,8 @@ fn paths(file: &Reader<'_>) -> Result<Vec<PathConfig>, Diagnostic> {
 }
 
 fn mtu(node: &Node) -> Result<u16, Diagnostic> {
-    let help = "the largest IP packet of the link in bytes, from 1280 to 65535, as in mtu = 1500";
-    reader::whole(node, 1280, u16::MAX).map_err(|error| error.with_help(help))
+    let help = "the largest IP packet of the link in bytes, from 576 to 65535, as in mtu = 1500";
+    reader::whole(node, 576, u16::MAX).map_err(|error| error.with_help(help))
 }
 
 fn interfaces(file: &Reader<'_>, paths: &[PathConfig]) -> Result<InterfacesConfig, Diagnostic> {

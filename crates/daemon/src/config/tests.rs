@@ -456,7 +456,7 @@ fn the_json_schema_says_what_the_reader_says() {
         ("\"8Mbit/s\"", "\"8MB\""),
         ("\"8Mbit/s\"", "8"),
         ("\"8Mbit/s\"", "\" 2.5 Gbps \""),
-        ("mtu = 1420", "mtu = 1279"),
+        ("mtu = 1420", "mtu = 575"),
         ("interface = \"wwan0\"", "backup = true"),
         ("interface = \"wwan0\"", "interface = \"wwan0\"\nbackup = \"yes\""),
         ("[\"2001:db8::c\"]", "[]"),

@@ -319,7 +319,7 @@ impl World {
                         2 + number,
                         link,
                         side,
-                        Transmit { route, protocol: Protocol::Esp, bytes, ecn: Ecn::NotEct },
+                        Transmit { route, protocol: Protocol::Esp, bytes, ecn: Ecn::NotEct, may_fragment: true },
                         size,
                     );
                 }
