@@ -295,12 +295,12 @@ impl PathSocket {
 
     /// How many of the waiting packets can go as one train: all but the last of one size, the last not longer.
     fn train_of(&self, first: &Transmit) -> usize {
-        let most = if self.singly == 0 { self.longest_train } else { 1 };
+        let most = if self.singly == 0 && !first.is_alone { self.longest_train } else { 1 };
         let size = first.bytes.len();
         let fitting = most.min(LONGEST_TRAIN / size.max(1));
         let mut count = 1;
         for packet in self.waiting.iter().skip(1).take(fitting.saturating_sub(1)) {
-            let alike = |packet: &Transmit| (packet.route.remote, packet.ecn, packet.may_fragment);
+            let alike = |packet: &Transmit| (packet.route.remote, packet.ecn, packet.may_fragment, packet.is_alone);
             if alike(packet) != alike(first) || packet.bytes.len() > size {
                 break;
             }
@@ -402,6 +402,7 @@ mod tests {
                     ecn: Ecn::of(packet.first().copied().unwrap_or(0) / 2),
                     // And where what may be cut does.
                     may_fragment: packet.first().copied().unwrap_or(0) % 8 < 4,
+                    is_alone: false,
                 });
             }
         }
@@ -476,6 +477,7 @@ mod tests {
                 bytes,
                 ecn: Ecn::NotEct,
                 may_fragment: true,
+                is_alone: false,
             });
         };
         let there = ordinary.local_addr().expect("bound");

@@ -26,8 +26,8 @@ pub const GRANULARITY: u16 = 8;
 /// A larger size is looked for again after so long (RFC 8899 §5.1.1, PMTU_RAISE_TIMER).
 pub const RAISE_AFTER: Duration = Duration::from_secs(600);
 
-/// Sizes that links have: Ethernet, PPPoE, usual tunnels, the least of IPv6, the base.
-const USUAL: [u16; 6] = [9000, 1500, 1492, 1400, 1280, BASE_PLPMTU];
+/// Sizes that links have: Ethernet, usual tunnels, the least of IPv6. No more, because the probes of the first round are a burst.
+const USUAL: [u16; 4] = [9000, 1500, 1400, 1280];
 /// Sizes of a round between what is known to pass and what is not.
 const PARTS: u16 = 4;
 /// How long a round is waited for while no round-trip time is known (RFC 8899 §5.1.1: no less than a second).

@@ -136,4 +136,7 @@ pub struct Transmit {
     /// It may be cut on the way: HIP packets (RFC 7401 §5.1.3), and ESP while nothing is known of the path's MTU, or where a program
     /// cannot be told. Otherwise it has to arrive in one piece or not at all: "don't fragment".
     pub may_fragment: bool,
+    /// It leaves in no train of segments (GSO): a probe, or what is to tell that a probe was lost. A device on the way that gets a train
+    /// whole, as virtual ones do, drops all of it for the first that is too large.
+    pub is_alone: bool,
 }

@@ -243,7 +243,7 @@ impl Path {
         self.credit.said += wire;
         let protocol = if self.route.in_udp() { Protocol::Udp } else { Protocol::Esp };
         let may_fragment = self.mtu.plpmtu().is_none_or(|plpmtu| wire > plpmtu.into());
-        out.push(Transmit { route: self.route, protocol, bytes, ecn, may_fragment });
+        out.push(Transmit { route: self.route, protocol, bytes, ecn, may_fragment, is_alone: false });
         Ok(Sealed { skipped, number: self.outbound.sequence() })
     }
 }

@@ -176,7 +176,9 @@ impl PeerState {
                 let from = out.len();
                 // Nothing is concluded from its loss: it is in no window. An SA that is used up is counted where data meet it.
                 let _ = self.send_control(now, id, (protocol::ICMPV6, &message), false, rng, out);
-                out.iter_mut().skip(from).for_each(|transmit| transmit.may_fragment = false);
+                for transmit in out.iter_mut().skip(from) {
+                    (transmit.may_fragment, transmit.is_alone) = (false, true);
+                }
             }
         }
     }

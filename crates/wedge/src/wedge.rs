@@ -283,7 +283,14 @@ impl Wedge {
             let transmit = if control.route.in_udp() {
                 let mut bytes = Vec::with_capacity(control.bytes.len() + 4);
                 emit_hip_in_udp(&control.bytes, &mut bytes);
-                Transmit { route: control.route, protocol: Protocol::Udp, bytes, ecn: Ecn::NotEct, may_fragment: true }
+                Transmit {
+                    route: control.route,
+                    protocol: Protocol::Udp,
+                    bytes,
+                    ecn: Ecn::NotEct,
+                    may_fragment: true,
+                    is_alone: false,
+                }
             } else {
                 Transmit {
                     route: control.route,
@@ -291,6 +298,7 @@ impl Wedge {
                     bytes: control.bytes,
                     ecn: Ecn::NotEct,
                     may_fragment: true,
+                    is_alone: false,
                 }
             };
             self.transmit.push(transmit);

@@ -319,7 +319,14 @@ impl World {
                         2 + number,
                         link,
                         side,
-                        Transmit { route, protocol: Protocol::Esp, bytes, ecn: Ecn::NotEct, may_fragment: true },
+                        Transmit {
+                            route,
+                            protocol: Protocol::Esp,
+                            bytes,
+                            ecn: Ecn::NotEct,
+                            may_fragment: true,
+                            is_alone: false,
+                        },
                         size,
                     );
                 }
