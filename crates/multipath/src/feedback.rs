@@ -8,8 +8,9 @@ use crate::snooping::{Acknowledgment, Delivered};
 use clock::Instant;
 use scheduler::PathId;
 
-/// Tunnel retransmissions of a packet at most.
-const RETRANSMISSIONS: u8 = 1;
+/// Tunnel retransmissions of a packet at most. With one, of a link that loses 2 % of its packets the TCP inside would hear of 0.04 %,
+/// which holds it to some 20 Mbit/s at 40 ms (M. Mathis and others, 1997).
+pub(crate) const RETRANSMISSIONS: u8 = 2;
 /// How many times a packet is taken from a path that died to another: paths that die and come back again and again must not send
 /// the same packets for ever.
 const RESCUES: u8 = 3;

@@ -6,6 +6,7 @@
 //! path's own window has answered already. What tells the TCP inside that it sends too much is the send buffer.
 
 use crate::copies::CopyNumber;
+use crate::feedback::RETRANSMISSIONS;
 use crate::order::Numbers;
 use crate::packet::{Meta, QueuedPacket};
 use crate::path::{Control, PathState, SenderPath};
@@ -392,8 +393,9 @@ impl<P> Sender<P> {
         if self.feedback != Feedback::Reports {
             return Reordering { hold: hold.min(LONGEST_HOLD), repair: Duration::ZERO, alive };
         }
-        // A loss is reported when the next packet of its path arrives, and sent again on the fastest.
-        let repair = ((longest + shortest) / 2 + SLACK).min(LONGEST_REPAIR);
+        // A loss is reported when the next packet of its path arrives, and sent again on the fastest; and so is what is lost then.
+        let once = (longest + shortest) / 2 + SLACK;
+        let repair = (once * u64::from(RETRANSMISSIONS)).min(LONGEST_REPAIR);
         Reordering { hold: (hold + repair).min(LONGEST_REPAIR), repair, alive }
     }
 
