@@ -13,6 +13,7 @@ use clock::{Duration, Instant};
 
 use crate::bottleneck::Bottlenecks;
 use crate::engine::{Acked, Congestion, Controller, EngineConfig, Undo};
+use crate::random_loss::{RandomLoss, Verdict};
 use crate::rule::{Cause, WindowRule};
 
 /// What part of the one flow each path through a bottleneck is.
@@ -58,14 +59,17 @@ pub struct CoupledController<R> {
     couples: bool,
     bottlenecks: Bottlenecks,
     reductions: Vec<Reduction>,
+    /// Of each path, which of its losses are the link's own; nothing where all losses are answered.
+    random_loss: Option<Vec<RandomLoss>>,
 }
 
 impl<R: WindowRule> CoupledController<R> {
     /// A controller without paths.
     pub fn new(rule: R, config: EngineConfig, share: Share) -> Self {
-        let couples = !rule.kind().couples;
+        let kind = rule.kind();
+        let (couples, random_loss) = (!kind.couples, kind.bears_random_loss.then(Vec::new));
         let control = Controller::new(rule, config);
-        Self { control, share, couples, bottlenecks: Bottlenecks::default(), reductions: Vec::new() }
+        Self { control, share, couples, bottlenecks: Bottlenecks::default(), reductions: Vec::new(), random_loss }
     }
 
     /// The same, with paths that are alone whatever they share.
@@ -74,9 +78,15 @@ impl<R: WindowRule> CoupledController<R> {
         Self { couples: false, ..self }
     }
 
+    /// From now on every loss is answered, whatever the rule says: its owner cannot tell, or somebody else answers them.
+    pub fn answer_all_losses(&mut self) {
+        self.random_loss = None;
+    }
+
     /// Adds a path for packets of at most `mss` bytes and returns its index.
     pub fn add_path(&mut self, mss: u32) -> usize {
         self.reductions.push(UNDOUBTED);
+        self.random_loss.iter_mut().for_each(|paths| paths.push(RandomLoss::default()));
         self.control.add_path(mss)
     }
 
@@ -96,6 +106,18 @@ impl<R: WindowRule> CoupledController<R> {
         self.control.restart(path);
         self.bottlenecks.forget(path);
         self.set_reduction(path, UNDOUBTED);
+        if let Some(losses) = self.random_loss_mut(path) {
+            *losses = RandomLoss::default();
+        }
+    }
+
+    /// A round trip was measured on `path`; before whatever else the same report tells.
+    #[inline]
+    pub fn on_rtt(&mut self, path: usize, rtt: Duration, now: Instant) {
+        let Self { control, random_loss, .. } = self;
+        if let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) {
+            losses.on_rtt(rtt, state, now);
+        }
     }
 
     /// A round trip on `path` has waited so long in queues.
@@ -131,17 +153,33 @@ impl<R: WindowRule> CoupledController<R> {
             self.set_share(path);
         }
         self.control.on_ack(path, acked, now);
+        let Self { control, random_loss, .. } = self;
+        if let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) {
+            losses.on_acked(acked.bytes as f64 / state.mss, state);
+        }
     }
 
     /// A sign of congestion on `path`, and what would show that it was none. Returns whether windows were reduced: that of `path`,
     /// and but for a timeout, which is the path's own affair, those of the paths that are one flow with it. What is missing
     /// without a further reduction is one more reason for the last.
+    ///
+    /// Under a rule that [bears random loss](crate::Kind) one that is the link's own reduces nothing.
     pub fn on_congestion(&mut self, path: usize, event: &Congestion, doubt: Doubt, now: Instant) -> bool {
+        match self.judge(path, event, doubt) {
+            Verdict::Answer => {}
+            Verdict::Bear => return false,
+            Verdict::TakeBack(window) => {
+                self.take_back(path, window, now);
+                return false;
+            }
+        }
+        let before = self.control.cwnd(path);
         if !self.control.on_congestion(path, event, now) {
             self.on_also_missing(path, doubt);
             return false;
         }
         self.set_reduction(path, Reduction { doubt, because: None });
+        self.on_reduced(path, before, event.cause == Cause::Loss);
         if event.cause == Cause::Timeout {
             return true;
         }
@@ -151,11 +189,54 @@ impl<R: WindowRule> CoupledController<R> {
             }
             let event =
                 Congestion { flight: self.control.cwnd(other), next: self.control.next(other), cause: event.cause };
+            let before = self.control.cwnd(other);
             if self.control.on_congestion(other, &event, now) {
                 self.set_reduction(other, Reduction { doubt: Doubt::NONE, because: Some(path) });
+                self.on_reduced(other, before, false);
             }
         }
         true
+    }
+
+    /// What a sign of congestion on `path` is, where some are not.
+    fn judge(&mut self, path: usize, event: &Congestion, doubt: Doubt) -> Verdict {
+        let Self { control, random_loss, .. } = self;
+        let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) else {
+            return Verdict::Answer;
+        };
+        if event.cause != Cause::Loss {
+            return Verdict::Answer;
+        }
+        if state.in_recovery {
+            losses.on_also_lost(doubt.missing);
+            return Verdict::Answer;
+        }
+        losses.judge(doubt.missing, state)
+    }
+
+    /// The last reductions of `path` did not help: the window is of so many bytes again, but does not grow faster than then.
+    fn take_back(&mut self, path: usize, window: f64, now: Instant) {
+        let is_own = self.reductions.get(path).is_some_and(|reduction| reduction.because.is_none());
+        if !is_own || !self.on_spurious(path, now) {
+            return;
+        }
+        let cwnd = window.max(self.control.cwnd(path));
+        self.control.set_cwnd(path, cwnd);
+        self.control.set_ssthresh(path, cwnd.min(self.control.ssthresh(path)));
+        if let Some(losses) = self.random_loss_mut(path) {
+            losses.on_taken_back(cwnd);
+        }
+    }
+
+    /// The window of `path` was reduced from so many bytes.
+    fn on_reduced(&mut self, path: usize, before: f64, is_loss: bool) {
+        if let Some(losses) = self.random_loss_mut(path) {
+            losses.on_reduced(before, is_loss);
+        }
+    }
+
+    fn random_loss_mut(&mut self, path: usize) -> Option<&mut RandomLoss> {
+        of(&mut self.random_loss, path)
     }
 
     /// What else is missing on `path` of the window of data that its last reduction answered.
@@ -168,6 +249,7 @@ impl<R: WindowRule> CoupledController<R> {
     /// So many of the packets that were missing on `path` have arrived after all. Returns whether that shows that its last
     /// reduction was an error: all of them have come, or with `one_is_enough` any.
     pub fn on_late(&mut self, path: usize, late: u32, one_is_enough: bool, now: Instant) -> bool {
+        let late = self.random_loss_mut(path).map_or(late, |losses| losses.on_late(late));
         let Some(Reduction { doubt, because }) = self.reductions.get_mut(path) else { return false };
         if now > doubt.until {
             doubt.missing = 0;
@@ -208,4 +290,8 @@ impl<R: WindowRule> CoupledController<R> {
         };
         self.control.set_unit(path, unit);
     }
+}
+
+fn of(random_loss: &mut Option<Vec<RandomLoss>>, path: usize) -> Option<&mut RandomLoss> {
+    random_loss.as_mut()?.get_mut(path)
 }

@@ -42,6 +42,7 @@ mod group;
 mod host;
 mod math;
 mod model;
+mod random_loss;
 mod reference;
 mod rule;
 mod rules;

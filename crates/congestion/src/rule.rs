@@ -98,6 +98,9 @@ pub struct Kind {
     /// It models the path and sets window and pace itself: it needs a [`RateSample`] with every acknowledgment, and a sender that
     /// keeps to its [`WindowRule::pace`].
     pub reads_rate: bool,
+    /// Losses that are the link's own are not answered with a reduction, where paths are run by a
+    /// [`CoupledController`](crate::CoupledController) that hears of all losses.
+    pub bears_random_loss: bool,
     /// What it is written for.
     pub family: Family,
 }

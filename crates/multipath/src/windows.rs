@@ -69,6 +69,8 @@ impl Windows {
     /// From now on paths are measured by what TCP acknowledges inside.
     pub(crate) fn snoop(&mut self) {
         self.is_snooping = true;
+        // Nothing is repaired here: the TCP inside sees every loss, and answers it.
+        self.paths.answer_all_losses();
         self.paths.control_mut().set_slow_start(SlowStart::Consecutive { spanning: true });
     }
 
@@ -121,6 +123,9 @@ impl Windows {
     ) {
         let Slot(path) = slot;
         self.paths.control_mut().set_rto(path, rtt.rto());
+        if let Some(rtt) = outcome.rtt {
+            self.paths.on_rtt(path, rtt, now);
+        }
         // What another path has overtaken looks lost to TCP inside: when snooping, one that arrives is enough.
         if self.paths.on_late(path, outcome.spurious, self.is_snooping, now) && outcome.lost == 0 {
             self.paths.on_spurious(path, now);

@@ -23,6 +23,7 @@ mod reno_sp;
 mod rp1;
 mod rp2;
 mod semicoupled;
+mod sinnet;
 mod vegas;
 mod wvegas;
 
@@ -45,6 +46,7 @@ pub use reno_sp::RenoSp;
 pub use rp1::Rp1;
 pub use rp2::Rp2;
 pub use semicoupled::Semicoupled;
+pub use sinnet::Sinnet;
 pub use vegas::{Divisor, Vegas};
 pub use wvegas::Wvegas;
 
@@ -219,6 +221,7 @@ registry! {
     "daimd-olia" => DaimdOlia(Daimd<Olia>), "OLIA with early reductions by delay.", daimd::OVER_OLIA;
     "daimd-balia" => DaimdBalia(Daimd<Balia>), "BALIA with early reductions by delay.", daimd::OVER_BALIA;
     "mhip" => Mhip(Mhip), "The two-level control of multipath HIP.", mhip::REFERENCE;
+    "sinnet" => Sinnet(Sinnet), "That of multipath HIP, with losses that are not congestion's repaired only.", sinnet::REFERENCE;
     "cdg" => Cdg(Cdg), "Hayes and Armitage 2011: by the gradient of the delay.", cdg::REFERENCE;
     "chd" => Chd(chd::Chd), "Hayes and Armitage 2010: delay-based AIMD once a round, with a shadow window.", chd::REFERENCE;
     "hd" => Hd(Hd), "Budzisz and others 2009: delay-based AIMD.", hd::REFERENCE;

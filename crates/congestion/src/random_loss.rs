@@ -1,0 +1,235 @@
+//! Which losses of a path are congestion's, and which are the link's own: radio, mostly.
+//!
+//! A full queue is seen: round trips are long where it drops. And what a queue, or a policer without one, drops, it drops for the
+//! rate: at less of it there is no loss. A link's own losses come whatever the rate, and without a queue. So
+//!
+//! - a loss while packets wait is answered, as ever;
+//! - what is lost although nothing waits, and although the window is well below the one that lost before, is the link's own. How
+//!   often that is, is known from there, and from nowhere else;
+//! - what is lost although nothing waits, at larger windows, is borne while that explains as many losses as there are. Where nothing was lost at smaller
+//!   windows, that is not at all: a policer and a shallow buffer are answered as ever;
+//! - a reduction after which the losses went on did not help, and is taken back, once for each such window;
+//! - a twentieth of the packets and more is answered, whatever else is seen: others may be behind the same policer.
+//!
+//! That losses are told apart by what delays say goes back to S. Biaz and N. Vaidya (*Discriminating congestion losses from wireless
+//! losses using inter-arrival times at the receiver*, 1999); that neither delay nor loss alone does it, and that a lower rate has to
+//! show it, is why there are both conditions here.
+
+use clock::{Duration, Instant};
+
+use crate::group::Path;
+
+/// Of the window that lost last, what is too small to have lost for its size.
+const SMALL: f64 = 0.7;
+/// Losses at small windows that tell how many there are, or that a reduction did not help.
+const TELLING: f64 = 2.0;
+/// What is lost may be so many times what it is at small windows ...
+const AS_MANY: f64 = 2.0;
+/// ... but not more than this part of all packets, and by so many packets more: chance.
+const MOST: f64 = 0.05;
+/// See [`MOST`].
+const CHANCE: f64 = 4.0;
+/// Packets that are looked at for that.
+const RECENT: f64 = 200.0;
+/// What is known of small windows is of so many packets at most, so that it is of this path as it is now.
+const REMEMBERED: f64 = 4_000.0;
+/// A window that lost again after a reduction from it was taken back is a limit, and so are those up to this many times it.
+const LIKE: std::ops::Range<f64> = 0.5..1.25;
+/// Delays up to a twelfth of the least round trip within these bounds are no queue: hosts, and a sender's own pairs.
+const NO_QUEUE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_micros(3_500));
+/// Where delays differ from packet to packet, their least and their mean are no queue up to so many such differences: of two
+/// independent directions that draw from a range the mean is 2.2, and the least of ten 1. Those of a queue are alike, for packets
+/// stand in it one behind the other.
+const SCATTERED: (u64, u64) = (2, 3);
+/// Packets that leave in the time by which delays differ, at the least, where that is not the queue's doing.
+const COARSE: f64 = 1.5;
+/// Round trips that are looked at, at the least.
+const SAMPLES: u64 = 4;
+
+/// What a loss is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// Congestion's, or nobody can tell.
+    Answer,
+    /// The link's own.
+    Bear,
+    /// The link's own, and so were those that the last reductions answered: the window was of so many bytes.
+    TakeBack(f64),
+}
+
+/// Packets, and how many of them were lost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    packets: f64,
+    lost: f64,
+}
+
+/// Round trips of some time.
+#[derive(Clone, Copy, Debug)]
+struct Delays {
+    least: Duration,
+    sum: Duration,
+    samples: u64,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        Self { least: Duration::MAX, sum: Duration::ZERO, samples: 0 }
+    }
+}
+
+/// What is known of the losses of one path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RandomLoss {
+    /// Of this half of a round trip, and of the one before.
+    delays: [Delays; 2],
+    since: Instant,
+    last: Option<Duration>,
+    /// By how much a round trip differs from the one before, smoothed.
+    scatter: Duration,
+    is_quiet: bool,
+    /// All packets lately: of this stretch and the one before.
+    recent: [Tally; 2],
+    /// At windows that are small, without a queue.
+    small: Tally,
+    /// What the window has grown from since the last reduction, in bytes.
+    from: f64,
+    /// The largest window in bytes that is known to be too large, or to lose no more than smaller ones; zero while none is.
+    limit: f64,
+    /// The largest window before the last reductions, while they may turn out to have helped nothing.
+    before: Option<f64>,
+    /// Lost since then although the window was small.
+    unhelped: f64,
+    /// The window to which one was taken back last.
+    taken_back_to: f64,
+    /// Packets whose loss was borne, and that may still arrive.
+    borne: u32,
+}
+
+impl RandomLoss {
+    /// A round trip was measured; `path` is as before it.
+    pub(crate) fn on_rtt(&mut self, rtt: Duration, path: &Path, now: Instant) {
+        let differs = self.last.map_or(Duration::ZERO, |last| last.max(rtt) - last.min(rtt));
+        self.scatter = (self.scatter * 15 + differs) / 16;
+        self.last = Some(rtt);
+        if now.saturating_since(self.since) >= path.srtt / 2 && self.delays[0].samples >= SAMPLES {
+            self.delays = [Delays::default(), self.delays[0]];
+            self.since = now;
+        }
+        let delays = &mut self.delays[0];
+        delays.least = delays.least.min(rtt);
+        delays.sum += rtt;
+        delays.samples += 1;
+        self.is_quiet = self.finds_no_queue(path);
+    }
+
+    fn finds_no_queue(&self, path: &Path) -> bool {
+        let [a, b] = self.delays;
+        let samples = a.samples + b.samples;
+        if samples < SAMPLES {
+            return false;
+        }
+        let (least, mean) = (a.least.min(b.least), (a.sum + b.sum) / samples);
+        let base = path.base_rtt.min(least);
+        let floor = (base / 12).clamp(NO_QUEUE.0, NO_QUEUE.1);
+        // Where few packets are under way, the queue itself differs by a packet from one to the next.
+        let is_scattered = self.scatter.as_secs_f64() * path.cwnd > COARSE * path.srtt.as_secs_f64() * path.mss;
+        let scatter = if is_scattered { self.scatter } else { Duration::ZERO };
+        least - base <= floor.max(scatter * SCATTERED.0) && mean - base <= floor.max(scatter * SCATTERED.1)
+    }
+
+    /// So many packets were acknowledged.
+    pub(crate) fn on_acked(&mut self, packets: f64, path: &Path) {
+        self.recent[0].packets += packets;
+        if self.recent[0].packets >= RECENT.max(path.cwnd / path.mss) {
+            self.recent = [Tally::default(), self.recent[0]];
+        }
+        if !self.is_quiet || path.in_recovery {
+            return;
+        }
+        if path.cwnd <= SMALL * self.limit {
+            self.small.packets += packets;
+            if self.small.packets > REMEMBERED {
+                self.small = Tally { packets: self.small.packets / 2.0, lost: self.small.lost / 2.0 };
+            }
+            return;
+        }
+        if self.limit > 0.0 && path.cwnd >= self.from / SMALL {
+            // No more was lost than at smaller windows: this one is no limit either.
+            (self.limit, self.from) = (self.limit.max(path.cwnd), path.cwnd);
+        }
+    }
+
+    /// So many packets were found lost, outside of recovery.
+    pub(crate) fn judge(&mut self, lost: u32, path: &Path) -> Verdict {
+        let count = f64::from(lost);
+        self.recent[0].lost += count;
+        if !self.is_quiet || self.is_high() {
+            return Verdict::Answer;
+        }
+        if path.cwnd <= SMALL * self.limit {
+            self.small.lost += count;
+            self.unhelped += count;
+            self.borne += lost;
+            let unhelped = self.before.filter(|_| self.unhelped >= TELLING);
+            self.before = self.before.filter(|_| unhelped.is_none());
+            return unhelped.map_or(Verdict::Bear, Verdict::TakeBack);
+        }
+        if self.small.lost < TELLING {
+            return Verdict::Answer;
+        }
+        // Of late only: many packets that passed at smaller windows would explain whatever is lost at this one.
+        let (packets, lately) = self.lately();
+        let explained = self.small.lost / self.small.packets.max(1.0) * packets;
+        if lately > AS_MANY * explained + CHANCE {
+            return Verdict::Answer;
+        }
+        self.borne += lost;
+        Verdict::Bear
+    }
+
+    /// So many packets were found lost that the last reduction has answered.
+    pub(crate) fn on_also_lost(&mut self, lost: u32) {
+        self.recent[0].lost += f64::from(lost);
+    }
+
+    /// Packets that arrived lately, and packets that were lost.
+    fn lately(&self) -> (f64, f64) {
+        let [a, b] = self.recent;
+        (a.packets + b.packets, a.lost + b.lost)
+    }
+
+    fn is_high(&self) -> bool {
+        let (packets, lost) = self.lately();
+        lost > MOST * (packets + lost) + CHANCE
+    }
+
+    /// The window of `cwnd` bytes was reduced for a loss or a timeout, or for another sign, which needs no proof.
+    pub(crate) fn on_reduced(&mut self, cwnd: f64, is_loss: bool) {
+        let is_limit = LIKE.contains(&(cwnd / self.taken_back_to.max(1.0)));
+        let may_be_wrong = is_loss && self.is_quiet && !is_limit && !self.is_high();
+        self.before = may_be_wrong.then(|| self.before.map_or(cwnd, |before| before.max(cwnd)));
+        (self.limit, self.from) = (cwnd, SMALL * cwnd);
+        self.unhelped = 0.0;
+    }
+
+    /// The last reduction was taken back; the window is so many bytes again.
+    pub(crate) fn on_taken_back(&mut self, cwnd: f64) {
+        self.taken_back_to = cwnd;
+    }
+
+    /// So many packets have arrived that had been taken for lost. Returns how many of them a reduction had answered.
+    pub(crate) fn on_late(&mut self, late: u32) -> u32 {
+        let mut rest = f64::from(late);
+        for Tally { lost, .. } in &mut self.recent {
+            let less = lost.min(rest);
+            (*lost, rest) = (*lost - less, rest - less);
+        }
+        let borne = late.min(self.borne);
+        self.borne -= borne;
+        for lost in [&mut self.unhelped, &mut self.small.lost] {
+            *lost = (*lost - f64::from(borne)).max(0.0);
+        }
+        late - borne
+    }
+}

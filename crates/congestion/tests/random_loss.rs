@@ -1,0 +1,156 @@
+//! Losses that are the link's own, and those that are not, round by round over a link whose arithmetic is known.
+
+use clock::{Duration, Instant, Rng};
+use congestion::{Acked, Cause, Congestion, CoupledController, Doubt, EngineConfig, Rule, Share};
+
+const MSS: f64 = 1500.0;
+/// Of an empty link.
+const RTT: Duration = Duration::from_millis(40);
+/// What the link holds, in packets: 50 Mbit/s.
+const BDP: f64 = 167.0;
+
+/// A link that holds [`BDP`] packets and so many in its queue. What is more is dropped, and of the rest some at random.
+#[derive(Clone, Copy)]
+struct Link {
+    queue: f64,
+    random: f64,
+    /// The queue takes what comes in good time to be dropped, and nothing waits: a policer.
+    polices: bool,
+    /// Up to which round trips differ at random.
+    jitter: Duration,
+    /// Packets of others on the link, from the hundredth round on.
+    standing: f64,
+}
+
+const CLEAN: Link = Link { queue: 1_000.0, random: 0.0, polices: false, jitter: Duration::ZERO, standing: 0.0 };
+
+#[derive(Clone, Debug, Default)]
+struct Outcome {
+    /// The mean window in packets, of the second half.
+    window: f64,
+    /// The part of all packets that was dropped for the rate.
+    dropped: f64,
+    reductions: u64,
+    undone: u64,
+    windows: Vec<f64>,
+}
+
+/// So many round trips of a path that always has something to send.
+fn run(rule: &str, link: Link, rounds: u64, seed: u64) -> Outcome {
+    let mut rng = Rng::from_seed(seed);
+    let mut paths = CoupledController::new(rule.parse::<Rule>().unwrap(), EngineConfig::default(), Share::Equal);
+    let path = paths.add_path(MSS as u32);
+    // Slow start has ended at half of what the link holds, as HyStart may.
+    paths.control_mut().set_cwnd(path, BDP / 2.0 * MSS);
+    paths.control_mut().set_ssthresh(path, BDP / 2.0 * MSS);
+    let (mut now, mut next) = (Instant::ZERO + Duration::from_secs(1), 1u64);
+    let (mut outcome, mut sent, mut dropped) = (Outcome::default(), 0.0, 0.0);
+    for round in 0..rounds {
+        let standing = if round < 100 { 0.0 } else { link.standing };
+        let window = (paths.control().cwnd(path) / MSS).floor().max(1.0);
+        let queue = (standing + window - BDP).clamp(0.0, link.queue);
+        let too_many = (standing + window - BDP - link.queue).max(0.0).min(window).floor();
+        let waits = if link.polices { Duration::ZERO } else { RTT.mul_f64(queue / BDP) };
+        // What is too much is dropped here and there.
+        let every = if too_many > 0.0 { (window / too_many).floor() as u64 } else { u64::MAX };
+        let mut left = too_many;
+        let (base, end) = (next, next + window as u64);
+        for number in base..end {
+            now += (RTT + waits).mul_f64(1.0 / window);
+            let is_dropped = left > 0.0 && (number - base) % every == every - 1;
+            left -= f64::from(u8::from(is_dropped));
+            let rtt = RTT + waits + link.jitter.mul_f64(rng.unit());
+            paths.on_rtt(path, rtt, now);
+            let flight = paths.control().cwnd(path);
+            if is_dropped || rng.chance(link.random) {
+                let event = Congestion { cause: Cause::Loss, flight, next: end };
+                paths.on_congestion(path, &event, Doubt { missing: 1, until: Instant::FAR_FUTURE }, now);
+            } else {
+                let (rtt, upto) = (Some(rtt), number);
+                let acked = Acked { bytes: MSS as u64, flight: flight as u64, upto, next: end, rtt, srtt: RTT };
+                paths.on_ack(path, &acked, now);
+            }
+        }
+        (sent, dropped, next) = (sent + window, dropped + too_many, end);
+        outcome.windows.push(window);
+    }
+    let half = &outcome.windows[outcome.windows.len() / 2..];
+    outcome.window = half.iter().sum::<f64>() / half.len() as f64;
+    outcome.dropped = dropped / sent;
+    (outcome.reductions, outcome.undone) = paths.control().reductions(path);
+    outcome
+}
+
+/// The mean of several seeds.
+fn mean(rule: &str, link: Link, value: impl Fn(&Outcome) -> f64) -> f64 {
+    (1..=10).map(|seed| value(&run(rule, link, 1_000, seed))).sum::<f64>() / 10.0
+}
+
+/// Where every loss is answered, M. Mathis and others (CCR 27(3), 1997) have √(3/2p) packets in a window: a fourteenth of the
+/// link at 1 %. What fills the link before it is answered has three quarters of it, as any Reno over a short queue.
+#[test]
+fn random_loss_without_a_queue_is_not_answered() {
+    for random in [0.002, 0.005, 0.01, 0.02] {
+        let link = Link { random, ..CLEAN };
+        let mathis = (1.5 / random).sqrt();
+        let answered = mean("mhip", link, |outcome| outcome.window);
+        assert!((0.7..1.4).contains(&(answered / mathis)), "{random}: {answered} of {mathis}");
+        let borne = mean("sinnet", link, |outcome| outcome.window);
+        assert!(borne > 0.65 * BDP && borne < 1.1 * BDP, "{random}: {borne}");
+    }
+}
+
+/// The same where round trips differ by more than the queue of many a link.
+#[test]
+fn jitter_is_no_queue() {
+    for millis in [5, 20] {
+        let link = Link { random: 0.01, jitter: Duration::from_millis(millis), ..CLEAN };
+        let borne = mean("sinnet", link, |outcome| outcome.window);
+        assert!(borne > 0.6 * BDP, "{millis} ms: {borne}");
+    }
+}
+
+/// Whatever is dropped for the rate is answered when it is, without a queue as with one of a fifth of a round trip or of five.
+#[test]
+fn what_drops_for_the_rate_is_answered() {
+    for (queue, polices) in [(0.0, true), (0.05 * BDP, true), (0.2 * BDP, false), (BDP, false), (5.0 * BDP, false)] {
+        let link = Link { queue, polices, ..CLEAN };
+        let (ours, reno) = (run("sinnet", link, 1_000, 1), run("mhip", link, 1_000, 1));
+        assert!(reno.reductions > 0, "{queue}");
+        assert_eq!(ours.windows, reno.windows, "{queue} {polices}");
+    }
+}
+
+/// A policer on a link with losses of its own: no more than twice is dropped for the rate, for they are told apart by how many
+/// there are.
+#[test]
+fn a_policer_on_a_lossy_link_is_found() {
+    for random in [0.001, 0.005, 0.01, 0.02] {
+        let link = Link { queue: 0.0, random, polices: true, ..CLEAN };
+        let dropped = mean("sinnet", link, |outcome| outcome.dropped);
+        let clean = mean("mhip", Link { random: 0.0, ..link }, |outcome| outcome.dropped);
+        // Beyond what is random nobody can see less than the chance of it.
+        assert!(dropped < 2.0 * clean + random / 2.0, "{random}: {dropped} where {clean} is a Reno's");
+        let window = mean("sinnet", link, |outcome| outcome.window);
+        assert!(window > 0.55 * BDP && window < BDP, "{random}: {window}");
+    }
+}
+
+/// More than a twentieth is answered, wherever it comes from.
+#[test]
+fn much_loss_is_answered_whatever_it_is() {
+    let link = Link { random: 0.1, ..CLEAN };
+    let (ours, reno) = (mean("sinnet", link, |outcome| outcome.window), mean("mhip", link, |outcome| outcome.window));
+    assert!(ours < 1.5 * reno, "{ours} packets where a Reno has {reno}");
+}
+
+/// What drops at random because a queue is there, as RED and PIE do, is answered.
+#[test]
+fn random_loss_with_a_queue_is_answered() {
+    let link = Link { random: 0.01, standing: BDP + 30.0, ..CLEAN };
+    let mut windows = [0.0, 0.0];
+    for (window, rule) in windows.iter_mut().zip(["sinnet", "mhip"]) {
+        *window = mean(rule, link, |outcome| outcome.window);
+    }
+    assert!(windows[0] < 1.2 * windows[1], "{windows:?}");
+}
