@@ -142,7 +142,7 @@ fn host(rng: &mut Rng, count: usize, translated: bool, hostile: bool, sealed: bo
         interfaces: interfaces.collect(),
         native,
         feedback: rng.chance(0.85),
-        congestion: ["mhip", "lia", "olia", "balia", "cubic"][rng.below(5) as usize].into(),
+        congestion: ["sinnet", "lia", "olia", "balia", "cubic"][rng.below(5) as usize].into(),
         puzzle: rng.below(4) as u8,
         // A hostile peer of ours can seal with the first suite.
         suite: if sealed { 0 } else { rng.below(3) as u8 },

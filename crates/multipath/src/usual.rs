@@ -29,7 +29,7 @@ pub const SHARE: usize = 4;
 
 /// The rule by which the windows of paths grow and shrink.
 pub fn usual_rule() -> Rule {
-    Rule::Mhip(congestion::Mhip::default())
+    Rule::Sinnet(congestion::Sinnet::default())
 }
 
 /// The window in bytes that a TCP on this host is to hear of, of which so much is outstanding and which may have so much more

@@ -63,7 +63,7 @@ pub(crate) const KEYS: &[Key] = &[
     flow("association", Type::Words(|| names(&ASSOCIATIONS)), "\"shared\"", "Whether flows of the same ends and paths share an association, as between two hosts, or each has its own, as between as many pairs of hosts.")
         .example("\"own\"")
         .sim(Variants::SINNET),
-    flow("path_congestion", Type::Text, "\"mhip\"", "The congestion control of the paths, by name, as `congestion` of the daemon; of the TCP inside, `congestion` is that.")
+    flow("path_congestion", Type::Text, "\"sinnet\"", "The congestion control of the paths, by name, as `congestion` of the daemon; of the TCP inside, `congestion` is that.")
         .example("\"lia\"")
         .sim(Variants::SINNET)
         .lab(Variants::SINNET),

@@ -333,7 +333,7 @@ fn run(seed: u64) -> Duration {
         })
         .collect();
     let specs: Vec<Spec> = links.iter().map(|[l, _]| Spec::new(l.rate.unwrap(), l.delay)).collect();
-    let rule = ["mhip", "lia", "olia", "balia", "cubic"][rng.below(5) as usize];
+    let rule = ["sinnet", "lia", "olia", "balia", "cubic"][rng.below(5) as usize];
     let told = rng.chance(0.3);
     let feedback = rng.chance(0.8);
     let mut world = World::configured(&specs, 10500, |config| {

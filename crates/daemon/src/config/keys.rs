@@ -169,7 +169,7 @@ pub const KEYS: &[Key] = &[
         FILE,
         "congestion",
         Rule(congestions),
-        "\"mhip\"",
+        "\"sinnet\"",
         "How the windows of paths grow and shrink; with \"configured-rates\" nothing is measured, and packets are paced at the paths' rates.",
     ),
     key(
