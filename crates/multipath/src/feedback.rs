@@ -11,6 +11,9 @@ use scheduler::PathId;
 /// Tunnel retransmissions of a packet at most. With one, of a link that loses 2 % of its packets the TCP inside would hear of 0.04 %,
 /// which holds it to some 20 Mbit/s at 40 ms (M. Mathis and others, 1997).
 pub(crate) const RETRANSMISSIONS: u8 = 2;
+/// Where packets waited and a round trip delivers no less than one of so many parts of the window, the path was full: in slow
+/// start the window is twice what was in flight, and reports are not evenly spaced.
+const FULL: f64 = 4.0;
 /// How many times a packet is taken from a path that died to another: paths that die and come back again and again must not send
 /// the same packets for ever.
 const RESCUES: u8 = 3;
@@ -25,6 +28,8 @@ impl<P> Sender<P> {
             return Ok(());
         };
         let Some(control) = &mut path.control else { return Ok(()) };
+        let filled = self.windows.window(control.slot) / control.earliness() / FULL;
+        control.sent.set_full(if control.busy { filled as u64 } else { u64::MAX });
         let mut outcome = control.sent.on_report(now, report, own_way)?;
         let mut busy = None;
         if outcome.acked > 0 {

@@ -40,6 +40,7 @@ mod pacing;
 mod packet;
 mod path;
 mod path_mtu;
+mod reach;
 mod received;
 mod report;
 mod reporter;

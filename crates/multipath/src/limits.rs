@@ -15,6 +15,11 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// halves the sum of what waits and what is in flight, and if less waited than that, the paths would have nothing to
 /// send. Other flows do not wait behind it.
 const ENOUGH: f64 = 1.5;
+/// While the first packet of a distant path is on its way no acknowledgment lets programs send more: they have so many times what
+/// the faster paths deliver meanwhile waiting besides, ...
+const BRIDGE: f64 = 1.0;
+/// ... for so long after a flow could have used it.
+const BRIDGED: Duration = Duration::from_secs(1);
 /// Share of the send buffer that TCP flows may fill whose receive window we clamp: they follow the windows at once, and are
 /// not to meet CoDel.
 const CLAMPED: f64 = 0.75;
@@ -31,7 +36,9 @@ impl<P> Sender<P> {
     pub fn budget(&mut self, now: Instant, flow: FlowId) -> i64 {
         let limits = self.limits(now);
         if self.has_windows() {
-            return self.buffer.room(flow, &limits);
+            let room = self.buffer.room(flow, &limits);
+            self.reach.allows(flow, room);
+            return room;
         }
         let (queued, limit) = self.queues();
         (limit as f64 * CLAMPED) as i64 - queued as i64
@@ -58,7 +65,9 @@ impl<P> Sender<P> {
             || self.paths.iter().filter(|path| path.state.is_usable()).filter_map(|path| path.control.as_ref());
         let windows: f64 = controls().map(|control| self.windows.window(control.slot)).sum();
         let rtt = controls().filter_map(|control| control.sent.rtt().srtt()).max().unwrap_or_default();
-        let wanted = windows * ENOUGH;
+        let (bridge, at) = self.bridge;
+        let bridge = if now - at < BRIDGED { bridge * BRIDGE } else { 0.0 };
+        let wanted = windows * ENOUGH + bridge / CLAMPED;
         let enough = wanted.max(LEAST_BUFFER);
         let (room, since) = self.room;
         // Without reports the TCP inside retransmits what a path has lost, and has to learn of it soon.

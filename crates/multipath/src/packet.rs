@@ -89,6 +89,8 @@ pub struct QueuedPacket<P> {
     pub wire: usize,
     /// How many packets left the send buffer before it.
     pub order: u64,
+    /// Bytes of its flow that left the send buffer before it.
+    pub place: u64,
     /// How often it was lost and sent again.
     pub retransmissions: u8,
     /// How often it was in flight on a path that died.
@@ -98,7 +100,7 @@ pub struct QueuedPacket<P> {
 impl<P> QueuedPacket<P> {
     /// A packet that has not been sent yet, of so many bytes with all headers.
     pub fn new(meta: Meta, payload: P, wire: usize) -> Self {
-        Self { payload, meta, number: None, copy: None, wire, order: 0, retransmissions: 0, rescues: 0 }
+        Self { payload, meta, number: None, copy: None, wire, order: 0, place: 0, retransmissions: 0, rescues: 0 }
     }
 
     /// Bytes of what is sealed, its numbers included.

@@ -253,7 +253,7 @@ impl<P> Control<P> {
     /// How long a packet takes there at the least, if what is in flight leaves at the rate at which packets arrived lately:
     /// round trips tell of a queue only when it has been there for as long.
     pub(crate) fn forecast(&self) -> Duration {
-        let (base, rate) = (self.sent.rtt().min(), self.sent.rate());
+        let (base, rate) = (self.sent.rtt().min(), self.sent.full_rate());
         let Some(base) = base.filter(|_| rate > 0) else { return Duration::ZERO };
         let queue = Duration::of_transmission(self.sent.in_flight() as u64, rate).saturating_sub(base);
         base / 2 + queue

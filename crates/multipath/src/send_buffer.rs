@@ -120,6 +120,16 @@ impl<P> SendBuffer<P> {
         })
     }
 
+    /// The next flow.
+    pub(crate) fn next_flow(&self) -> Option<FlowId> {
+        self.rounds.first().and_then(|(flow, _)| flow)
+    }
+
+    /// Whether something of a flow waits.
+    pub(crate) fn has(&self, flow: FlowId) -> bool {
+        self.queues.get(&Some(flow)).is_some_and(|queue| queue.bytes > 0)
+    }
+
     /// Since when the oldest packet of the next flow waits.
     pub(crate) fn waits_since(&self) -> Option<Instant> {
         let (flow, _) = self.rounds.first()?;

@@ -10,10 +10,11 @@ use crate::feedback::RETRANSMISSIONS;
 use crate::order::Numbers;
 use crate::packet::{Meta, QueuedPacket};
 use crate::path::{Control, PathState, SenderPath};
+use crate::reach::Reach;
 use crate::send_buffer::SendBuffer;
 use crate::sent_packets::Kind;
 use crate::snooping::{Place, Snooping};
-use crate::transmit::{Binding, Round};
+use crate::transmit::{Around, Binding, Round};
 use crate::windows::Windows;
 use clock::{Duration, Instant};
 use congestion::Rule;
@@ -33,7 +34,7 @@ const SLACK: Duration = Duration::from_millis(15);
 /// The longest it waits. Together with [`LONGEST_QUEUE`] below the least retransmission timer.
 const LONGEST_HOLD: Duration = Duration::from_millis(100);
 /// The longest that a received packet waits for those before it where lost packets come again.
-pub(crate) const LONGEST_REPAIR: Duration = Duration::from_millis(400);
+pub(crate) const LONGEST_REPAIR: Duration = Duration::from_millis(800);
 
 /// How a sender knows what has arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,11 +141,14 @@ pub struct Sender<P> {
     /// Packets that left the send buffer.
     pub(crate) taken: u64,
     pub(crate) numbers: Numbers,
+    pub(crate) reach: Reach,
     pub(crate) snooping: Snooping,
     pub(crate) scheduler: Scheduler,
     /// What the next packet that has copies is numbered by.
     pub(crate) next_copy: CopyNumber,
     pub(crate) views: Vec<PathView>,
+    /// All paths that are usable, whether or not they have room, where it matters how far away they are.
+    pub(crate) around: Vec<Around>,
     pub(crate) memory: Memory,
     /// What leaves past all that waits.
     pub(crate) ready: VecDeque<Dispatch<P>>,
@@ -152,6 +156,8 @@ pub struct Sender<P> {
     to_release: VecDeque<PathId>,
     /// What the send buffer has room for, in bytes, and since when.
     pub(crate) room: (f64, Instant),
+    /// What has to wait besides, where a path that is far away may be used, in bytes, and when that was.
+    pub(crate) bridge: (f64, Instant),
     /// The path of thin flows.
     pub(crate) nearest: Option<PathId>,
     /// When a path that is waited for may send.
@@ -185,14 +191,17 @@ impl<P> Sender<P> {
             again_bytes: 0,
             taken: 0,
             numbers: Numbers::default(),
+            reach: Reach::default(),
             snooping: Snooping::default(),
             scheduler: Scheduler::default(),
             next_copy: CopyNumber(0),
             views: Vec::new(),
+            around: Vec::new(),
             memory: Memory::default(),
             ready: VecDeque::new(),
             to_release: VecDeque::new(),
             room: (0.0, Instant::ZERO),
+            bridge: (0.0, Instant::ZERO),
             nearest: None,
             wake_at: None,
             moved: Instant::ZERO,

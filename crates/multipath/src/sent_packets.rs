@@ -93,6 +93,10 @@ pub(crate) struct SentPackets<P> {
     jitter: Duration,
     /// Greatest delivery rate of this and the last period, in bit/s, and when this one began.
     rate: (u64, u64, Instant),
+    /// The same of the times in which the path was full: what programs had little of to send is no rate of it.
+    full_rate: (u64, u64, Instant),
+    /// So many bytes are delivered in a round trip at least where it is.
+    full_from: u64,
     counts: Counts,
     /// Of the last report: packets with CE, and all.
     ce: u32,
@@ -145,6 +149,8 @@ impl<P> SentPackets<P> {
             timed: 0,
             jitter: Duration::ZERO,
             rate: (0, 0, now),
+            full_rate: (0, 0, now),
+            full_from: u64::MAX,
             counts: Counts::default(),
             ce: 0,
             packets_reported: 0,
@@ -165,6 +171,7 @@ impl<P> SentPackets<P> {
             ack_delay: self.ack_delay,
             jitter: self.jitter,
             rate: self.rate,
+            full_rate: self.full_rate,
             counts: self.counts,
             gap: self.gap,
             remote_rtt: self.remote_rtt,
@@ -271,6 +278,16 @@ impl<P> SentPackets<P> {
         self.rate.0.max(self.rate.1)
     }
 
+    /// The delivery rate in bit/s of when the path was full last, zero while it is not known.
+    pub(crate) fn full_rate(&self) -> u64 {
+        self.full_rate.0.max(self.full_rate.1)
+    }
+
+    /// The path is full where so many bytes are delivered in the time from a packet's leaving to the report of it.
+    pub(crate) fn set_full(&mut self, from: u64) {
+        self.full_from = from;
+    }
+
     /// Totals.
     pub(crate) fn counts(&self) -> &Counts {
         &self.counts
@@ -289,6 +306,14 @@ impl<P> SentPackets<P> {
     /// When the oldest of the packets in flight was sent.
     pub(crate) fn oldest_at(&self) -> Option<Instant> {
         self.waiting().next().map(|packet| packet.at)
+    }
+
+    /// Of the packets in flight the oldest that may be sent again, and when it was sent. What others there are before it are few.
+    pub(crate) fn oldest(&self) -> Option<(Instant, &QueuedPacket<P>)> {
+        self.waiting().take(8).find_map(|sent| match &sent.kind {
+            Kind::Retransmittable(packet) => Some((sent.at, packet)),
+            _ => None,
+        })
     }
 
     /// Whether so many packets are in flight.
@@ -345,7 +370,7 @@ impl<P> SentPackets<P> {
         }
         self.in_flight = 0;
         self.loss_at = None;
-        self.rate = (0, 0, now);
+        (self.rate, self.full_rate) = ((0, 0, now), (0, 0, now));
         self.gap = Duration::ZERO;
         self.progress_at = now;
         self.prune();

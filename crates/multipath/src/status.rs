@@ -87,7 +87,8 @@ impl<P> Sender<P> {
         let paths = self.paths.iter().chain(&self.successors).chain(&self.retired);
         let paths: usize = paths.map(SenderPath::memory).sum();
         let packets = (self.buffer.packets() + self.again.len()).saturating_mul(size_of::<QueuedPacket<P>>());
-        let tables = self.numbers.memory().saturating_add(self.snooping.memory());
-        [paths, packets, tables, self.buffer.bytes(), self.again_bytes].into_iter().fold(0, usize::saturating_add)
+        let tables = [self.numbers.memory(), self.reach.memory(), self.snooping.memory()];
+        let all = [paths, packets, self.buffer.bytes(), self.again_bytes].into_iter().chain(tables);
+        all.fold(0, usize::saturating_add)
     }
 }

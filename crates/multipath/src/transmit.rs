@@ -3,8 +3,9 @@
 
 use crate::packet::QueuedPacket;
 use crate::path::SenderPath;
+use crate::reach::{Distant, NEAR};
 use crate::send_buffer::Limits;
-use crate::sender::{Dispatch, Sender, Treatment};
+use crate::sender::{Dispatch, Feedback, Sender, Treatment};
 use crate::windows::Windows;
 use clock::{Duration, Instant};
 use queue::Ecn;
@@ -22,8 +23,6 @@ const SPARE: f64 = 3_000.0;
 const FARTHER: Duration = Duration::from_millis(20);
 /// How long a packet that may be sent is held at most, so that it leaves back to back with the next.
 const PAIR: Duration = Duration::from_millis(4);
-/// Packets other than TCP's that waited no longer than this are delivered as they come: a call's.
-const UNORDERED: Duration = Duration::from_millis(5);
 /// A path that was idle for so long begins anew.
 const IDLE: Duration = Duration::from_secs(1);
 /// The rate in bit/s of a path to a peer without reports where none is configured: the least pace of a snooped one.
@@ -35,6 +34,24 @@ pub(crate) struct Round {
     pub(crate) limits: Limits,
     /// Bytes that may still be kept to be sent again.
     pub(crate) room: usize,
+}
+
+/// A usable path, as it is to know of whether another is too far away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around {
+    id: PathId,
+    /// One-way, as it is now.
+    delay: Duration,
+    /// What it is known to have delivered lately, in bit/s; zero while nothing is.
+    delivered: u64,
+    /// What it may be sent, in bit/s, and from when on.
+    rate: u64,
+    free_at: Instant,
+    /// It is in slow start, and will be sent twice as much a round trip later.
+    doubles: bool,
+    /// Its window has room.
+    has_room: bool,
+    in_flight: usize,
 }
 
 /// Which of the two loops was the limit, and for how long.
@@ -98,6 +115,7 @@ impl<P: Clone> Sender<P> {
 
     fn end_round(&mut self, now: Instant) {
         self.round = None;
+        self.look_for_silence(now);
         let waits = self.waits();
         if waits {
             self.wake_at = [self.wake_at, self.windows.unblocked_at(now)].into_iter().flatten().min();
@@ -121,6 +139,7 @@ impl<P: Clone> Sender<P> {
             return None;
         }
         self.look_at_paths(now);
+        self.leave_out_distant(now);
         let path = self.choose_path(now)?;
         let packet = self.next_packet(now, &round.limits)?;
         self.round = Some(Round { room: round.room.saturating_sub(packet.len()), ..round });
@@ -140,8 +159,10 @@ impl<P: Clone> Sender<P> {
         let (any_usable, is_snooping, next_wire) = (self.any_usable(), self.is_snooping(), self.next_wire());
         let is_new = self.again.is_empty();
         let compares_arrivals = self.scheduler.needs().arrivals;
-        let Self { paths, retired, views, windows, .. } = self;
+        let looks_around = compares_arrivals && self.paths.len() > 1 && self.feedback == Feedback::Reports;
+        let Self { paths, retired, views, around, windows, .. } = self;
         views.clear();
+        around.clear();
         for path in paths {
             let usable = path.state.may_carry(any_usable);
             let usable = usable && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
@@ -160,10 +181,27 @@ impl<P: Clone> Sender<P> {
             let is_full = (control.sent.in_flight() + before) as f64 >= window;
             // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
             control.busy |= is_full && !is_snooping;
-            if is_full && compares_arrivals {
+            let (delivered, in_flight) = (control.sent.full_rate(), control.sent.in_flight());
+            if is_full && compares_arrivals && !looks_around {
                 continue;
             }
             let view = path.view_under_window(windows, is_snooping);
+            if looks_around {
+                let PathView { id, delay, rate, free_at, cwnd, ssthresh, .. } = view;
+                around.push(Around {
+                    id,
+                    delay,
+                    delivered,
+                    rate,
+                    free_at,
+                    doubles: cwnd < ssthresh,
+                    has_room: !is_full,
+                    in_flight,
+                });
+            }
+            if is_full && compares_arrivals {
+                continue;
+            }
             let is_open = compares_arrivals || !is_blocked && !is_full && view.free_at <= now;
             views.push(PathView { open: is_open, ..view });
         }
@@ -175,6 +213,61 @@ impl<P: Clone> Sender<P> {
             (Some(packet), _) => Some(packet.wire),
             (None, 1) => Some(self.buffer.bytes() + crate::order::HEADER),
             _ => None,
+        }
+    }
+
+    /// The next packet does not see paths that are too far away for it. What was lost others wait for already: it goes there only
+    /// if it takes the faster ones longer to send all of that.
+    fn leave_out_distant(&mut self, now: Instant) {
+        let Some(least) = self.around.iter().map(|path| path.delay).min() else { return };
+        let flow = if self.again.is_empty() { self.buffer.next_flow() } else { None };
+        let waiting = if self.again.is_empty() { self.buffer.bytes() } else { self.again_bytes };
+        let in_flight: usize = self.around.iter().map(|path| path.in_flight).sum();
+        let outstanding = (in_flight + waiting) as u64;
+        let Self { views, around, reach, again, bridge, .. } = self;
+        views.retain(|view| {
+            let late = view.delay.saturating_sub(least);
+            if late <= NEAR {
+                return true;
+            }
+            let faster = || around.iter().filter(|path| path.delay < view.delay && path.id != view.id);
+            let Some(free_at) = faster().map(|path| path.free_at).min() else { return true };
+            let pace: u64 = faster().map(|path| path.rate).fold(0, u64::saturating_add);
+            let drained = if faster().any(|path| path.doubles) {
+                // Of what is waiting a round trip takes so much, the next twice that.
+                let first = (pace as f64 / 8.0 * 2.0 * least.as_secs_f64()) as usize;
+                least * 2 * u64::from((1 + waiting / first.max(1)).ilog2() + 1)
+            } else {
+                Duration::of_transmission(waiting as u64, pace.max(1))
+            };
+            let drained = drained.min(Duration::of_transmission(waiting as u64, pace.max(1)));
+            let drained = free_at.saturating_since(now) + drained;
+            let rate = faster().map(|path| path.delivered).fold(0, u64::saturating_add);
+            let distant = Distant { late, round: view.delay + least, rate, pace, outstanding, drained };
+            let Some(flow) = flow else {
+                return again.is_empty() || drained >= late || !faster().any(|path| path.has_room);
+            };
+            if reach.wants(now, flow, &distant) {
+                *bridge = (distant.bridge(), now);
+            }
+            let may = !reach.is_too_far(now, flow, &distant);
+            if may {
+                reach.goes_far(now, flow);
+            }
+            may
+        });
+    }
+
+    /// Notes which programs have nothing to send while a packet of theirs is on a path that is later than another.
+    fn look_for_silence(&mut self, now: Instant) {
+        let Some(least) = self.around.iter().map(|path| path.delay).min() else { return };
+        let Self { paths, around, reach, buffer, .. } = self;
+        for Around { id, delay, .. } in around.iter().filter(|path| path.delay > least + NEAR) {
+            let control = paths.iter().find(|path| path.id == *id).and_then(|path| path.control.as_ref());
+            let Some((sent_at, packet)) = control.and_then(|control| control.sent.oldest()) else { continue };
+            if let Some(flow) = packet.meta.flow.filter(|flow| packet.number.is_some() && !buffer.has(*flow)) {
+                reach.silent(now, flow, (sent_at, packet.place), *delay + least);
+            }
         }
     }
 
@@ -247,10 +340,12 @@ impl<P: Clone> Sender<P> {
         if self.is_snooping() {
             return Some(packet);
         }
-        let waited = packet.meta.is_tcp() || self.buffer.sojourn() > UNORDERED;
+        let left = packet.meta.flow.map(|flow| self.reach.left(now, flow, packet.wire, self.buffer.sojourn()));
+        packet.place = left.map_or(0, |left| left.place);
+        let in_order = packet.meta.is_tcp() || left.is_some_and(|left| left.in_order);
         // The number carries the flow's mark along; without one the peer takes the flow for one that has none.
-        let waited = waited || packet.meta.ecn != Ecn::NotEct;
-        if let Some(flow) = packet.meta.flow.filter(|_| waited) {
+        let in_order = in_order || packet.meta.ecn != Ecn::NotEct;
+        if let Some(flow) = packet.meta.flow.filter(|_| in_order) {
             packet.number = Some(self.numbers.next(flow));
             packet.wire += crate::order::HEADER;
         } else {

@@ -170,13 +170,15 @@ impl<P> SentPackets<P> {
 
     fn sample_rate(&mut self, now: Instant, bytes: u64, interval: Duration) {
         let srtt = self.rtt.srtt().unwrap_or(Duration::from_millis(100)).max(Duration::from_millis(1));
-        if now - self.rate.2 > srtt * RATE_ROUNDS {
-            self.rate = (0, self.rate.0, now);
-        }
         // Shorter than a quarter of a round trip is a burst of reports, not a rate.
-        if interval >= srtt / 4 && !interval.is_zero() {
-            let rate = (bytes as f64 * 8.0 / interval.as_secs_f64()) as u64;
-            self.rate.0 = self.rate.0.max(rate);
+        let is_rate = interval >= srtt / 4 && !interval.is_zero();
+        let rate = if is_rate { (bytes as f64 * 8.0 / interval.as_secs_f64()) as u64 } else { 0 };
+        let full = Some(&mut self.full_rate).filter(|_| bytes >= self.full_from);
+        for known in [Some(&mut self.rate), full].into_iter().flatten() {
+            if now - known.2 > srtt * RATE_ROUNDS {
+                *known = (0, known.0, now);
+            }
+            known.0 = known.0.max(rate);
         }
     }
 }

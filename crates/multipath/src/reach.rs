@@ -1,0 +1,295 @@
+//! How far flows reach: which paths are too far away for a flow.
+//!
+//! A receiver puts the packets of a flow in order, so one on a distant path holds up all that were sent after it. While it is on
+//! its way, the program sends what its window allows beyond it, and no more. Of a window of `W` bytes and a path whose packets are
+//! acknowledged after `T`, the flow gets `W/T` over all paths together; where the faster paths alone carry more than that, it
+//! is slower with the distant path than without. What `W` is, programs tell by what they do: one that has nothing more to send
+//! until the oldest packet of the distant path has arrived had no more window. (The papers of BLEST, Ferlin and others 2016, and
+//! ECF, Lim and others 2017, compare the same quantities for the one window that Multipath TCP has.)
+//!
+//! And what is left of a flow can be so little that the faster paths will have delivered it before the distant one delivers
+//! a packet. Nobody knows what a program will still send; it is taken to be about as much as it has sent.
+
+use crate::packet::FlowId;
+use clock::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// Flows that are known; if there are more, all begin anew.
+const FLOWS: usize = 4096;
+/// Paths that differ by less one-way are alike.
+pub(crate) const NEAR: Duration = Duration::from_millis(10);
+/// Of what the faster paths carry, so much has to be outstanding before a distant one is used: rates are known as well as that.
+const ENOUGH: f64 = 0.9;
+/// One that is in use was too far away where a window was less than this part of it. Windows are smaller at times.
+const SHORT: f64 = 0.75;
+/// A path whose packets are acknowledged after no more than so many round trips of the fastest is tried without knowing whether
+/// the program has a window for it: to find out costs no more than these.
+const TRIED: u64 = 4;
+/// A distant path is in use for so many of its rounds after a packet.
+const IN_USE: u64 = 2;
+/// A program that has no more than this part left of what it was allowed, or so many bytes, has no more because of us.
+const LEFT_OVER: (f64, f64) = (0.2, 6_000.0);
+/// How long a program's window is taken to be what it was.
+const REMEMBERED: Duration = Duration::from_secs(20);
+/// Times what the faster paths carry until the distant one has delivered a packet: a flow that has sent so much will go on.
+const LASTING: u64 = 4;
+/// The least silence of a program that means something.
+const SILENCE: Duration = Duration::from_millis(5);
+/// The silence has ended because of a packet if it is as old as its path makes it, from this part of that on, ...
+const EARLIEST: f64 = 0.8;
+/// ... up to this multiple and so much more.
+const LATEST: (f64, Duration) = (1.5, Duration::from_millis(20));
+/// Packets that waited for longer are put in order, whatever they are; of others than TCPs what waited less is a call's, ...
+const UNORDERED: Duration = Duration::from_millis(5);
+/// ... but not where the flow waited for longer within this time and has sent so many bytes in such a time.
+const METERED: (Duration, u64) = (Duration::from_secs(1), 500_000);
+
+/// The flows of an association.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reach {
+    flows: BTreeMap<FlowId, Flow>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    /// Bytes that have left the send buffer, and when the last of them did.
+    sent: u64,
+    left_at: Instant,
+    /// What its program had outstanding when it had no more window, and when that was.
+    window: Option<(u64, Instant)>,
+    silence: Option<Silence>,
+    /// Bytes that it was allowed to have waiting when it heard of that last, and what it has sent since; where it is told.
+    allowed: Option<(i64, u64)>,
+    /// When a packet of it went on a distant path last.
+    distant_at: Option<Instant>,
+    /// What it had sent when the present period began, and when that was.
+    period: (u64, Instant),
+    /// It has sent much in this or the last period.
+    is_bulk: bool,
+    waited_at: Option<Instant>,
+}
+
+/// A program sends nothing, while a packet of it is on a distant path.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    /// When that packet was sent.
+    since: Instant,
+    /// After what time it will be acknowledged.
+    round: Duration,
+    /// Bytes sent since then, the packet included.
+    behind: u64,
+}
+
+/// A path that is later than others, as a flow sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Distant {
+    /// By how much it is later than the fastest, one-way.
+    pub late: Duration,
+    /// From sending a packet on it until it may be acknowledged, on the fastest.
+    pub round: Duration,
+    /// What the faster paths are known to deliver, in bit/s.
+    pub rate: u64,
+    /// What they may be sent, which while nothing is known of them is a guess.
+    pub pace: u64,
+    /// Bytes that programs have waiting and in flight.
+    pub outstanding: u64,
+    /// What they will have delivered all that waits in, as far as that can be said.
+    pub drained: Duration,
+}
+
+impl Distant {
+    /// What the faster paths deliver until a packet of this one may be acknowledged, in bytes.
+    fn needed(&self, rate: u64) -> u64 {
+        (rate as f64 / 8.0 * self.round.as_secs_f64()) as u64
+    }
+
+    /// What has to wait for the faster paths lest they have nothing to send while this one's first packet is on its way, in bytes.
+    pub(crate) fn bridge(&self) -> f64 {
+        self.rate as f64 / 8.0 * self.late.as_secs_f64()
+    }
+}
+
+/// What is to be known of a packet that leaves the send buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    /// Bytes of its flow before it.
+    pub place: u64,
+    /// It is one of many that have to wait, and is to be put in order by the receiver.
+    pub in_order: bool,
+}
+
+impl Reach {
+    /// A packet of a flow leaves the send buffer, in which it has waited for so long.
+    pub(crate) fn left(&mut self, now: Instant, flow: FlowId, wire: usize, waited: Duration) -> Left {
+        if self.flows.len() >= FLOWS && !self.flows.contains_key(&flow) {
+            self.flows.clear();
+        }
+        let flow = self.flows.entry(flow).or_insert_with(|| Flow { period: (0, now), ..Flow::default() });
+        if let Some(silence) = flow.silence.take() {
+            let age = now - silence.since;
+            if age >= silence.round.mul_f64(EARLIEST) && age <= silence.round.mul_f64(LATEST.0) + LATEST.1 {
+                flow.window = Some((silence.behind, now));
+            }
+        }
+        let place = flow.sent;
+        flow.sent += wire as u64;
+        flow.left_at = now;
+        if let Some((_, since)) = &mut flow.allowed {
+            *since += wire as u64;
+        }
+        let (before, since) = flow.period;
+        let is_much = flow.sent - before >= METERED.1;
+        if now - since > METERED.0 {
+            (flow.period, flow.is_bulk) = ((flow.sent, now), is_much);
+        }
+        flow.is_bulk |= is_much;
+        if waited > UNORDERED {
+            flow.waited_at = Some(now);
+        }
+        let has_waited = flow.waited_at.is_some_and(|at| now - at < METERED.0);
+        Left { place, in_order: waited > UNORDERED || has_waited && flow.is_bulk }
+    }
+
+    /// A program is told that it may have so many bytes waiting more.
+    pub(crate) fn allows(&mut self, flow: FlowId, room: i64) {
+        if let Some(flow) = self.flows.get_mut(&flow) {
+            flow.allowed = Some((room, 0));
+        }
+    }
+
+    /// A packet of a flow goes on a distant path.
+    pub(crate) fn goes_far(&mut self, now: Instant, flow: FlowId) {
+        if let Some(flow) = self.flows.get_mut(&flow) {
+            flow.distant_at = Some(now);
+        }
+    }
+
+    /// Nothing of a flow waits, and the oldest of its packets that are on a distant path was sent then, from that place on.
+    pub(crate) fn silent(&mut self, now: Instant, flow: FlowId, (sent_at, place): (Instant, u64), round: Duration) {
+        let Some(flow) = self.flows.get_mut(&flow) else { return };
+        let is_known = flow.silence.is_some_and(|silence| silence.since <= sent_at);
+        // One that was not allowed more may have a larger window.
+        let may_send = flow
+            .allowed
+            .is_none_or(|(room, sent)| room as f64 - sent as f64 > LEFT_OVER.1.max(room as f64 * LEFT_OVER.0));
+        if !is_known && may_send && now - flow.left_at >= SILENCE {
+            flow.silence = Some(Silence { since: sent_at, round, behind: flow.sent.saturating_sub(place) });
+        }
+    }
+
+    /// Whether a path is too far away for the next packet of a flow.
+    pub(crate) fn is_too_far(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
+        let Some(known) = self.flows.get(&flow) else { return path.drained < path.late };
+        if known.sent < path.needed(path.rate.max(path.pace)).saturating_mul(LASTING) {
+            return path.drained < path.late;
+        }
+        let needed = path.needed(path.rate) as f64;
+        if let Some((window, _)) = known.window.filter(|(_, at)| now - *at < REMEMBERED) {
+            return (window as f64) < needed * SHORT;
+        }
+        let is_in_use = known.distant_at.is_some_and(|at| now - at < path.round * IN_USE);
+        let is_tried = path.round <= (path.round - path.late) * TRIED;
+        !is_in_use && !is_tried && (path.outstanding as f64) < needed * ENOUGH
+    }
+
+    /// Whether a flow will use a distant path if it has enough waiting.
+    pub(crate) fn wants(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
+        let Some(known) = self.flows.get(&flow) else { return false };
+        let window = known.window.filter(|(_, at)| now - *at < REMEMBERED);
+        known.sent >= path.needed(path.rate.max(path.pace)).saturating_mul(LASTING)
+            && window.is_none_or(|(window, _)| window as f64 >= path.needed(path.rate) as f64 * SHORT)
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.flows.len() * 2 * (size_of::<FlowId>() + size_of::<Flow>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOW: FlowId = FlowId { protocol: 6, local: 80, remote: 4000 };
+    const CALL: FlowId = FlowId { protocol: 17, local: 80, remote: 4000 };
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// 300 ms later than a path of 50 Mbit/s and 20 ms, which carries 2,125,000 bytes until a packet is acknowledged.
+    fn distant(drained: u64, outstanding: u64) -> Distant {
+        let (ms, rate) = (Duration::from_millis, 50_000_000);
+        Distant { late: ms(300), round: ms(340), rate, pace: rate, outstanding, drained: ms(drained) }
+    }
+
+    /// A flow that has sent 10 MB, and then so much from a packet on a distant path on, which left at 0 ms.
+    fn after(window: usize) -> (Reach, u64) {
+        let mut reach = Reach::default();
+        reach.left(at(0), FLOW, 10_000_000, Duration::ZERO);
+        reach.left(at(0), FLOW, window, Duration::ZERO);
+        (reach, 10_000_000)
+    }
+
+    #[test]
+    fn a_window_that_ends_before_the_packet_arrives_is_too_small() {
+        let round = Duration::from_millis(340);
+        for (window, resumes, is_too_far) in
+            [(1_400_000, 340, true), (4_000_000, 340, false), (1_400_000, 200, false), (1_400_000, 900, false)]
+        {
+            let (mut reach, place) = after(window);
+            reach.silent(at(4), FLOW, (at(0), place), round);
+            reach.silent(at(100), FLOW, (at(0), place), round);
+            reach.left(at(resumes), FLOW, 1500, Duration::ZERO);
+            let is = |now| reach.is_too_far(at(now), FLOW, &distant(1000, 3_000_000));
+            assert_eq!((is(resumes), is(resumes + 30_000)), (is_too_far, false), "{window} {resumes}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_was_not_allowed_more_may_have_a_larger_window() {
+        for (room, is_too_far) in [(1_000_000, false), (10_000_000, true)] {
+            let mut reach = after(0).0;
+            reach.allows(FLOW, room);
+            reach.left(at(0), FLOW, 1_000_000, Duration::ZERO);
+            reach.silent(at(100), FLOW, (at(0), 10_000_000), Duration::from_millis(340));
+            reach.left(at(340), FLOW, 1500, Duration::ZERO);
+            assert_eq!(reach.is_too_far(at(340), FLOW, &distant(1000, 3_000_000)), is_too_far, "{room}");
+        }
+    }
+
+    #[test]
+    fn a_distant_path_is_used_when_enough_is_outstanding_and_as_long_as_it_is_in_use() {
+        let mut reach = after(0).0;
+        let is = |reach: &Reach, now, outstanding| reach.is_too_far(at(now), FLOW, &distant(1000, outstanding));
+        assert!(is(&reach, 1, 1_800_000) && !is(&reach, 1, 2_000_000));
+        reach.goes_far(at(1), FLOW);
+        assert!(!is(&reach, 600, 0) && is(&reach, 700, 0));
+        // One that is not much farther is tried.
+        let ms = Duration::from_millis;
+        let near = Distant { late: ms(100), round: ms(140), ..distant(1000, 0) };
+        assert!(!reach.is_too_far(at(700), FLOW, &near));
+    }
+
+    #[test]
+    fn what_the_faster_paths_have_delivered_before_does_not_go_there() {
+        let mut reach = Reach::default();
+        reach.left(at(0), FLOW, 100_000, Duration::ZERO);
+        assert!(reach.is_too_far(at(1), FLOW, &distant(299, 3_000_000)));
+        assert!(!reach.is_too_far(at(1), FLOW, &distant(301, 3_000_000)));
+        reach.left(at(2), FLOW, 8_500_000, Duration::ZERO);
+        assert!(!reach.is_too_far(at(3), FLOW, &distant(0, 3_000_000)), "one that has sent so much goes on");
+    }
+
+    #[test]
+    fn what_sends_much_and_waits_is_put_in_order_and_a_call_is_not() {
+        let (mut reach, ms) = (Reach::default(), Duration::from_millis);
+        let mut bulk = |now, waited| reach.left(at(now), FLOW, 1250, ms(waited)).in_order;
+        let before: Vec<bool> = (0..600).map(|now| bulk(now, if now % 100 == 0 { 6 } else { 0 })).collect();
+        assert!(before[0] && !before[1] && before[399..].iter().all(|in_order| *in_order));
+        assert!((600..1500).all(|now| bulk(now, 0)), "it has waited within a second");
+        assert!(!bulk(1501, 0));
+        let mut call = |now, waited| reach.left(at(now), CALL, 200, ms(waited)).in_order;
+        assert!((0..5000).step_by(20).all(|now| call(now, 6) && !call(now + 10, 0)));
+    }
+}
