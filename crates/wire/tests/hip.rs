@@ -8,7 +8,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::hip::{
     Builder, DiffieHellman, EspInfo, HostId, Locator, Notification, Packet, PacketError, PacketKind, Parameter, Puzzle,
-    Signature, Solution, kind, set_checksum, set_puzzle, set_receiver,
+    RegFailed, RegInfo, Registration, Signature, Solution, kind, lifetime_seconds, set_checksum, set_puzzle,
+    set_receiver,
 };
 use wire::{Hit, Spi};
 
@@ -92,6 +93,54 @@ fn order_and_repetition() {
     assert_eq!(Packet::parse(&bytes).unwrap().seq(), Some(&1));
 }
 
+/// RFC 8047 §4.2: an UPDATE may be about several security associations. An R2 is about one.
+#[test]
+fn an_update_has_several_esp_infos() {
+    let info = |spi| Parameter::EspInfo(EspInfo { keymat_index: 0, old_spi: Spi(spi), new_spi: Spi(spi) });
+    for (kind, expected) in [(PacketKind::Update, 2), (PacketKind::R2, 0)] {
+        let builder = Builder::new(kind, Hit::NULL, Hit::NULL).push(&info(1000)).push(&info(2000));
+        let bytes = builder.finish().unwrap();
+        assert_eq!(Packet::parse(&bytes).map_or(0, |packet| packet.esp_infos().count()), expected);
+    }
+}
+
+/// RFC 8046 §4: "Each locator MUST have a non-zero lifetime"; the others of the set count.
+#[test]
+fn a_locator_that_is_good_for_no_time_is_none() {
+    let one = |lifetime| Locator { traffic: 0, preferred: true, lifetime, spi: None, address: Ipv6Addr::LOCALHOST };
+    let set = Parameter::LocatorSet(vec![one(0), one(7)]);
+    let bytes = Builder::new(PacketKind::Update, Hit::NULL, Hit::NULL).push(&set).finish().unwrap();
+    assert_eq!(Packet::parse(&bytes).unwrap().locator_set(), Some(&vec![one(7)]));
+}
+
+/// RFC 8003 §4.1 to §4.4, RFC 8004 §4.2, byte by byte.
+#[test]
+fn registration_and_rendezvous() {
+    let emitted = |parameter: Parameter| {
+        let mut bytes = Vec::new();
+        parameter.emit(&mut bytes);
+        bytes
+    };
+    let types = vec![1];
+    let info = Parameter::RegInfo(RegInfo { min: 85, max: 100, types: types.clone() });
+    assert_eq!(emitted(info), [0x03, 0xa2, 0, 3, 85, 100, 1, 0]);
+    let asked = Registration { lifetime: 90, types: types.clone() };
+    assert_eq!(emitted(Parameter::RegRequest(asked.clone())), [0x03, 0xa4, 0, 2, 90, 1, 0, 0]);
+    assert_eq!(emitted(Parameter::RegResponse(asked)), [0x03, 0xa6, 0, 2, 90, 1, 0, 0]);
+    assert_eq!(emitted(Parameter::RegFailed(RegFailed { reason: 2, types })), [0x03, 0xa8, 0, 2, 2, 1, 0, 0]);
+    let address: Ipv6Addr = "::ffff:192.0.2.1".parse().unwrap();
+    let whole = |number: u16| [&number.to_be_bytes()[..], &[0, 16], &address.octets(), &[0; 4]].concat();
+    assert_eq!(emitted(Parameter::From(address)), whole(65498));
+    assert_eq!(emitted(Parameter::ViaRvs(vec![address])), whole(65502));
+    assert_eq!(emitted(Parameter::RvsHmac(vec![7; 4])), [0xff, 0xdc, 0, 4, 7, 7, 7, 7]);
+    for lifetime in 1..=u8::MAX {
+        let exact = 2_f64.powf((f64::from(lifetime) - 64.0) / 8.0);
+        let error = lifetime_seconds(lifetime) as f64 - exact;
+        assert!(error <= exact * 1e-5 && error > -1.0 - exact * 1e-5, "{lifetime}");
+    }
+    assert_eq!(lifetime_seconds(0), 0);
+}
+
 /// RFC 7401 §5.1.
 #[test]
 fn what_follows_a_packet_is_ignored_where_another_header_does() {
@@ -109,7 +158,7 @@ fn bytes(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn locator() -> impl Strategy<Value = Locator> {
-    (0..3_u8, any::<bool>(), any::<u32>(), any::<Option<u32>>(), any::<[u8; 16]>()).prop_map(
+    (0..3_u8, any::<bool>(), 1..=u32::MAX, any::<Option<u32>>(), any::<[u8; 16]>()).prop_map(
         |(traffic, preferred, lifetime, spi, address)| Locator {
             traffic,
             preferred,
@@ -164,7 +213,22 @@ fn parameter() -> impl Strategy<Value = Parameter> {
             Parameter::HostId(HostId { algorithm, identity, domain_type, domain })
         }),
     ];
-    prop_oneof![lists, strings, structures]
+    let address = || any::<[u8; 16]>().prop_map(Ipv6Addr::from);
+    let registration = || (any::<u8>(), bytes(0..9)).prop_map(|(lifetime, types)| Registration { lifetime, types });
+    let services = prop_oneof![
+        (any::<u8>(), any::<u8>(), bytes(0..9)).prop_map(|(min, max, types)| Parameter::RegInfo(RegInfo {
+            min,
+            max,
+            types
+        })),
+        registration().prop_map(Parameter::RegRequest),
+        registration().prop_map(Parameter::RegResponse),
+        (any::<u8>(), bytes(0..9)).prop_map(|(reason, types)| Parameter::RegFailed(RegFailed { reason, types })),
+        address().prop_map(Parameter::From),
+        vec(address(), 1..4).prop_map(Parameter::ViaRvs),
+        bytes(1..60).prop_map(Parameter::RvsHmac),
+    ];
+    prop_oneof![lists, strings, structures, services]
 }
 
 proptest! {

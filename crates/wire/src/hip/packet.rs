@@ -1,10 +1,11 @@
 //! The checked view of a HIP packet, and the bytes that its MACs and signatures cover.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use super::parameter::{Parameter, ParameterError, kind, padded_len};
 use super::{
-    DiffieHellman, EspInfo, HEADER_LEN, HostId, Locator, MAX_LEN, Notification, Puzzle, Signature, Solution, builder,
+    DiffieHellman, EspInfo, HEADER_LEN, HostId, Locator, MAX_LEN, Notification, Puzzle, RegInfo, Registration,
+    Signature, Solution, builder,
 };
 use crate::Hit;
 
@@ -188,6 +189,12 @@ impl<'a> Packet<'a> {
         notification: Notification -> Notification,
         /// ECHO_REQUEST_SIGNED.
         echo_request_signed: EchoRequestSigned -> Vec<u8>,
+        /// REG_INFO.
+        reg_info: RegInfo -> RegInfo,
+        /// REG_REQUEST.
+        reg_request: RegRequest -> Registration,
+        /// REG_RESPONSE.
+        reg_response: RegResponse -> Registration,
         /// ECHO_RESPONSE_SIGNED.
         echo_response_signed: EchoResponseSigned -> Vec<u8>,
         /// TRANSPORT_FORMAT_LIST.
@@ -202,6 +209,25 @@ impl<'a> Packet<'a> {
         hip_signature_2: HipSignature2 -> Signature,
         /// HIP_SIGNATURE.
         hip_signature: HipSignature -> Signature,
+        /// FROM, the first one.
+        from: From -> Ipv6Addr,
+        /// RVS_HMAC.
+        rvs_hmac: RvsHmac -> Vec<u8>,
+        /// VIA_RVS.
+        via_rvs: ViaRvs -> Vec<Ipv6Addr>,
+    }
+
+    /// All ESP_INFOs, of which an UPDATE may have several (RFC 8047 §4.2).
+    pub fn esp_infos(&self) -> impl Iterator<Item = &EspInfo> {
+        self.parameters().filter_map(|parameter| match parameter {
+            Parameter::EspInfo(info) => Some(info),
+            _ => None,
+        })
+    }
+
+    /// What RVS_HMAC covers: everything before it (RFC 8004 §4.2.1).
+    pub fn covered_by_rvs_hmac(&self) -> Option<Vec<u8>> {
+        self.before(kind::RVS_HMAC).map(builder::cover)
     }
 
     /// What HIP_MAC covers: everything before it, the checksum zero and the length that of what is covered (RFC 7401
@@ -262,7 +288,9 @@ fn parameters(bytes: &[u8]) -> Result<Vec<(usize, Parameter)>, PacketError> {
         }
         let parameter = Parameter::parse(number, contents)?;
         let is_unknown = matches!(parameter, Parameter::Unknown { .. });
+        let several_paths = number == kind::ESP_INFO && bytes.get(2) == Some(&(PacketKind::Update as u8));
         if !repeatable(number)
+            && !several_paths
             && !is_unknown
             && found.iter().any(|(_, other): &(usize, Parameter)| other.kind() == number)
         {
@@ -285,6 +313,8 @@ fn repeatable(number: u16) -> bool {
             | kind::ECHO_RESPONSE_SIGNED
             | kind::ECHO_REQUEST_UNSIGNED
             | kind::ECHO_RESPONSE_UNSIGNED
+            | kind::REG_FAILED
+            | kind::FROM
     )
 }
 

@@ -1,4 +1,5 @@
-//! The parameters of HIP packets: RFC 7401 §5.2, RFC 7402 §5.1 (ESP), RFC 8046 §4 (LOCATOR_SET).
+//! The parameters of HIP packets: RFC 7401 §5.2, RFC 7402 §5.1 (ESP), RFC 8046 §4 (LOCATOR_SET), RFC 8003 §4 (registration),
+//! RFC 8004 §4.2 (rendezvous).
 
 use std::net::Ipv6Addr;
 
@@ -23,6 +24,10 @@ pub mod kind {
     pub const HIT_SUITE_LIST: u16 = 715;
     pub const NOTIFICATION: u16 = 832;
     pub const ECHO_REQUEST_SIGNED: u16 = 897;
+    pub const REG_INFO: u16 = 930;
+    pub const REG_REQUEST: u16 = 932;
+    pub const REG_RESPONSE: u16 = 934;
+    pub const REG_FAILED: u16 = 936;
     pub const ECHO_RESPONSE_SIGNED: u16 = 961;
     pub const TRANSPORT_FORMAT_LIST: u16 = 2049;
     pub const ESP_TRANSFORM: u16 = 4095;
@@ -32,6 +37,9 @@ pub mod kind {
     pub const HIP_SIGNATURE: u16 = 61697;
     pub const ECHO_RESPONSE_UNSIGNED: u16 = 63425;
     pub const ECHO_REQUEST_UNSIGNED: u16 = 63661;
+    pub const FROM: u16 = 65498;
+    pub const RVS_HMAC: u16 = 65500;
+    pub const VIA_RVS: u16 = 65502;
 }
 
 /// One parameter of a HIP packet.
@@ -60,6 +68,10 @@ pub enum Parameter {
     HitSuiteList(Vec<u8>),
     Notification(Notification),
     EchoRequestSigned(Vec<u8>),
+    RegInfo(RegInfo),
+    RegRequest(Registration),
+    RegResponse(Registration),
+    RegFailed(RegFailed),
     EchoResponseSigned(Vec<u8>),
     /// Numbers of transport format parameters, best first (RFC 7401 §5.2.11).
     TransportFormatList(Vec<u16>),
@@ -71,6 +83,12 @@ pub enum Parameter {
     HipSignature(Signature),
     EchoResponseUnsigned(Vec<u8>),
     EchoRequestUnsigned(Vec<u8>),
+    /// Where an I1 has come from that a rendezvous server passes on (RFC 8004 §4.2.2).
+    From(Ipv6Addr),
+    /// The rendezvous server's MAC over the I1 that it passes on (RFC 8004 §4.2.1).
+    RvsHmac(Vec<u8>),
+    /// The rendezvous servers that the I1 came by (RFC 8004 §4.2.3).
+    ViaRvs(Vec<Ipv6Addr>),
     /// A parameter that Sinnet does not read.
     Unknown {
         kind: u16,
@@ -96,7 +114,7 @@ pub struct Locator {
     pub traffic: u8,
     /// The preferred one of the set.
     pub preferred: bool,
-    /// Seconds.
+    /// Seconds, at least 1.
     pub lifetime: u32,
     /// The association that this locator is bound to; absent in a locator of type 0.
     pub spi: Option<Spi>,
@@ -161,6 +179,45 @@ pub struct Notification {
     pub data: Vec<u8>,
 }
 
+/// What a registrar offers (RFC 8003 §4.1). Lifetimes are as on the wire: see [`lifetime_seconds`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegInfo {
+    /// The shortest lifetime.
+    pub min: u8,
+    /// The longest.
+    pub max: u8,
+    /// The services: 1 is rendezvous.
+    pub types: Vec<u8>,
+}
+
+/// What is asked of a registrar, or granted by it (RFC 8003 §4.2, §4.3). A lifetime of 0 ends a registration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// As on the wire: see [`lifetime_seconds`].
+    pub lifetime: u8,
+    /// The services: 1 is rendezvous.
+    pub types: Vec<u8>,
+}
+
+/// What a registrar refuses (RFC 8003 §4.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegFailed {
+    /// 0: more credentials are needed; 1: there is no such service; 2: there is no room.
+    pub reason: u8,
+    /// The services.
+    pub types: Vec<u8>,
+}
+
+/// Seconds of a lifetime of a registration, 2^((lifetime - 64) / 8) (RFC 8003 §4.1): 0.004 to 15,500,000; 0 is none. Rounded down.
+pub fn lifetime_seconds(lifetime: u8) -> u64 {
+    // 2^(n / 8) for n of 0 to 7, in 65536ths.
+    const EIGHTHS: [u64; 8] = [65_536, 71_468, 77_936, 84_990, 92_682, 101_070, 110_218, 120_194];
+    match lifetime.checked_sub(64) {
+        Some(over) => (EIGHTHS[usize::from(over % 8)] << (over / 8)) >> 16,
+        None => 0,
+    }
+}
+
 /// A signature (RFC 7401 §5.2.14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
@@ -197,6 +254,10 @@ impl Parameter {
             Self::HitSuiteList(_) => kind::HIT_SUITE_LIST,
             Self::Notification(_) => kind::NOTIFICATION,
             Self::EchoRequestSigned(_) => kind::ECHO_REQUEST_SIGNED,
+            Self::RegInfo(_) => kind::REG_INFO,
+            Self::RegRequest(_) => kind::REG_REQUEST,
+            Self::RegResponse(_) => kind::REG_RESPONSE,
+            Self::RegFailed(_) => kind::REG_FAILED,
             Self::EchoResponseSigned(_) => kind::ECHO_RESPONSE_SIGNED,
             Self::TransportFormatList(_) => kind::TRANSPORT_FORMAT_LIST,
             Self::EspTransform(_) => kind::ESP_TRANSFORM,
@@ -206,6 +267,9 @@ impl Parameter {
             Self::HipSignature(_) => kind::HIP_SIGNATURE,
             Self::EchoResponseUnsigned(_) => kind::ECHO_RESPONSE_UNSIGNED,
             Self::EchoRequestUnsigned(_) => kind::ECHO_REQUEST_UNSIGNED,
+            Self::From(_) => kind::FROM,
+            Self::RvsHmac(_) => kind::RVS_HMAC,
+            Self::ViaRvs(_) => kind::VIA_RVS,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -282,6 +346,10 @@ impl Parameter {
                     Self::Notification(Notification { message: r.u16()?, data: r.rest() })
                 }
                 kind::ECHO_REQUEST_SIGNED => Self::EchoRequestSigned(r.rest()),
+                kind::REG_INFO => Self::RegInfo(RegInfo { min: r.u8()?, max: r.u8()?, types: r.rest() }),
+                kind::REG_REQUEST => Self::RegRequest(Registration { lifetime: r.u8()?, types: r.rest() }),
+                kind::REG_RESPONSE => Self::RegResponse(Registration { lifetime: r.u8()?, types: r.rest() }),
+                kind::REG_FAILED => Self::RegFailed(RegFailed { reason: r.u8()?, types: r.rest() }),
                 kind::ECHO_RESPONSE_SIGNED => Self::EchoResponseSigned(r.rest()),
                 kind::TRANSPORT_FORMAT_LIST => Self::TransportFormatList(numbers(r)?),
                 kind::ESP_TRANSFORM => {
@@ -294,6 +362,15 @@ impl Parameter {
                 kind::HIP_SIGNATURE => Self::HipSignature(signature(r)?),
                 kind::ECHO_RESPONSE_UNSIGNED => Self::EchoResponseUnsigned(r.rest()),
                 kind::ECHO_REQUEST_UNSIGNED => Self::EchoRequestUnsigned(r.rest()),
+                kind::FROM => Self::From(r.address()?),
+                kind::RVS_HMAC => Self::RvsHmac(r.rest_nonempty()?),
+                kind::VIA_RVS => {
+                    let mut servers = vec![r.address()?];
+                    while !r.0.is_empty() {
+                        servers.push(r.address()?);
+                    }
+                    Self::ViaRvs(servers)
+                }
                 _ => Self::Unknown { kind: number, contents: r.rest() },
             })
         })();
@@ -378,6 +455,20 @@ impl Parameter {
                 out.extend_from_slice(&notification.message.to_be_bytes());
                 out.extend_from_slice(&notification.data);
             }
+            Self::RegInfo(info) => {
+                out.extend_from_slice(&[info.min, info.max]);
+                out.extend_from_slice(&info.types);
+            }
+            Self::RegRequest(registration) | Self::RegResponse(registration) => {
+                out.push(registration.lifetime);
+                out.extend_from_slice(&registration.types);
+            }
+            Self::RegFailed(failed) => {
+                out.push(failed.reason);
+                out.extend_from_slice(&failed.types);
+            }
+            Self::From(address) => out.extend_from_slice(&address.octets()),
+            Self::ViaRvs(servers) => servers.iter().for_each(|server| out.extend_from_slice(&server.octets())),
             Self::HipSignature2(signature) | Self::HipSignature(signature) => {
                 out.extend_from_slice(&signature.algorithm.to_be_bytes());
                 out.extend_from_slice(&signature.bytes);
@@ -390,6 +481,7 @@ impl Parameter {
             | Self::HipMac2(bytes)
             | Self::EchoResponseUnsigned(bytes)
             | Self::EchoRequestUnsigned(bytes)
+            | Self::RvsHmac(bytes)
             | Self::Unknown { contents: bytes, .. } => out.extend_from_slice(bytes),
         }
     }
@@ -416,11 +508,14 @@ fn locators(r: &mut Reader<'_>) -> Option<Vec<Locator>> {
             // RFC 8046 §4.1: a locator of a type that is not known is passed over.
             _ => continue,
         };
-        let address = Ipv6Addr::from(<[u8; 16]>::try_from(body.take(16)?).ok()?);
+        let address = body.address()?;
         if !body.0.is_empty() {
             return None;
         }
-        set.push(Locator { traffic, preferred, lifetime, spi, address });
+        // RFC 8046 §4: none is good for no time at all.
+        if lifetime > 0 {
+            set.push(Locator { traffic, preferred, lifetime, spi, address });
+        }
     }
     Some(set)
 }
@@ -489,6 +584,10 @@ impl<'a> Reader<'a> {
 
     fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
+    }
+
+    fn address(&mut self) -> Option<Ipv6Addr> {
+        self.array::<16>().map(Ipv6Addr::from)
     }
 
     fn rest(&mut self) -> Vec<u8> {
