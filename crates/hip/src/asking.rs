@@ -12,12 +12,14 @@
 //! than Sinnet; one with it takes their place.
 
 use std::collections::VecDeque;
+use std::net::Ipv6Addr;
 
 use rand_core::CryptoRng;
 use wire::Hit;
 use wire::hip::{Builder, HEADER_LEN, Packet, PacketKind, Parameter, append};
 
 use crate::config::HostConfig;
+use crate::exchange::unmapped;
 use crate::route::Route;
 
 /// SINNET_PADDING.
@@ -47,6 +49,8 @@ pub(crate) struct Asked {
     pub(crate) echoed: bool,
     /// R1s that came beside it, those with our cookie first. Only their form is known to be right.
     others: VecDeque<(Route, Vec<u8>)>,
+    /// The last R1 that came from elsewhere and shows nothing.
+    pub(crate) stray: Option<(Route, Vec<u8>)>,
     /// An I2 went out.
     pub(crate) answered: bool,
     /// There was more than one R1, so somebody may be lying.
@@ -71,10 +75,11 @@ impl Asked {
         if !self.routes.contains(&route) {
             self.routes.push(route);
         }
-        let groups = config.groups.iter().map(|group| group.number()).collect();
+        let groups: Vec<u8> = config.groups.iter().map(|group| group.number()).collect();
+        // Two headers of parameters, one of the packet, and the groups with their padding.
+        let taken = HEADER_LEN + 4 + (groups.len() + 4).next_multiple_of(8);
+        let room = usize::from(config.i1_length).saturating_sub(taken);
         let builder = Builder::new(PacketKind::I1, hit, peer).push(&Parameter::DhGroupList(groups));
-        // Header of the packet, of this parameter, and a DH_GROUP_LIST of at most four groups take 52 bytes.
-        let room = usize::from(config.i1_length).saturating_sub(HEADER_LEN + 12);
         let is_padded = room >= COOKIE && (self.padded || self.sent > 1);
         self.plain |= !is_padded;
         let padding = is_padded.then(|| {
@@ -89,6 +94,13 @@ impl Asked {
     /// Whether an I1 went out on this route.
     pub(crate) fn on(&self, route: Route) -> bool {
         self.routes.contains(&route)
+    }
+
+    /// Whether an R1 names a server that our I1 went to.
+    pub(crate) fn went_by(&self, r1: &Packet<'_>) -> bool {
+        let asked =
+            |server: &Ipv6Addr| self.routes.iter().any(|route| route.remote.ip().to_canonical() == unmapped(*server));
+        r1.via_rvs().is_some_and(|servers| servers.iter().any(asked))
     }
 
     /// Whether an R1 has our cookie.

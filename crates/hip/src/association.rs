@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use clock::{Duration, Instant};
 use scheduler::PathId;
-use wire::hip::{HostId, Locator};
+use wire::hip::{HostId, Locator, Packet};
 use wire::{Hit, Spi};
 use zeroize::Zeroizing;
 
@@ -18,6 +18,7 @@ use crate::exchange::Chosen;
 use crate::identity::PublicIdentity;
 use crate::puzzle::Solver;
 use crate::rate::{Bucket, Rate};
+use crate::registration::{Asking, Enrolment, Registered};
 use crate::route::Route;
 use crate::session::Session;
 
@@ -79,6 +80,9 @@ pub(crate) struct PeerRecord {
     pub(crate) standby: Option<Box<Association>>,
     /// The last notice of the peer in the exchange that is under way, to be told if that fails.
     pub(crate) notice: Option<u16>,
+    /// Our registration there, and the peer's here.
+    pub(crate) enrolment: Enrolment,
+    pub(crate) registered: Option<Registered>,
 }
 
 /// The state with what belongs to it.
@@ -229,6 +233,8 @@ pub(crate) struct Association {
     /// Our next Update ID, of which the first is 0 (RFC 7401 §6.11), and the peer's last one.
     pub(crate) update_id: u32,
     pub(crate) peer_update_id: Option<u32>,
+    /// Which of the 64 Update IDs up to that one have come: the lowest bit is its own.
+    pub(crate) heard: u64,
     /// Answers to the peer's last UPDATEs, to be given again when those come again.
     pub(crate) answers: VecDeque<Answer>,
     /// The public-key operations that the peer may ask of us.
@@ -237,6 +243,8 @@ pub(crate) struct Association {
     pub(crate) doubted: Bucket,
     /// The path that we are opening. One at a time: Update IDs have to arrive in order (RFC 7401 §6.12).
     pub(crate) opening: Option<Opening>,
+    /// Our UPDATE for a registration is out.
+    pub(crate) asking: Option<Asking>,
     /// Paths that are to get new keys.
     pub(crate) renewals: VecDeque<PathId>,
     /// Of these, one that was asked for before without an answer.
@@ -247,6 +255,8 @@ pub(crate) struct Association {
     pub(crate) announcement: Option<Announcement>,
     /// The locators that the peer has announced last as all that it has, and under which Update ID.
     pub(crate) announced: Option<(u32, Vec<Locator>)>,
+    /// Until when the peer's addresses are good, where that is not for ever (RFC 8046 §4).
+    pub(crate) lifetimes: Vec<(IpAddr, Instant)>,
     /// Where the peer was on paths that are gone, the last first.
     pub(crate) former: Vec<SocketAddr>,
     /// Paths that the peer has opened and that wait for its echo.
@@ -274,6 +284,10 @@ pub(crate) struct Path {
     pub(crate) spi_out: Spi,
     /// The peer wants data here only where no other path works.
     pub(crate) backup: bool,
+    /// The peer's address is not good any more: its lifetime has ended, or the peer lists none (RFC 8046 §5.1, DEPRECATED).
+    pub(crate) deprecated: bool,
+    /// What was told of these two: data only where no other path works.
+    pub(crate) spare: bool,
     /// The peer is known to receive at the remote locator.
     pub(crate) verified: bool,
     /// When it is to get new keys.
@@ -396,6 +410,22 @@ impl Retry {
     }
 }
 
+/// Whether one Update ID is behind another: they go round (RFC 7401 §6.11, §6.12).
+pub(crate) fn is_later(seq: u32, last: u32) -> bool {
+    seq.wrapping_sub(last).cast_signed() > 0
+}
+
+/// An Update ID beside those that have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Later than all.
+    Newest,
+    /// Later ones have come before it.
+    Overtaken,
+    /// It has come, or is so old that nobody knows.
+    Known,
+}
+
 /// Random bytes that the peer has to send back.
 pub(crate) fn nonce(rng: &mut dyn rand_core::CryptoRng) -> Vec<u8> {
     let mut bytes = Zeroizing::new([0; 16]);
@@ -408,6 +438,44 @@ impl Association {
     pub(crate) fn next_update_id(&mut self) -> u32 {
         let next = self.update_id.wrapping_add(1);
         std::mem::replace(&mut self.update_id, next)
+    }
+
+    /// How an Update ID of the peer stands to those that have come (RFC 7401 §6.12.1).
+    pub(crate) fn order(&self, seq: u32) -> Order {
+        let Some(last) = self.peer_update_id else { return Order::Newest };
+        let behind = last.wrapping_sub(seq);
+        match is_later(seq, last) {
+            true => Order::Newest,
+            false if behind < u64::BITS && self.heard & (1 << behind) == 0 => Order::Overtaken,
+            false => Order::Known,
+        }
+    }
+
+    /// Notes that it has come.
+    pub(crate) fn note_update(&mut self, seq: u32) {
+        let last = self.peer_update_id.unwrap_or(seq);
+        if is_later(seq, last) || self.peer_update_id.is_none() {
+            self.heard = self.heard.checked_shl(seq.wrapping_sub(last)).unwrap_or(0) | 1;
+            self.peer_update_id = Some(seq);
+        } else {
+            self.heard |= 1_u64.checked_shl(last.wrapping_sub(seq)).unwrap_or(0);
+        }
+    }
+
+    /// Whether what an UPDATE says that has come late does not hold any more: a later one has all locators, or has opened what
+    /// this one wants to open.
+    pub(crate) fn is_superseded(&self, packet: &Packet<'_>, seq: u32, route: Route) -> bool {
+        let told =
+            packet.locator_set().is_some() && self.announced.as_ref().is_some_and(|(last, _)| is_later(*last, seq));
+        told || packet.esp_infos().any(|esp| {
+            let replaced = self.paths.iter().find(|path| path.spi_out == esp.old_spi).map(|path| path.id);
+            match esp.new_spi {
+                Spi(0) => false,
+                new if new == esp.old_spi => false,
+                _ if esp.old_spi == Spi(0) => self.paths.iter().any(|path| path.route == route),
+                _ => self.offers.iter().any(|offer| replaced.is_some() && offer.replaces == replaced),
+            }
+        })
     }
 
     pub(crate) fn new(session: Session, initiator: bool) -> Self {
@@ -423,13 +491,16 @@ impl Association {
             next_path: 0,
             update_id: 0,
             peer_update_id: None,
+            heard: 0,
             answers: VecDeque::new(),
             work: Bucket::default(),
             doubted: Bucket::default(),
             opening: None,
+            asking: None,
             announce: false,
             announcement: None,
             announced: None,
+            lifetimes: Vec::new(),
             former: Vec::new(),
             renewals: VecDeque::new(),
             asked: None,
@@ -534,7 +605,8 @@ impl Association {
             _ => None,
         };
         let moves = self.moves.iter().map(|there| (there.retry.at, TimerKind::Retransmission));
-        offers.chain(moves).chain(opening).chain(telling).chain(retry).chain(keys).min()
+        let lifetimes = self.lifetimes.iter().map(|(_, until)| (*until, TimerKind::Expiry));
+        offers.chain(moves).chain(opening).chain(telling).chain(retry).chain(keys).chain(lifetimes).min()
     }
 
     /// As many paths as the host with more locators has locators, and one at each locator of either; where routes are

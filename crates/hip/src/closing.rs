@@ -5,7 +5,8 @@ use rand_core::CryptoRng;
 use wire::Hit;
 use wire::hip::{Builder, Packet, PacketKind, Parameter};
 
-use crate::association::{Closed, Closing, Phase, Retry, nonce};
+use crate::association::{Closed, Closing, I1Sent, Phase, Retry, nonce};
+use crate::event::Event;
 use crate::host::{Host, Refusal};
 use crate::rate::{Bucket, Rate};
 use crate::route::Route;
@@ -66,6 +67,8 @@ impl Host {
         let echo = packet.echo_request_signed().ok_or(Refusal::Malformed)?;
         let session = match &mut record.phase {
             Phase::Up(up) => &up.session,
+            // RFC 7401 §4.4.3, table 4: the R2 was lost, or is overtaken, and the peer has the keys.
+            Phase::I2Sent(sent) | Phase::I1Sent(I1Sent { i2: Some(sent), .. }) => &sent.session,
             Phase::Closing(closing) => &closing.session,
             Phase::Closed(closed) => {
                 // Anybody may have replayed it: no signature is checked or made for that, and nothing goes elsewhere.
@@ -92,6 +95,16 @@ impl Host {
                 closed(up.session)
             }
             Phase::Closing(closing) => closed(closing.session),
+            Phase::I2Sent(sent) | Phase::I1Sent(I1Sent { i2: Some(sent), .. }) => {
+                self.out.spis.remove(&sent.spi_in);
+                if let Some(old) = record.standby.take() {
+                    self.out.end_association(peer, &old, "closed by the peer");
+                }
+                self.out.counters.failed += 1;
+                let reason = format!("{peer} has closed the association before it was there");
+                self.out.events.push_back(Event::Failed { peer, reason });
+                closed(sent.session)
+            }
             other => other,
         };
         Ok(())

@@ -63,6 +63,27 @@ pub struct HostConfig {
     pub pathless: Duration,
     /// The most bytes of one KEYMAT that are used; 255 hashes is what there is. Less is for tests.
     pub keymat_limit: u16,
+    /// Be a rendezvous server for the peers that may register ([`Peer::may_register`], RFC 8004).
+    pub registrar: Option<Registrar>,
+}
+
+/// A rendezvous server's limits. Lifetimes are as on the wire, 2^((n - 64) / 8) seconds (RFC 8003 §4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Registrar {
+    /// The shortest lifetime of a registration that is granted.
+    pub min: u8,
+    /// The longest.
+    pub max: u8,
+    /// The most registrations at a time.
+    pub most: usize,
+}
+
+impl Default for Registrar {
+    /// 64 s to 4,096 s, and 10,000 of them.
+    fn default() -> Self {
+        Self { min: 112, max: 160, most: 10_000 }
+    }
 }
 
 impl HostConfig {
@@ -99,6 +120,7 @@ impl Default for HostConfig {
             keylog: false,
             pathless: Duration::from_secs(120),
             keymat_limit: u16::MAX,
+            registrar: None,
         }
     }
 }
@@ -113,12 +135,18 @@ pub struct Peer {
     pub locators: Vec<SocketAddr>,
     /// The pairs of locators to use, instead of those that would be chosen.
     pub routes: Vec<Route>,
+    /// Rendezvous servers that know where it is: I1s go there, too (RFC 8004).
+    pub via: Vec<SocketAddr>,
+    /// It is a rendezvous server, and this host registers there.
+    pub registers: bool,
+    /// It may register here, where this host is one ([`HostConfig::registrar`]).
+    pub may_register: bool,
 }
 
 impl Peer {
     /// A peer that can be reached at these locators, the best first.
     pub fn new(hit: Hit, locators: Vec<SocketAddr>) -> Self {
-        Self { hit, locators, routes: Vec::new() }
+        Self { hit, locators, routes: Vec::new(), via: Vec::new(), registers: false, may_register: false }
     }
 
     /// Whether this address is one of the peer's configured locators.

@@ -18,10 +18,14 @@ pub enum Group {
     Modp1536,
     /// The 3072-bit MODP group of RFC 3526 §4, number 4.
     Modp3072,
+    /// The 2048-bit MODP group of RFC 3526 §3, number 11.
+    Modp2048,
     /// NIST P-256, number 7.
     P256,
     /// NIST P-384, number 8.
     P384,
+    /// NIST P-521, number 9.
+    P521,
 }
 
 /// Why a peer's public value was refused.
@@ -51,6 +55,7 @@ enum Secret {
     Modp(ModpSecret),
     P256(p256::SecretKey),
     P384(p384::SecretKey),
+    P521(p521::SecretKey),
 }
 
 /// Kij: what both hosts computed. Overwritten when dropped and not shown by `Debug`.
@@ -59,7 +64,7 @@ pub struct SharedSecret(Zeroizing<Vec<u8>>);
 
 impl Group {
     /// All groups, the one we prefer first.
-    pub const ALL: [Self; 4] = [Self::P384, Self::P256, Self::Modp3072, Self::Modp1536];
+    pub const ALL: [Self; 6] = [Self::P384, Self::P256, Self::P521, Self::Modp3072, Self::Modp2048, Self::Modp1536];
 
     /// The Group ID in DH_GROUP_LIST and DIFFIE_HELLMAN.
     pub fn number(self) -> u8 {
@@ -68,6 +73,8 @@ impl Group {
             Self::Modp3072 => 4,
             Self::P256 => 7,
             Self::P384 => 8,
+            Self::P521 => 9,
+            Self::Modp2048 => 11,
         }
     }
 
@@ -76,18 +83,20 @@ impl Group {
         Self::ALL.into_iter().find(|group| group.number() == number)
     }
 
-    /// Whether it is one on an elliptic curve, with which everything takes about a millisecond or less.
-    pub(crate) fn is_elliptic(self) -> bool {
+    /// Whether everything takes about a millisecond or less with it.
+    pub(crate) fn is_quick(self) -> bool {
         matches!(self, Self::P256 | Self::P384)
     }
 
-    /// Bytes of a public value: 192, 384, 64 or 96.
+    /// Bytes of a public value: of a point two coordinates, or as many as the modulus.
     pub fn public_value_len(self) -> usize {
         match self {
             Self::Modp1536 => Modulus::Bits1536.len(),
+            Self::Modp2048 => Modulus::Bits2048.len(),
             Self::Modp3072 => Modulus::Bits3072.len(),
             Self::P256 => 64,
             Self::P384 => 96,
+            Self::P521 => 132,
         }
     }
 }
@@ -97,9 +106,11 @@ impl EphemeralSecret {
     pub fn generate(group: Group, rng: &mut dyn CryptoRng) -> Self {
         Self(match group {
             Group::Modp1536 => Secret::Modp(ModpSecret::generate(Modulus::Bits1536, rng)),
+            Group::Modp2048 => Secret::Modp(ModpSecret::generate(Modulus::Bits2048, rng)),
             Group::Modp3072 => Secret::Modp(ModpSecret::generate(Modulus::Bits3072, rng)),
             Group::P256 => Secret::P256(p256::SecretKey::generate_from_rng(rng)),
             Group::P384 => Secret::P384(p384::SecretKey::generate_from_rng(rng)),
+            Group::P521 => Secret::P521(p521::SecretKey::generate_from_rng(rng)),
         })
     }
 
@@ -108,10 +119,12 @@ impl EphemeralSecret {
         match &self.0 {
             Secret::Modp(secret) => match secret.modulus {
                 Modulus::Bits1536 => Group::Modp1536,
+                Modulus::Bits2048 => Group::Modp2048,
                 Modulus::Bits3072 => Group::Modp3072,
             },
             Secret::P256(_) => Group::P256,
             Secret::P384(_) => Group::P384,
+            Secret::P521(_) => Group::P521,
         }
     }
 
@@ -121,6 +134,7 @@ impl EphemeralSecret {
             Secret::Modp(secret) => return secret.public_value(),
             Secret::P256(secret) => secret.public_key().to_sec1_bytes(),
             Secret::P384(secret) => secret.public_key().to_sec1_bytes(),
+            Secret::P521(secret) => secret.public_key().to_sec1_bytes(),
         };
         // Without SEC1's byte for "uncompressed".
         point.get(1..).unwrap_or_default().to_vec()
@@ -129,7 +143,7 @@ impl EphemeralSecret {
     /// Kij with the peer's public value.
     ///
     /// # Errors
-    /// [`DhError`] unless the value is a point of the curve other than the identity (NIST SP 800-56A rev. 3 §5.6.2.3.3; both
+    /// [`DhError`] unless the value is a point of the curve other than the identity (NIST SP 800-56A rev. 3 §5.6.2.3.3; all
     /// curves have cofactor 1), or for MODP a number from 2 to p - 2 (§5.6.2.3.1).
     pub fn agree(&self, peer_public: &[u8]) -> Result<SharedSecret, DhError> {
         let expected = self.group().public_value_len();
@@ -147,6 +161,10 @@ impl EphemeralSecret {
             }
             Secret::P384(secret) => {
                 let peer = p384::PublicKey::from_sec1_bytes(&point).map_err(not_in_group)?;
+                secret.diffie_hellman(&peer).raw_secret_bytes().to_vec()
+            }
+            Secret::P521(secret) => {
+                let peer = p521::PublicKey::from_sec1_bytes(&point).map_err(not_in_group)?;
                 secret.diffie_hellman(&peer).raw_secret_bytes().to_vec()
             }
         };
@@ -224,7 +242,7 @@ mod tests {
             let off = theirs.public_value();
             let len = group.public_value_len();
             assert_eq!(off.len(), len);
-            if matches!(group, Group::P256 | Group::P384) {
+            if matches!(group, Group::P256 | Group::P384 | Group::P521) {
                 let mut off = off.clone();
                 *off.last_mut().unwrap() ^= 1;
                 assert_eq!(ours.agree(&off).unwrap_err(), DhError::NotInGroup);

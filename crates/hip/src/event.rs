@@ -1,5 +1,6 @@
 //! What a [`crate::Host`] tells its owner: packets to send, events, deadlines, counters.
 
+use clock::Duration;
 use scheduler::PathId;
 use serde::{Deserialize, Serialize};
 use wire::Hit;
@@ -123,6 +124,27 @@ pub enum Event {
         /// Its locators.
         route: Route,
     },
+    /// A rendezvous server lets itself be asked for us (RFC 8003).
+    Registered {
+        /// The server.
+        peer: Hit,
+        /// For so long; it is renewed before.
+        lifetime: Duration,
+    },
+    /// A rendezvous server refuses to. It is asked again after some minutes.
+    RegistrationRefused {
+        /// The server.
+        peer: Hit,
+        /// The failure type of RFC 8003 §4.4: 0, we may not; 1, there is no such service; 2, there is no room.
+        reason: u8,
+    },
+    /// Somebody has answered [`crate::Host::inquire`], and has this identity.
+    Discovered {
+        /// Its HIT. The R1 is signed with its identity.
+        hit: Hit,
+        /// Where it was asked.
+        route: Route,
+    },
     /// The base exchange did not come to an end.
     Failed {
         /// The peer.
@@ -145,6 +167,8 @@ pub enum TimerKind {
     Expiry,
     /// Keys have been used for long enough.
     Rekey,
+    /// A registration is to be made, or made again.
+    Registration,
 }
 
 crate::counters! {
@@ -201,6 +225,12 @@ pub struct Counters {
     pub wrong_route: u64,
     /// Packets that would have cost more than is left to strangers ([`crate::budget`]).
     pub over_budget: u64,
+    /// I1s passed on to hosts that are registered here.
+    pub relayed: u64,
+    /// Registrations granted to peers, also those that are renewed.
+    pub registrations: u64,
+    /// Registrations refused to peers.
+    pub registrations_refused: u64,
     /// Of the packets handed out, NOTIFYs that say why something was refused.
     pub notices_out: u64,
     /// Base exchanges that succeeded.

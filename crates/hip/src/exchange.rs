@@ -15,11 +15,12 @@ use crate::dh::{EphemeralSecret, Group};
 use crate::esp::{EspSuite, InboundSa, OutboundSa};
 use crate::event::Event;
 use crate::feedback;
-use crate::host::{Host, Refusal, is_place, routes};
+use crate::host::{Host, Refusal, is_place, routes, ways};
 use crate::identity::PublicIdentity;
 use crate::keymat::{EspKeyPair, Keymat};
 use crate::notice::Notice;
 use crate::puzzle::Solver;
+use crate::registration;
 use crate::route::Route;
 use crate::session::{Session, host_id, sign, verify};
 
@@ -46,10 +47,13 @@ impl Host {
         let record = self.peers.get_mut(&packet.sender()).ok_or(Refusal::Unexpected)?;
         let waiting = matches!(record.phase, Phase::I1Sent(_));
         let asked = record.phase.asked().ok_or(Refusal::Unexpected)?;
-        if !asked.on(route) {
+        let echoed = asked.is_echoed(packet);
+        // Who answers from elsewhere shows that it has our I1, or says which server has passed it on (RFC 8004 §4.3.3). Else
+        // somebody else may answer until the next I1.
+        if !asked.on(route) && !echoed && !asked.went_by(packet) {
+            asked.stray = Some((route, packet.bytes().to_vec()));
             return Err(Refusal::Elsewhere);
         }
-        let echoed = asked.is_echoed(packet);
         // A second I2 with other keys could overtake the first, and the two hosts would end up with different ones. So the
         // other R1s wait until the first I2 was not answered; but one that shows our cookie shows that the first, which did
         // not, was not the peer's or is as good.
@@ -163,7 +167,7 @@ impl Host {
             Err(refusal) => {
                 // Another I1 asks for another R1.
                 let retry = Retry { tries, ..Retry::new(now, &self.config) };
-                let routes = routes(&self.config, &record.peer, &[]);
+                let routes = ways(&self.config, &record.peer);
                 record.phase = Phase::I1Sent(I1Sent { routes, retry, asked, i2: None });
                 Err(refusal)
             }
@@ -214,6 +218,8 @@ impl Host {
         let (session, own) = self.agree(rng, peer, &packet, identity, choice, &j)?;
         let (rhash, esp_index) = (session.rhash, session.keymat_next);
         let feedback = self.config.feedback && feedback::is_offered(&packet);
+        let registers = self.peers.get(&peer).is_some_and(|record| record.peer.registers);
+        let request = registration::request(packet.reg_info().filter(|_| registers));
         let spi_in = self.out.new_spi(rng);
         let solution = Solution { difficulty: puzzle.difficulty, opaque: puzzle.opaque, i: puzzle.i.clone(), j };
         let mut builder = Builder::new(PacketKind::I2, hit, peer)
@@ -222,7 +228,8 @@ impl Host {
             .push(&Parameter::Solution(solution))
             .push(&Parameter::DiffieHellman(own))
             .push(&Parameter::HipCipher(vec![choice.cipher.number()]))
-            .push(&Parameter::HostId(host_id(self.identity.public())));
+            .push(&Parameter::HostId(host_id(self.identity.public())))
+            .push_some(request.as_ref());
         for parameter in packet.parameters() {
             if let Parameter::EchoRequestSigned(echo) = parameter {
                 builder = builder.push(&Parameter::EchoResponseSigned(echo.clone()));
@@ -305,11 +312,17 @@ impl Host {
             // Where it says that it is comes before where it is configured.
             up.review_remotes(&record.peer.locators, &sent.locators, now, self.config.path_retry);
         }
+        if let Some(set) = packet.locator_set() {
+            up.note_lifetimes(&mut self.out, peer, set, now);
+        }
         let beginning = Beginning { now, peer, feedback: sent.feedback, route };
         if !self.config.backups.is_empty() {
             up.announce();
         }
         self.begin(beginning, up, keys, esp.new_spi, sent.spi_in);
+        if let Some(record) = self.peers.get_mut(&peer) {
+            record.enrolled(&mut self.out, now, packet);
+        }
         self.open_paths(now, rng, peer);
         Ok(())
     }
@@ -325,12 +338,16 @@ impl Host {
                     return self.out.fail(record, reason);
                 }
                 let route = next_way(sent, record.standby.as_deref());
+                let stray = sent.asked.stray.take();
                 sent.retry.again(now, &self.config);
                 if sent.retry.tries == WORTH_TELLING {
                     self.out.events.push_back(Event::Unanswered { peer, routes: sent.routes.clone() });
                 }
                 if let Some(route) = route {
                     self.out.send_again(route, &sent.asked.i1(&self.config, hit, peer, route));
+                }
+                if let Some((route, r1)) = stray {
+                    self.answer_another(now, rng, peer, route, &r1);
                 }
             }
             Phase::I2Sent(sent) if sent.retry.at <= now => {
@@ -353,7 +370,7 @@ impl Host {
                 let first = sent.route;
                 let mut asked = sent.asked.clone();
                 asked.contested = false;
-                let mut routes = routes(&self.config, &record.peer, &[]);
+                let mut routes = ways(&self.config, &record.peer);
                 routes.sort_by_key(|route| *route != first);
                 self.out.send_again(first, &asked.i1(&self.config, hit, peer, first));
                 let retry = Retry { tries, ..Retry::new(now, &self.config) };
@@ -397,6 +414,8 @@ impl Host {
             spi_in,
             spi_out,
             backup: false,
+            deprecated: false,
+            spare: false,
             verified: true,
             renew_at,
             refused_until: Instant::ZERO,
@@ -413,6 +432,7 @@ impl Host {
         if let Some(record) = self.peers.get_mut(&peer) {
             record.epoch += 1;
             record.is_sinnet = feedback;
+            record.enrol(now, &self.config);
             record.phase = Phase::Up(Box::new(up));
         }
     }
@@ -515,7 +535,8 @@ fn choose(config: &HostConfig, r1: &Packet<'_>, public: &DiffieHellman, difficul
     };
     let formats = r1.transport_format_list().map_or(&[][..], Vec::as_slice);
     let suites = r1.esp_transform().map_or(&[][..], Vec::as_slice);
-    let suite = config.esp_suites.iter().find(|suite| suites.contains(&suite.number()));
+    let ours = if feedback::is_offered(r1) { config.esp_suites.clone() } else { clear_first(&config.esp_suites) };
+    let suite = ours.iter().find(|suite| suites.contains(&suite.number()));
     let Some(&suite) = suite.filter(|_| formats.is_empty() || formats.contains(&kind::ESP_TRANSFORM)) else {
         return Choice::Impossible(Refusal::Suite, "has no ESP suite that we have".into());
     };
@@ -524,6 +545,14 @@ fn choose(config: &HostConfig, r1: &Packet<'_>, public: &DiffieHellman, difficul
         return Choice::Impossible(Refusal::TooHard, why);
     }
     Choice::Use(Chosen { group, cipher, suite })
+}
+
+/// In the order for hosts other than Sinnet: suites of which RFC 7402 does not say how long the key is come last, since a host
+/// that has another length in mind would have an association without data.
+pub(crate) fn clear_first(suites: &[EspSuite]) -> Vec<EspSuite> {
+    let mut suites = suites.to_vec();
+    suites.sort_by_key(|suite| !suite.has_one_key_length());
+    suites
 }
 
 /// The identity in a HOST_ID, which has to be the one that the HIT is the hash of.

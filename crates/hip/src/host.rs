@@ -17,10 +17,13 @@ use crate::costs::{Costs, Meter};
 use crate::event::{Control, Counters, Event, TimerKind};
 use crate::hint::{Hints, is_hint};
 use crate::identity::HostIdentity;
+use crate::inquiry::Inquiry;
 use crate::locators::give_way;
 use crate::notice::Allowance;
 use crate::r1::R1Pool;
 use crate::refused::RefusalLog;
+use crate::registration::Enrolment;
+use crate::rendezvous;
 use crate::route::Route;
 use crate::session::Forged;
 
@@ -34,6 +37,8 @@ pub struct Host {
     pub(crate) out: Output,
     /// This host is going: no association begins any more.
     pub(crate) leaving: bool,
+    /// Places whose identities are asked for.
+    pub(crate) inquiries: Vec<Inquiry>,
 }
 
 /// What waits to be polled, and what is counted on the way.
@@ -101,7 +106,7 @@ impl Host {
         }
         let out = Output::default();
         let r1s = R1Pool::new(&identity, &config, out.meter.clone(), rng).map_err(|_| HostError::IdentityTooLong)?;
-        Ok(Self { identity, config, r1s, peers: BTreeMap::new(), out, leaving: false })
+        Ok(Self { identity, config, r1s, peers: BTreeMap::new(), out, leaving: false, inquiries: Vec::new() })
     }
 
     /// This host's HIT.
@@ -115,10 +120,11 @@ impl Host {
         match self.peers.get_mut(&peer.hit) {
             Some(record) => {
                 let all = routes(&self.config, &peer, &[]);
+                let asked = ways(&self.config, &peer);
                 let has_moved = !peer.locators.iter().all(|remote| record.peer.locators.contains(remote));
                 match &mut record.phase {
                     Phase::I1Sent(sent) => {
-                        sent.routes = all;
+                        sent.routes = asked;
                         if has_moved {
                             sent.retry.at = now;
                         }
@@ -145,6 +151,8 @@ impl Host {
                     phase: Phase::Unassociated,
                     standby: None,
                     notice: None,
+                    enrolment: Enrolment::default(),
+                    registered: None,
                     peer,
                 };
                 self.peers.insert(record.peer.hit, record);
@@ -168,7 +176,7 @@ impl Host {
             Phase::Up(up) if up.pathless.is_none_or(|(since, _)| now < since + patience) => return Ok(()),
             _ => {}
         }
-        let routes = routes(&self.config, &record.peer, &[]);
+        let routes = ways(&self.config, &record.peer);
         let first = *routes.first().ok_or(ConnectError::NoRoute(peer))?;
         if matches!(record.phase, Phase::Up(_)) {
             self.out.end(record, "no path to the peer is left");
@@ -220,11 +228,29 @@ impl Host {
             }
             return false;
         }
-        if packet.receiver() != self.hit() {
+        if packet.kind() == PacketKind::I1
+            && !self.leaving
+            && let Some(relayed) = self.relay(now, route, &packet)
+        {
+            if let Err(refusal) = relayed {
+                self.out.refuse(now, refusal, route, Some(packet.sender()));
+            }
+            return false;
+        }
+        // RFC 7401 §4.1.8: who does not know our HIT asks with none. Only peers are answered.
+        let is_for_us =
+            packet.receiver() == self.hit() || packet.receiver() == Hit::NULL && packet.kind() == PacketKind::I1;
+        if !is_for_us {
             self.out.refuse(now, Refusal::NotForUs, route, Some(packet.sender()));
             return false;
         }
         let sender = packet.sender();
+        if packet.kind() == PacketKind::R1 && self.is_inquired(route, sender) {
+            if let Err(refusal) = self.on_inquired(now, route, &packet) {
+                self.out.refuse(now, refusal, route, Some(sender));
+            }
+            return false;
+        }
         if !self.peers.contains_key(&sender) {
             self.out.refuse(now, Refusal::Stranger, route, Some(sender));
             self.explain(now, rng, route, &packet, Refusal::Stranger);
@@ -263,8 +289,10 @@ impl Host {
             self.keep_fresh(now, rng, peer);
             self.retry_updates(now, peer);
             self.retry_close(now, peer);
+            self.keep_registered(now, rng, peer);
             self.open_paths(now, rng, peer);
         }
+        self.retry_inquiries(now);
     }
 
     /// The next packet to send.
@@ -279,7 +307,9 @@ impl Host {
 
     /// When [`Host::handle_timeout`] is to be called, and why.
     pub fn poll_timeout(&self) -> Option<(Instant, TimerKind)> {
-        self.peers.values().filter_map(|record| record.phase.deadline()).min()
+        let phases = self.peers.values().filter_map(|record| record.phase.deadline());
+        let enrolments = self.peers.values().filter(|_| !self.leaving).filter_map(PeerRecord::enrolment_deadline);
+        phases.chain(enrolments).chain(self.inquiry_deadline()).min()
     }
 
     /// What was counted.
@@ -478,7 +508,7 @@ pub(crate) fn routes(config: &HostConfig, peer: &Peer, learned: &[IpAddr]) -> Ve
     }
     let mut remotes = peer.locators.clone();
     for &address in learned.iter().filter(|address| is_place(**address, peer)) {
-        if let Some(first) = peer.locators.first()
+        if let Some(first) = peer.locators.first().or(peer.via.first())
             && !remotes.iter().any(|remote| remote.ip() == address)
         {
             remotes.push((address, first.port()).into());
@@ -502,6 +532,17 @@ pub(crate) fn routes(config: &HostConfig, peer: &Peer, learned: &[IpAddr]) -> Ve
         }
     }
     found
+}
+
+/// The pairs of locators to ask a peer on.
+pub(crate) fn ways(config: &HostConfig, peer: &Peer) -> Vec<Route> {
+    let mut all = routes(config, peer, &[]);
+    for way in rendezvous::ways(config, peer) {
+        if !all.contains(&way) {
+            all.push(way);
+        }
+    }
+    all
 }
 
 /// Whether a peer may be at an address that it tells: one of a host (RFC 8046 §5.3), and not ours but where the peer is known to

@@ -9,20 +9,22 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use clock::Instant;
+use clock::{Duration, Instant};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use wire::hip::{Builder, Locator, PacketKind, Parameter};
 use wire::{Hit, Spi};
 
-use crate::association::{Announcement, Association, I1Sent, Opening, Phase, Retry};
+use crate::association::{Announcement, Association, I1Sent, MAX_CANDIDATES, Opening, Phase, Retry};
 use crate::config::HostConfig;
 use crate::event::Event;
 use crate::exchange::unmapped;
-use crate::host::{Host, Output, mapped, routes};
+use crate::host::{Host, Output, mapped, routes, ways};
 use crate::route::Route;
 use crate::update::remove;
 
+/// A lifetime of so many seconds, 136 years, has no end (RFC 8046 §4 has no word for that; it is what hosts send).
+const UNLIMITED: u32 = u32::MAX;
 /// Where a peer does not acknowledge our locators for long, they are sent that much more seldom.
 const SELDOM: u64 = 8;
 /// Of the Update IDs under which locators were sent, so many may still be acknowledged.
@@ -57,7 +59,7 @@ impl Host {
                     up.keep_one(&mut self.out, peer, &self.config, |_| false);
                     up.announce();
                 }
-                Phase::I1Sent(sent) => sent.routes = routes(&self.config, &record.peer, &[]),
+                Phase::I1Sent(sent) => sent.routes = ways(&self.config, &record.peer),
                 _ => {}
             }
         }
@@ -80,7 +82,7 @@ impl Host {
                 let retry = Retry { at: now, tries: record.phase.tries(), ..Retry::new(now, &self.config) };
                 let asked = record.phase.asked().cloned().unwrap_or_default();
                 self.out.end_phase(record, "");
-                let routes = routes(&self.config, &record.peer, &[]);
+                let routes = ways(&self.config, &record.peer);
                 record.phase = Phase::I1Sent(I1Sent { routes, retry, asked, i2: None });
                 continue;
             }
@@ -101,7 +103,7 @@ impl Host {
                     let lost = lost.into_iter().filter(|path| Some(*path) != kept);
                     lost.for_each(|path| remove(&mut self.out, up, peer, path));
                 }
-                Phase::I1Sent(sent) => sent.routes = routes(&self.config, &record.peer, &[]),
+                Phase::I1Sent(sent) => sent.routes = ways(&self.config, &record.peer),
                 _ => {}
             }
         }
@@ -206,14 +208,8 @@ pub(crate) fn give_way(
 
 /// Takes the peer's locators: forgets the paths that it no longer has, and notes which of them it wants as backups. In an
 /// UPDATE that opens a path only those in use are listed, so nothing follows from what is missing there. `complete`: all are
-/// listed, and which path is about to lead to one of them.
-pub(crate) fn take(
-    out: &mut Output,
-    up: &mut Association,
-    peer: Hit,
-    set: &[Locator],
-    complete: Option<Option<PathId>>,
-) {
+/// listed, and which paths are about to lead to one of them.
+pub(crate) fn take(out: &mut Output, up: &mut Association, peer: Hit, set: &[Locator], complete: Option<&[PathId]>) {
     if let Some(moving) = complete.filter(|_| !set.is_empty()) {
         let by_spi = set.iter().any(|locator| locator.spi.is_some());
         let listed = |spi: Spi, address: IpAddr| {
@@ -223,16 +219,19 @@ pub(crate) fn take(
             })
         };
         let gone = up.paths.iter().filter(|path| !listed(path.spi_out, path.route.remote.ip()));
-        let gone: Vec<PathId> = gone.map(|path| path.id).filter(|id| Some(*id) != moving).collect();
+        let gone: Vec<PathId> = gone.map(|path| path.id).filter(|id| !moving.contains(id)).collect();
         gone.into_iter().for_each(|path| remove(out, up, peer, path));
     }
     for path in &mut up.paths {
-        let Some(locator) = set.iter().find(|locator| locator.spi == Some(path.spi_out)) else { continue };
-        let backup = !locator.preferred;
-        if std::mem::replace(&mut path.backup, backup) != backup {
-            out.events.push_back(Event::PathBackup { peer, path: path.id, backup });
+        if let Some(locator) = set.iter().find(|locator| locator.spi == Some(path.spi_out)) {
+            path.backup = !locator.preferred;
         }
     }
+    if complete.is_some() && set.is_empty() {
+        // RFC 8046 §5.3: what is not listed is deprecated, and nothing is. There is no other address to use instead.
+        up.paths.iter_mut().for_each(|path| path.deprecated = true);
+    }
+    up.tell_spare(out, peer);
 }
 
 /// Our locators in use, each with the SPI that is received there (RFC 8046 §4).
@@ -270,6 +269,43 @@ impl Association {
     pub(crate) fn announce(&mut self) {
         self.announce = true;
         self.announcement = None;
+    }
+
+    /// Notes how long the peer's addresses are good (RFC 8046 §4). Those that are told are good again.
+    pub(crate) fn note_lifetimes(&mut self, out: &mut Output, peer: Hit, set: &[Locator], now: Instant) {
+        for locator in set {
+            let address = unmapped(locator.address);
+            self.lifetimes.retain(|(known, _)| *known != address);
+            if locator.lifetime < UNLIMITED {
+                self.lifetimes.push((address, now + Duration::from_secs(locator.lifetime.into())));
+                let over = self.lifetimes.len().saturating_sub(MAX_CANDIDATES);
+                self.lifetimes.drain(..over);
+            }
+            let there = self.paths.iter_mut().filter(|path| path.route.remote.ip() == address);
+            there.for_each(|path| path.deprecated = false);
+        }
+        self.tell_spare(out, peer);
+    }
+
+    /// Addresses whose lifetime has ended are deprecated: nothing is sent there where there is another (RFC 8046 §4, §5.5).
+    pub(crate) fn expire(&mut self, out: &mut Output, peer: Hit, now: Instant) {
+        for (address, _) in self.lifetimes.extract_if(.., |(_, until)| *until <= now) {
+            let there = self.paths.iter_mut().filter(|path| path.route.remote.ip() == address);
+            there.for_each(|path| path.deprecated = true);
+            let there = self.candidates.iter_mut().filter(|candidate| candidate.route.remote.ip() == address);
+            there.for_each(|candidate| candidate.stale = true);
+        }
+        self.tell_spare(out, peer);
+    }
+
+    /// Tells of which paths it has changed that they are for data only where no other works.
+    pub(crate) fn tell_spare(&mut self, out: &mut Output, peer: Hit) {
+        for path in &mut self.paths {
+            let spare = path.backup || path.deprecated;
+            if std::mem::replace(&mut path.spare, spare) != spare {
+                out.events.push_back(Event::PathBackup { peer, path: path.id, backup: spare });
+            }
+        }
     }
 
     /// Whether the peer, who tells these locators, has answered our opening: it has an SPI there that is no path's of ours.

@@ -30,51 +30,105 @@ use crate::update::{Told, Turn, conclude, remove};
 const SIGNALING_ONLY: u8 = 1;
 
 impl Turn<'_> {
-    /// The peer says where the path of this SPI leads now, or answers when we have said so. Our answer.
+    /// The peer says where the paths of these SPIs lead now, or answers when we have said so. Our answer.
     pub(crate) fn readdress(
         &mut self,
         up: &mut Association,
         known: &Peer,
         packet: &Packet<'_>,
-        spi: Spi,
+        spis: &[Spi],
         seq: u32,
     ) -> Result<Vec<u8>, Refusal> {
-        let Some(path) = up.paths.iter().find(|path| path.spi_out == spi) else {
+        let find = |spi: &Spi| up.paths.iter().find(|path| path.spi_out == *spi);
+        let found: Option<Vec<_>> = spis.iter().map(|spi| find(spi).map(|path| (path.id, path.spi_in, *spi))).collect();
+        let Some(found) = found else {
             // The peer takes for a path what is none here any more: it has to hear that.
             up.announce();
             return Err(Refusal::Malformed);
         };
-        let (id, spi_in, now_at) = (path.id, path.spi_in, (path.route, path.verified));
         let Some(set) = packet.locator_set() else { return self.acknowledge(up, packet, seq) };
-        self.listen(up, &known.locators, seq, set, Told::All(Some(id)));
-        let there = destination(self.route, known, spi, set);
-        up.moves.retain(|other| other.path != id);
-        let esp = EspInfo { keymat_index: up.session.keymat_next, old_spi: spi_in, new_spi: spi_in };
-        let (hit, peer) = (self.identity.hit(), self.peer);
-        let update = || Builder::new(PacketKind::Update, hit, peer).push(&Parameter::EspInfo(esp));
-        let acknowledged = |builder: Builder| builder.push(&Parameter::Ack(vec![seq]));
-        if there.is_none_or(|there| now_at == (there, true)) {
-            return self.seal_answer(&up.session, acknowledged(update()), packet);
-        }
-        let route = there.unwrap_or(self.route);
-        let (ours, nonce) = (up.update_id, nonce(self.rng));
-        let asks = Parameter::EchoRequestSigned(nonce.clone());
-        let question = update().push(&Parameter::Seq(ours));
+        let ids: Vec<PathId> = found.iter().map(|(id, ..)| *id).collect();
+        self.listen(up, &known.locators, seq, set, Told::All(&ids));
+        up.moves.retain(|other| !ids.contains(&other.path));
         // Who has spoken from there is asked and answered in one.
-        let (question, answer) = if route == self.route {
-            let both = self.seal_answer(&up.session, acknowledged(question).push(&asks), packet)?;
-            (both.clone(), both)
-        } else {
-            let question = self.seal(&up.session, question.push(&asks))?;
-            let answer = self.seal_answer(&up.session, acknowledged(update()), packet)?;
-            self.out.send(route, question.clone());
-            (question, answer)
-        };
-        up.next_update_id();
-        let credit = (CREDIT * packet.bytes().len()).saturating_sub(question.len());
-        let retry = Retry::new(self.now, self.config);
-        up.moves.push(Move { path: id, route, seq: ours, nonce, packet: question, retry, asked: seq, credit });
+        let (ours, nonce) = (up.update_id, nonce(self.rng));
+        let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
+        let mut builder = Builder::new(PacketKind::Update, self.identity.hit(), self.peer);
+        for (id, spi_in, spi) in found {
+            builder = builder.push(&stays(up, spi_in));
+            let now_at = up.paths.iter().find(|path| path.id == id).map(|path| (path.route, path.verified));
+            match destination(self.route, known, spi, set) {
+                Some(there) if now_at != Some((there, true)) && there == self.route => here.push(id),
+                Some(there) if now_at != Some((there, true)) => elsewhere.push((id, spi_in, there)),
+                _ => {}
+            }
+        }
+        let asks = !here.is_empty();
+        let builder = builder
+            .push_some(asks.then_some(Parameter::Seq(ours)).as_ref())
+            .push(&Parameter::Ack(vec![seq]))
+            .push_some(asks.then(|| Parameter::EchoRequestSigned(nonce.clone())).as_ref());
+        let answer = self.seal_answer(&up.session, builder, packet)?;
+        let mut left = CREDIT * packet.bytes().len();
+        if asks {
+            up.next_update_id();
+            left = left.saturating_sub(answer.len());
+        }
+        for (index, path) in here.into_iter().enumerate() {
+            // It is sent again once for all.
+            let packet = if index == 0 { answer.clone() } else { Vec::new() };
+            let (retry, route, nonce) = (Retry::new(self.now, self.config), self.route, nonce.clone());
+            up.moves.push(Move { path, route, seq: ours, nonce, packet, retry, asked: seq, credit: left });
+        }
+        for (path, spi_in, route) in elsewhere {
+            self.ask_at(up, (path, spi_in), route, seq, &mut left)?;
+        }
         Ok(answer)
+    }
+
+    /// Asks whether the peer is where it says that a path leads, as long as there is credit for it.
+    fn ask_at(
+        &mut self,
+        up: &mut Association,
+        (path, spi_in): (PathId, Spi),
+        route: Route,
+        asked: u32,
+        left: &mut usize,
+    ) -> Result<(), Refusal> {
+        let (seq, nonce) = (up.update_id, nonce(self.rng));
+        let builder = Builder::new(PacketKind::Update, self.identity.hit(), self.peer)
+            .push(&stays(up, spi_in))
+            .push(&Parameter::Seq(seq))
+            .push(&Parameter::EchoRequestSigned(nonce.clone()));
+        let packet = self.seal(&up.session, builder)?;
+        up.next_update_id();
+        let Some(rest) = left.checked_sub(packet.len()) else { return Ok(()) };
+        *left = rest;
+        self.out.send(route, packet.clone());
+        let retry = Retry::new(self.now, self.config);
+        // What is left is shared with the others.
+        up.moves.push(Move { path, route, seq, nonce, packet, retry, asked, credit: rest });
+        *left = 0;
+        Ok(())
+    }
+
+    /// The LOCATOR_SET of an I2 (RFC 8047 §4.2): where the peer is, too, and where it wants the data.
+    pub(crate) fn meet(&mut self, up: &mut Association, known: &Peer, packet: &Packet<'_>) {
+        let Some(set) = packet.locator_set() else { return };
+        let port = self.route.remote.port();
+        let places = set.iter().rev().map(|locator| unmapped(locator.address));
+        for address in places.filter(|address| is_place(*address, known) && *address != self.route.remote.ip()) {
+            up.remember_remote((address, port).into());
+        }
+        up.note_lifetimes(self.out, self.peer, set, self.now);
+        let Some((id, spi_in, spi)) = up.paths.first().map(|path| (path.id, path.spi_in, path.spi_out)) else { return };
+        let there =
+            destination(self.route, known, spi, set).filter(|there| *there != self.route && known.routes.is_empty());
+        if let Some(there) = there {
+            let mut left = CREDIT * packet.bytes().len();
+            // The association is there without it.
+            let _ = self.ask_at(up, (id, spi_in), there, 0, &mut left);
+        }
     }
 
     /// The peer's echo has come from where it says that a path leads.
@@ -106,6 +160,11 @@ fn destination(here: Route, known: &Peer, spi: Spi, set: &[Locator]) -> Option<R
     let fits = |address: &IpAddr| address.is_ipv4() == here.local.is_ipv4() && is_place(*address, known);
     let there = preferred.into_iter().find(fits).map(|address| (address, here.remote.port()).into());
     there.map(|remote| Route { remote, ..here }).or(is_told.then_some(here))
+}
+
+/// That a security association stays as it is.
+fn stays(up: &Association, spi: Spi) -> Parameter {
+    Parameter::EspInfo(EspInfo { keymat_index: up.session.keymat_next, old_spi: spi, new_spi: spi })
 }
 
 impl Association {
@@ -142,7 +201,8 @@ impl Association {
         self.moves.retain(|there| there.retry.at > now || there.retry.tries < 2 * config.max_update_tries);
         for there in self.moves.iter_mut().filter(|there| there.retry.at <= now) {
             there.retry.again(now, config);
-            if let Some(left) = there.credit.checked_sub(there.packet.len()) {
+            let left = there.credit.checked_sub(there.packet.len()).filter(|_| !there.packet.is_empty());
+            if let Some(left) = left {
                 there.credit = left;
                 out.send_again(there.route, &there.packet);
             }

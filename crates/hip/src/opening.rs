@@ -34,7 +34,7 @@
 //! it; each says then that the old one is down. What is still on its way there is taken by whoever holds the security
 //! associations (crate `wedge`).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use clock::{Duration, Instant};
 use rand_core::CryptoRng;
@@ -43,12 +43,14 @@ use wire::hip::{Builder, DiffieHellman, EspInfo, Packet, PacketKind, Parameter};
 use wire::{Hit, Spi};
 
 use crate::association::{
-    Association, CREDIT, Candidate, MAX_CANDIDATES, MAX_OFFERS, MAX_PATHS, Offer, Opening, Path, Phase, Retry, nonce,
+    Association, CREDIT, Candidate, MAX_CANDIDATES, MAX_OFFERS, MAX_PATHS, Offer, Opening, Path, Phase, Retry,
+    is_later, nonce,
 };
+use crate::config::Peer;
 use crate::dh::EphemeralSecret;
 use crate::event::Event;
-use crate::exchange::security_associations;
-use crate::host::{Host, Refusal};
+use crate::exchange::{security_associations, unmapped};
+use crate::host::{Host, Refusal, is_place};
 use crate::keymat::EspKeyPair;
 use crate::locators::{self, give_way, locators_in_use};
 use crate::route::Route;
@@ -64,6 +66,18 @@ struct Agreed {
     keys: EspKeyPair,
     index: u16,
     public: Option<Parameter>,
+}
+
+/// A path that the peer opens or renews, before it is answered.
+struct Accepted {
+    /// What the answer says of it.
+    own: EspInfo,
+    keys: EspKeyPair,
+    spi_out: Spi,
+    replaces: Option<PathId>,
+    /// The peer is known to receive there.
+    is_known: bool,
+    route: Route,
 }
 
 impl Host {
@@ -131,6 +145,7 @@ impl Host {
     pub(crate) fn retry_updates(&mut self, now: Instant, peer: Hit) {
         self.renew_first(now, peer);
         let Some(Phase::Up(up)) = self.peers.get_mut(&peer).map(|record| &mut record.phase) else { return };
+        up.expire(&mut self.out, peer, now);
         let tries = VAIN..self.config.max_update_tries;
         let asks_anew = |opening: &mut Opening| {
             opening.retry.at <= now && tries.contains(&opening.retry.tries) && opening.replaces.is_some()
@@ -178,7 +193,7 @@ impl Host {
                 continue;
             }
             offer.retry.again(now, &self.config);
-            if let Some(left) = offer.credit.checked_sub(offer.packet.len()) {
+            if let Some(left) = offer.credit.checked_sub(offer.packet.len()).filter(|_| !offer.packet.is_empty()) {
                 offer.credit = left;
                 self.out.send_again(offer.route, &offer.packet);
             }
@@ -217,7 +232,7 @@ impl Turn<'_> {
             }
             return Ok(false);
         };
-        let overtaken = up.announced.as_ref().filter(|(seq, _)| packet.seq().is_some_and(|own| own < seq));
+        let overtaken = up.announced.as_ref().filter(|(seq, _)| packet.seq().is_some_and(|own| is_later(*seq, *own)));
         let told = overtaken.map(|(_, set)| set.clone()).unwrap_or_default();
         let by_spi = told.iter().any(|locator| locator.spi.is_some());
         if by_spi && !told.iter().any(|locator| locator.spi == Some(esp.new_spi)) {
@@ -284,6 +299,8 @@ impl Turn<'_> {
             spi_in,
             spi_out,
             backup: false,
+            deprecated: false,
+            spare: false,
             verified,
             renew_at,
             refused_until,
@@ -347,22 +364,140 @@ impl Turn<'_> {
         Ok(if up.renews { 0 } else { up.session.pair_len() })
     }
 
-    /// The peer opens a path, or renews one: its security associations, and the answer.
+    /// The peer opens paths, or renews them: their security associations, and the answer. There is one ESP_INFO for each, in the
+    /// peer's order; a path that is elsewhere than where the packet came from is asked for there.
     pub(crate) fn accept(
+        &mut self,
+        up: &mut Association,
+        known: &Peer,
+        packet: &Packet<'_>,
+        infos: &[EspInfo],
+        seq: u32,
+    ) -> Result<Vec<u8>, Refusal> {
+        let (hit, peer, route) = (self.identity.hit(), self.peer, self.route);
+        if up.offers.len() + infos.len() > MAX_OFFERS || up.paths.len() + infos.len() > MAX_PATHS {
+            return Err(Refusal::TooMany);
+        }
+        if infos.len() > 1 && packet.diffie_hellman().is_some() {
+            // The keys of one pair follow from an exchange (RFC 7402 §6.10).
+            return Err(Refusal::Syntax);
+        }
+        let mut accepted = Vec::new();
+        let mut public = None;
+        for esp in infos {
+            let place = if infos.len() > 1 { self.place_of(known, packet, esp.new_spi) } else { route };
+            match self.keyed(up, packet, esp, place) {
+                Ok((one, half)) => {
+                    accepted.push(one);
+                    public = public.or(half);
+                }
+                Err(refusal) => {
+                    accepted.iter().for_each(|one| _ = self.out.spis.remove(&one.own.new_spi));
+                    return Err(refusal);
+                }
+            }
+        }
+        let (ours, nonce) = (up.update_id, nonce(self.rng));
+        let is_here = accepted.iter().any(|one| one.route == route);
+        let mut builder = Builder::new(PacketKind::Update, hit, peer);
+        for one in &accepted {
+            builder = builder.push(&Parameter::EspInfo(one.own));
+        }
+        let builder = builder
+            .push_some(is_here.then_some(Parameter::Seq(ours)).as_ref())
+            .push(&Parameter::Ack(vec![seq]))
+            .push_some(public.as_ref())
+            .push_some(is_here.then(|| Parameter::EchoRequestSigned(nonce.clone())).as_ref());
+        let answer = self.seal_answer(&up.session, builder, packet).inspect_err(|_| {
+            accepted.iter().for_each(|one| _ = self.out.spis.remove(&one.own.new_spi));
+        })?;
+        if is_here {
+            up.next_update_id();
+        }
+        // Where the peer opens a route anew it has lost the path that was there.
+        let opens = |route: Route| accepted.iter().any(|one| one.replaces.is_none() && one.route == route);
+        let stale: Vec<PathId> = up.paths.iter().filter(|path| opens(path.route)).map(|path| path.id).collect();
+        stale.into_iter().for_each(|path| remove(self.out, up, peer, path));
+        let mut left = CREDIT * packet.bytes().len();
+        let mut is_first = true;
+        for one in accepted {
+            let Accepted { own, keys, spi_out, replaces, is_known, route: place } = one;
+            let path = self.up_path(up, place, keys, (own.new_spi, spi_out), false);
+            let (seq_of, nonce_of, packet_of) = if place == route {
+                // It goes out, and is sent again, once for all.
+                let packet = if std::mem::take(&mut is_first) { answer.clone() } else { Vec::new() };
+                (ours, nonce.clone(), packet)
+            } else {
+                self.ask_there(up, place, own.new_spi, &mut left)?
+            };
+            let credit = match is_known && place == route {
+                true => usize::MAX,
+                false => (CREDIT * packet.bytes().len()).saturating_sub(packet_of.len()),
+            };
+            up.offers.push(Offer {
+                path,
+                route: place,
+                seq: seq_of,
+                nonce: nonce_of,
+                packet: packet_of,
+                retry: Retry::new(self.now, self.config),
+                replaces,
+                asked: seq,
+                credit: if place == route { credit } else { 0 },
+                // Its SPI is told here.
+                exposed: place != route,
+            });
+        }
+        if !self.config.backups.is_empty() {
+            // The answer has no room for a preference of ours.
+            up.announce();
+        }
+        Ok(answer)
+    }
+
+    /// Asks the peer at the place of a path that it opens from elsewhere, as long as there is credit for it.
+    fn ask_there(
+        &mut self,
+        up: &mut Association,
+        place: Route,
+        spi: Spi,
+        left: &mut usize,
+    ) -> Result<(u32, Vec<u8>, Vec<u8>), Refusal> {
+        let (seq, nonce) = (up.next_update_id(), nonce(self.rng));
+        let own = EspInfo { keymat_index: up.session.keymat_next, old_spi: spi, new_spi: spi };
+        let builder = Builder::new(PacketKind::Update, self.identity.hit(), self.peer)
+            .push(&Parameter::EspInfo(own))
+            .push(&Parameter::Seq(seq))
+            .push(&Parameter::EchoRequestSigned(nonce.clone()));
+        let question = self.seal(&up.session, builder)?;
+        if let Some(rest) = left.checked_sub(question.len()) {
+            *left = rest;
+            self.out.send(place, question.clone());
+        }
+        Ok((seq, nonce, question))
+    }
+
+    /// Where the path of an SPI is that the peer opens together with others: at the locator that has the SPI, or else here.
+    fn place_of(&self, known: &Peer, packet: &Packet<'_>, spi: Spi) -> Route {
+        let bound = packet.locator_set().into_iter().flatten().find(|locator| locator.spi == Some(spi));
+        let address = bound.map(|locator| unmapped(locator.address));
+        let fits = |address: &IpAddr| address.is_ipv4() == self.route.local.is_ipv4() && is_place(*address, known);
+        let remote = address.filter(fits).map(|address| (address, self.route.remote.port()).into());
+        remote.map_or(self.route, |remote| Route { remote, ..self.route })
+    }
+
+    /// One path that the peer opens or renews, with its keys, and our half of an exchange if there is one.
+    fn keyed(
         &mut self,
         up: &mut Association,
         packet: &Packet<'_>,
         esp: &EspInfo,
-        seq: u32,
-    ) -> Result<Vec<u8>, Refusal> {
-        let (hit, peer, route) = (self.identity.hit(), self.peer, self.route);
-        if up.offers.len() >= MAX_OFFERS || up.paths.len() >= MAX_PATHS {
-            return Err(Refusal::TooMany);
-        }
+        route: Route,
+    ) -> Result<(Accepted, Option<Parameter>), Refusal> {
         let replaced = up.paths.iter().find(|path| esp.old_spi.0 != 0 && path.spi_out == esp.old_spi);
         let (replaces, old_spi) = (replaced.map(|path| path.id), replaced.map_or(Spi(0), |path| path.spi_in));
         // A peer that has proved that it receives here gets as many answers as it takes; from elsewhere it is as new.
-        let known = replaced.is_some_and(|path| path.verified && path.route == route);
+        let is_known = replaced.is_some_and(|path| path.verified && path.route == route);
         if esp.old_spi.0 != 0 && replaces.is_none() {
             // The peer takes for a path what is none here any more: it has to hear that, before an opening in vain ends.
             give_way(self.out, up, self.now, self.config, VAIN - 1, |_| true);
@@ -376,44 +511,10 @@ impl Turn<'_> {
         // Who asks again has given up what it asked for before.
         let earlier = up.offers.iter().filter(|offer| replaces.is_some() && offer.replaces == replaces);
         let earlier: Vec<PathId> = earlier.map(|offer| offer.path).collect();
-        earlier.into_iter().for_each(|path| remove(self.out, up, peer, path));
+        earlier.into_iter().for_each(|path| remove(self.out, up, self.peer, path));
         let Agreed { keys, index, public } = self.keys_for(up, packet, (esp.keymat_index, skip))?;
-        let spi_in = self.out.new_spi(self.rng);
-        let ours = up.update_id;
-        let nonce = nonce(self.rng);
-        let builder = Builder::new(PacketKind::Update, hit, peer)
-            .push(&Parameter::EspInfo(EspInfo { keymat_index: index, old_spi, new_spi: spi_in }))
-            .push(&Parameter::Seq(ours))
-            .push(&Parameter::Ack(vec![seq]))
-            .push_some(public.as_ref())
-            .push(&Parameter::EchoRequestSigned(nonce.clone()));
-        let answer = self.seal_answer(&up.session, builder, packet).inspect_err(|_| {
-            self.out.spis.remove(&spi_in);
-        })?;
-        up.next_update_id();
-        // Where the peer opens a route anew it has lost the path that was there.
-        let stale = up.paths.iter().filter(|path| path.route == route && replaces.is_none());
-        let stale: Vec<PathId> = stale.map(|path| path.id).collect();
-        stale.into_iter().for_each(|path| remove(self.out, up, peer, path));
-        let path = self.up_path(up, route, keys, (spi_in, esp.new_spi), false);
-        if !self.config.backups.is_empty() {
-            // The answer has no room for a preference of ours.
-            up.announce();
-        }
-        let credit = if known { usize::MAX } else { CREDIT * packet.bytes().len() };
-        up.offers.push(Offer {
-            path,
-            route,
-            seq: ours,
-            nonce,
-            packet: answer.clone(),
-            retry: Retry::new(self.now, self.config),
-            replaces,
-            asked: seq,
-            credit: credit.saturating_sub(answer.len()),
-            exposed: false,
-        });
-        Ok(answer)
+        let own = EspInfo { keymat_index: index, old_spi, new_spi: self.out.new_spi(self.rng) };
+        Ok((Accepted { own, keys, spi_out: esp.new_spi, replaces, is_known, route }, public))
     }
 }
 

@@ -15,9 +15,11 @@ use crate::config::HostConfig;
 use crate::costs::Meter;
 use crate::dh::{EphemeralSecret, Group};
 use crate::difficulty::Difficulty;
+use crate::exchange::clear_first;
 use crate::identity::HostIdentity;
 use crate::puzzle;
 use crate::rate::{Bucket, Rate};
+use crate::registration;
 use crate::rhash::Rhash;
 use crate::route::Route;
 use crate::session::host_id;
@@ -246,7 +248,7 @@ impl Generation {
         rng.fill_bytes(&mut secret[..]);
         let mut offers = Vec::new();
         // Those of the others take long, and are made when one is asked for.
-        let quick = config.groups.iter().enumerate().filter(|(index, group)| *index == 0 || group.is_elliptic());
+        let quick = config.groups.iter().enumerate().filter(|(index, group)| *index == 0 || group.is_quick());
         for (_, &group) in quick {
             offers.push(Offer::new(identity, config, number, group, bits, meter, rng)?);
         }
@@ -327,8 +329,9 @@ fn r1(
         .push(&Parameter::HipCipher(config.ciphers.iter().map(|cipher| cipher.number()).collect()))
         .push(&Parameter::HostId(host_id(identity.public())))
         .push(&Parameter::HitSuiteList(hit_suites(rhash)))
+        .push_some(registration::offer(config).as_ref())
         .push(&Parameter::TransportFormatList(vec![kind::ESP_TRANSFORM]))
-        .push(&Parameter::EspTransform(config.esp_suites.iter().map(|suite| suite.number()).collect()))
+        .push(&Parameter::EspTransform(clear_first(&config.esp_suites).iter().map(|suite| suite.number()).collect()))
         .push_some(config.feedback.then(crate::feedback::offer).as_ref());
     let bytes = identity.sign(rng, &builder.covered());
     let algorithm = identity.public().signature_algorithm();

@@ -2,7 +2,7 @@
 
 use clock::Instant;
 use rand_core::CryptoRng;
-use wire::hip::{Builder, EspInfo, HostId, Packet, PacketKind, Parameter, Solution, kind};
+use wire::hip::{Builder, EspInfo, HostId, Packet, PacketKind, Parameter, Solution, append, kind};
 
 use crate::asking;
 use crate::association::{Answered, Association, Phase};
@@ -14,8 +14,11 @@ use crate::feedback;
 use crate::host::{Host, Refusal};
 use crate::keymat::Keymat;
 use crate::locators;
+use crate::registration::Decision;
+use crate::rendezvous::Relayed;
 use crate::route::Route;
 use crate::session::{Session, check_mac};
+use crate::update::Turn;
 
 /// An answer to an I1, whose source may be forged, is at most so many times as long as the I1, or comes out of a budget.
 /// RFC 9000 §8.1 has the same number.
@@ -31,6 +34,8 @@ impl Host {
         packet: &Packet<'_>,
     ) -> Result<(), Refusal> {
         let peer = packet.sender();
+        let relayed = self.relayed(now, route, packet)?;
+        let route = relayed.as_ref().map_or(route, |relayed| relayed.route);
         let record = self.peers.get(&peer).ok_or(Refusal::Unexpected)?;
         // RFC 7401 §4.4.3, table 3: of two I1s that cross, the host with the smaller HIT drops the other's and waits for
         // the R1 to its own. Ours does not cross one from an address that it was not sent to: behind a NAT, for example, it
@@ -48,7 +53,11 @@ impl Host {
         self.out.affords(now, &self.config, Class::I1, route, known)?;
         self.r1s.prepare(now, &self.identity, &self.config, groups, rng);
         let r1 = self.r1s.r1(&self.config, peer, epoch, route, groups).ok_or(Refusal::Group)?;
-        let r1 = asking::echo(r1, packet);
+        let mut r1 = asking::echo(r1, packet);
+        if let Some(Relayed { server, .. }) = relayed {
+            // An R1 without room for it is still an R1.
+            _ = append(&mut r1, &Parameter::ViaRvs(vec![server]));
+        }
         if r1.len() > AMPLIFICATION * packet.bytes().len() {
             self.out.affords(now, &self.config, Class::Reply, route, known)?;
         }
@@ -98,7 +107,7 @@ impl Host {
         if taken.is_err() && !again {
             self.r1s.strain(now);
         }
-        self.finish_i2(now, route, packet, taken?);
+        self.finish_i2(now, rng, route, packet, taken?);
         self.r1s.spend(solution.opaque);
         self.open_paths(now, rng, peer);
         Ok(())
@@ -147,21 +156,27 @@ impl Host {
         let feedback = self.config.feedback && feedback::is_offered(packet);
         // LOCATOR_SET is critical, so it is not for a host that may not know it (RFC 7401 §5.2.2); a Sinnet does.
         let locators = Some(locators::announced(&self.config)).filter(|set| feedback && set.len() > 1);
-        let builder = Builder::new(PacketKind::R2, hit, peer)
+        let others = packet.reg_request().map_or(0, |_| self.registrations_but(peer, now));
+        let record = self.peers.get(&peer).ok_or(Refusal::Unexpected)?;
+        let decision = record.decide(&self.config, packet, others, now);
+        let mut builder = Builder::new(PacketKind::R2, hit, peer)
             .push(&Parameter::EspInfo(own))
             .push_some(locators.map(Parameter::LocatorSet).as_ref());
+        for parameter in decision.iter().flat_map(|decision| &decision.answer) {
+            builder = builder.push(parameter);
+        }
         let Ok(r2) = session.seal_r2(builder, &self.identity, rng) else {
             self.out.spis.remove(&spi_in);
             return Err(Refusal::Malformed);
         };
         self.out.send(route, r2.clone());
-        Ok(Answer { session, keys, feedback, spi_out: esp.new_spi, spi_in, r2 })
+        Ok(Answer { session, keys, feedback, spi_out: esp.new_spi, spi_in, r2, decision })
     }
 
     /// The association is there.
-    fn finish_i2(&mut self, now: Instant, route: Route, packet: &Packet<'_>, answer: Answer) {
+    fn finish_i2(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, packet: &Packet<'_>, answer: Answer) {
         let peer = packet.sender();
-        let Answer { session, keys, feedback, spi_out, spi_in, r2 } = answer;
+        let Answer { session, keys, feedback, spi_out, spi_in, r2, decision } = answer;
         if let Some(record) = self.peers.get_mut(&peer) {
             self.out.end(record, "the peer has begun anew");
         }
@@ -169,6 +184,16 @@ impl Host {
         up.r2 = packet.hip_mac().map(|mac| Answered { route, mac: mac.clone(), r2 });
         // The I2 solves a puzzle that was sent to this very route: the peer receives there.
         self.begin(Beginning { now, peer, feedback, route }, up, keys, spi_out, spi_in);
+        if let (Some(record), Some(decision)) = (self.peers.get_mut(&peer), &decision) {
+            record.note(&mut self.out, decision);
+        }
+        let Self { out, identity, config, peers, .. } = self;
+        if let Some(record) = peers.get_mut(&peer)
+            && let Phase::Up(up) = &mut record.phase
+        {
+            // The I2 may say where else the peer is.
+            Turn { out, identity, config, rng, now, peer, route }.meet(up, &record.peer, packet);
+        }
     }
 }
 
@@ -180,6 +205,8 @@ struct Answer {
     spi_out: wire::Spi,
     spi_in: wire::Spi,
     r2: Vec<u8>,
+    /// What the R2 says about a registration.
+    decision: Option<Decision>,
 }
 
 /// The one number that the Initiator has chosen, which has to be among ours.

@@ -10,10 +10,10 @@ use std::net::IpAddr;
 use clock::Instant;
 use rand_core::CryptoRng;
 use scheduler::PathId;
-use wire::hip::{Builder, Locator, Packet, PacketKind, Parameter, append};
+use wire::hip::{Builder, EspInfo, Locator, Packet, PacketKind, Parameter, append};
 use wire::{Hit, Spi};
 
-use crate::association::{Announcement, Answer, Association, CREDIT, PeerRecord, Phase, WORK};
+use crate::association::{Announcement, Answer, Association, CREDIT, MAX_OFFERS, Order, PeerRecord, Phase, WORK};
 use crate::config::{HostConfig, Peer};
 use crate::event::Event;
 use crate::exchange::{identity_of, unmapped};
@@ -88,8 +88,10 @@ impl Host {
         packet: &Packet<'_>,
     ) -> Result<(), Refusal> {
         let peer = packet.sender();
+        let others = packet.reg_request().map_or(0, |_| self.registrations_but(peer, now));
         let Self { out, identity, config, peers, .. } = self;
         let record = peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
+        let decision = record.decide(config, packet, others, now);
         let PeerRecord { peer: known, phase: Phase::Up(up), .. } = record else { return Err(Refusal::Unexpected) };
         up.session.check_mac(packet)?;
         let contents = Contents::of(up, route, packet);
@@ -108,13 +110,25 @@ impl Host {
         }
         up.confirmed = true;
         turn.explain_locators(packet);
-        let taken = turn.take(up, known, packet, &contents);
-        if taken.is_ok()
-            && up.initiator
-            && let Some(set) = packet.locator_set()
-        {
-            let learned: Vec<_> = set.iter().map(|locator| unmapped(locator.address)).collect();
-            up.learn(routes(config, known, &learned), now);
+        let decision = decision.filter(|_| contents.seq.is_some() && !contents.late);
+        let answer = decision.as_ref().map_or(&[][..], |decision| &decision.answer);
+        let taken = turn.take(up, known, packet, &contents, answer);
+        let registers = contents.registers;
+        if registers {
+            up.asking = None;
+        }
+        if let Some(set) = packet.locator_set().filter(|_| taken.is_ok()) {
+            if up.initiator {
+                let learned: Vec<_> = set.iter().map(|locator| unmapped(locator.address)).collect();
+                up.learn(routes(config, known, &learned), now);
+            }
+            up.note_lifetimes(&mut self.out, peer, set, now);
+        }
+        if let Some(record) = self.peers.get_mut(&peer) {
+            decision.iter().for_each(|decision| record.note(&mut self.out, decision));
+            if registers {
+                record.enrolled(&mut self.out, now, packet);
+            }
         }
         if taken.is_err() {
             // Where the peer's paths are not ours, it hears which are before the next is opened.
@@ -139,30 +153,29 @@ impl Host {
 
 /// What is told with a LOCATOR_SET.
 #[derive(Clone, Copy)]
-pub(crate) enum Told {
+pub(crate) enum Told<'a> {
     /// Where the path is that the packet opens.
     Opened,
-    /// All there is; and which path is to lead to one of them, and so is not gone although it is not listed.
-    All(Option<PathId>),
+    /// All there is; and which paths are to lead to one of them, and so are not gone although they are not listed.
+    All(&'a [PathId]),
 }
 
 /// What an UPDATE has to say that has not been heard yet.
 struct Contents {
-    /// Its Update ID is a new one.
+    /// Its Update ID is one that has not come before.
     seq: Option<u32>,
-    /// It is the echo of this offer of ours, from where the offer went.
-    proves: Option<usize>,
+    /// A later one has come.
+    late: bool,
+    /// It is the echo of the offers that went out under this Update ID of ours, from where they went.
+    proves: Option<u32>,
     /// It answers our opening, from where that went.
     opens: bool,
     /// It acknowledges our locators.
     heard: bool,
-    /// It is the echo of a question of ours, from where a path is to lead.
-    moves: Option<usize>,
-}
-
-/// Whether one Update ID is behind another: they go round (RFC 7401 §6.11, §6.12).
-fn is_later(seq: u32, last: u32) -> bool {
-    seq.wrapping_sub(last).cast_signed() > 0
+    /// It acknowledges our request to be registered.
+    registers: bool,
+    /// It is the echo of a question of ours under this Update ID, from where paths are to lead.
+    moves: Option<u32>,
 }
 
 impl Contents {
@@ -175,17 +188,50 @@ impl Contents {
         };
         let answers = |seq: u32, nonce: &Vec<u8>, there: Route| acks.contains(&seq) && there == route && echoed(nonce);
         let heard = |telling: &Announcement| acks.iter().any(|ack| telling.seqs.contains(ack));
+        let seq = packet.seq().copied();
+        let offered = up.offers.iter().find(|offer| answers(offer.seq, &offer.nonce, offer.route));
+        let asked = up.moves.iter().find(|there| answers(there.seq, &there.nonce, there.route));
         Self {
-            seq: packet.seq().copied().filter(|seq| up.peer_update_id.is_none_or(|last| is_later(*seq, last))),
-            proves: up.offers.iter().position(|offer| answers(offer.seq, &offer.nonce, offer.route)),
+            seq: seq.filter(|seq| up.order(*seq) != Order::Known),
+            late: seq.is_some_and(|seq| up.order(seq) == Order::Overtaken),
+            proves: offered.map(|offer| offer.seq),
             opens: up.opening.as_ref().is_some_and(|own| answers(own.seq, &own.nonce, own.route)),
             heard: up.announcement.as_ref().is_some_and(heard),
-            moves: up.moves.iter().position(|there| answers(there.seq, &there.nonce, there.route)),
+            registers: up.asking.as_ref().is_some_and(|asking| acks.contains(&asking.seq)),
+            moves: asked.map(|there| there.seq),
         }
     }
 
     fn is_any(&self) -> bool {
-        self.seq.is_some() || self.proves.is_some() || self.opens || self.heard || self.moves.is_some()
+        self.seq.is_some()
+            || self.proves.is_some()
+            || self.opens
+            || self.heard
+            || self.registers
+            || self.moves.is_some()
+    }
+}
+
+/// What an UPDATE says of security associations (RFC 8046 §5.3). It may be about several (RFC 8047 §4.2).
+struct Infos {
+    /// The peer's SPIs of those that stay.
+    unchanged: Vec<Spi>,
+    /// New ones, and those with new keys.
+    fresh: Vec<EspInfo>,
+    /// Those that end.
+    ended: Vec<Spi>,
+}
+
+impl Infos {
+    /// `opened`: the packet has answered our opening, which was all it is about.
+    fn of(packet: &Packet<'_>, opened: bool) -> Self {
+        let all = || packet.esp_infos().filter(|_| !opened).take(MAX_OFFERS);
+        let (is_same, is_end) = (|esp: &&EspInfo| esp.old_spi == esp.new_spi, |esp: &&EspInfo| esp.new_spi == Spi(0));
+        Self {
+            unchanged: all().filter(is_same).map(|esp| esp.old_spi).collect(),
+            fresh: all().filter(|esp| !is_same(esp) && !is_end(esp)).copied().collect(),
+            ended: all().filter(|esp| !is_same(esp) && is_end(esp)).map(|esp| esp.old_spi).collect(),
+        }
     }
 }
 
@@ -197,15 +243,16 @@ impl Turn<'_> {
         known: &Peer,
         packet: &Packet<'_>,
         contents: &Contents,
+        registration: &[Parameter],
     ) -> Result<(), Refusal> {
         if let Some(seq) = contents.seq {
             // Whatever becomes of it, the same packet is not looked at again.
-            up.peer_update_id = Some(seq);
+            up.note_update(seq);
         }
-        if let Some(index) = contents.proves {
+        while let Some(index) = up.offers.iter().position(|offer| contents.proves == Some(offer.seq)) {
             self.proved(up, index);
         }
-        if let Some(index) = contents.moves {
+        while let Some(index) = up.moves.iter().position(|there| contents.moves == Some(there.seq)) {
             self.moved(up, index);
         }
         let opened = contents.opens && self.complete(up, packet)?;
@@ -221,39 +268,36 @@ impl Turn<'_> {
             }
             return Err(Refusal::Replayed);
         }
-        let answer = match packet.esp_info() {
+        if contents.late && up.is_superseded(packet, seq, self.route) {
+            // RFC 7401 §6.12: it is acknowledged all the same; what came after it says what holds.
+            let answer = self.acknowledge(up, packet, seq)?;
+            self.reply(up, seq, answer);
+            return Err(Refusal::Replayed);
+        }
+        let Infos { unchanged, fresh, ended } = Infos::of(packet, opened);
+        // An answer to an UPDATE of ours that was given up: without our echo the peer forgets the path.
+        if packet.ack().is_some() && !(fresh.is_empty() && ended.is_empty()) {
+            return Err(Refusal::Unexpected);
+        }
+        let answer = if !fresh.is_empty() {
+            let answer = self.accept(up, known, packet, &fresh, seq);
+            if let Some(set) = packet.locator_set().filter(|_| answer.is_ok()) {
+                locators::take(self.out, up, self.peer, set, None);
+            }
+            self.or_acknowledge(up, packet, seq, answer)?
+        } else if !unchanged.is_empty() {
             // RFC 8046 §5.3, case 1: the security associations stay, and the locators change.
-            Some(esp) if !opened && esp.old_spi == esp.new_spi => {
-                let answer = self.readdress(up, known, packet, esp.old_spi, seq);
-                self.or_acknowledge(up, packet, seq, answer)?
+            let answer = self.readdress(up, known, packet, &unchanged, seq);
+            self.or_acknowledge(up, packet, seq, answer)?
+        } else {
+            if let Some(set) = packet.locator_set().filter(|_| ended.is_empty()) {
+                self.listen(up, &known.locators, seq, set, if opened { Told::Opened } else { Told::All(&[]) });
             }
-            Some(esp) if !opened => {
-                // An answer to an UPDATE of ours that was given up: without our echo the peer forgets the path.
-                if packet.ack().is_some() {
-                    return Err(Refusal::Unexpected);
-                }
-                // RFC 8046 §5.3, case 4.
-                if esp.new_spi == Spi(0) {
-                    let answer = self.acknowledge(up, packet, seq)?;
-                    self.reply(up, seq, answer);
-                    self.give_up(up, esp.old_spi);
-                    return Ok(());
-                }
-                let answer = self.accept(up, packet, esp, seq);
-                let answer = self.or_acknowledge(up, packet, seq, answer)?;
-                if let Some(set) = packet.locator_set() {
-                    locators::take(self.out, up, self.peer, set, None);
-                }
-                answer
-            }
-            _ => {
-                if let Some(set) = packet.locator_set() {
-                    self.listen(up, &known.locators, seq, set, if opened { Told::Opened } else { Told::All(None) });
-                }
-                self.acknowledge(up, packet, seq)?
-            }
+            self.acknowledge_with(up, packet, seq, registration)?
         };
         self.reply(up, seq, answer);
+        // RFC 8046 §5.3, case 4.
+        ended.into_iter().for_each(|spi| self.give_up(up, spi));
         Ok(())
     }
 
@@ -302,7 +346,7 @@ impl Turn<'_> {
         configured: &[std::net::SocketAddr],
         seq: u32,
         set: &[Locator],
-        told: Told,
+        told: Told<'_>,
     ) {
         let Told::All(moving) = told else { return locators::take(self.out, up, self.peer, set, None) };
         locators::take(self.out, up, self.peer, set, Some(moving));
@@ -330,7 +374,19 @@ impl Turn<'_> {
 
     /// The answer to an UPDATE that wants no more than to be heard.
     pub(crate) fn acknowledge(&mut self, up: &Association, packet: &Packet<'_>, seq: u32) -> Result<Vec<u8>, Refusal> {
+        self.acknowledge_with(up, packet, seq, &[])
+    }
+
+    /// The same with what there is to say about a registration.
+    fn acknowledge_with(
+        &mut self,
+        up: &Association,
+        packet: &Packet<'_>,
+        seq: u32,
+        registration: &[Parameter],
+    ) -> Result<Vec<u8>, Refusal> {
         let builder = Builder::new(PacketKind::Update, self.identity.hit(), self.peer).push(&Parameter::Ack(vec![seq]));
+        let builder = registration.iter().fold(builder, Builder::push);
         self.seal_answer(&up.session, builder, packet)
     }
 

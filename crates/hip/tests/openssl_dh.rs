@@ -28,12 +28,14 @@ fn openssl_comes_to_the_same_secret() {
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     for (group, options, derive) in [
         (Group::Modp1536, "DH -pkeyopt group:modp_1536", "-pkeyopt dh_pad:1"),
+        (Group::Modp2048, "DH -pkeyopt group:modp_2048", "-pkeyopt dh_pad:1"),
         (Group::Modp3072, "DH -pkeyopt group:modp_3072", "-pkeyopt dh_pad:1"),
         (Group::P256, "EC -pkeyopt ec_paramgen_curve:P-256", ""),
         (Group::P384, "EC -pkeyopt ec_paramgen_curve:P-384", ""),
+        (Group::P521, "EC -pkeyopt ec_paramgen_curve:P-521", ""),
     ] {
         let run = |arguments: &str| openssl(directory, arguments).unwrap();
-        let elliptic = matches!(group, Group::P256 | Group::P384);
+        let elliptic = matches!(group, Group::P256 | Group::P384 | Group::P521);
         // A SubjectPublicKeyInfo ends with the public value, a DER integer for MODP, whose length depends on its leading bits.
         // So that ours can take the place of theirs, both have the top bit set, and a zero byte before it.
         let (their_key, start) = (0..64)

@@ -68,13 +68,20 @@ pub struct PeerConfig {
     pub locators: Vec<PeerLocator>,
     /// The pairs of locators to use, instead of those that would be chosen.
     pub routes: Vec<PeerRoute>,
+    /// Rendezvous servers that know where it is (RFC 8004), with the port as in [`LocalPath::locator`].
+    pub via: Vec<SocketAddr>,
+    /// It is a rendezvous server, and this host registers there.
+    pub registers: bool,
+    /// It may register here, where this host is one.
+    pub may_register: bool,
 }
 
 impl PeerConfig {
     /// A peer that can be reached at these addresses, the best first.
     pub fn new(name: impl Into<String>, hit: Hit, lsi: Lsi, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         let locators = addresses.into_iter().map(PeerLocator::new).collect();
-        Self { name: name.into(), hit, lsi, locators, routes: Vec::new() }
+        let (routes, via) = (Vec::new(), Vec::new());
+        Self { name: name.into(), hit, lsi, locators, routes, via, registers: false, may_register: false }
     }
 }
 

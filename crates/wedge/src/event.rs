@@ -1,5 +1,6 @@
 //! What a wedge tells its owner besides packets.
 
+use clock::Duration;
 use hip::{Notice, Route};
 use scheduler::PathId;
 use std::fmt;
@@ -114,6 +115,27 @@ pub enum WedgeEvent {
         /// Its locators.
         route: Route,
     },
+    /// A rendezvous server serves this host from now on, for a time; it is renewed before that ends.
+    Registered {
+        /// The server's name.
+        peer: String,
+        /// For so long.
+        lifetime: Duration,
+    },
+    /// A rendezvous server refuses to serve this host. It is asked again after some minutes.
+    RegistrationRefused {
+        /// The server's name.
+        peer: String,
+        /// The failure type of RFC 8003 §4.4.
+        reason: u8,
+    },
+    /// Somebody has answered an inquiry ([`crate::Wedge::inquire`]).
+    Discovered {
+        /// The identity that it has.
+        hit: wire::Hit,
+        /// Where it was asked.
+        route: Route,
+    },
     /// HIP packets are refused; at most once a minute for each reason.
     Refused {
         /// The peer's name, or the HIT that the packets claim. Nothing proves either.
@@ -157,6 +179,19 @@ impl fmt::Display for WedgeEvent {
                     places.join(", ")
                 )
             }
+            Self::Registered { peer, lifetime } => {
+                write!(f, "{peer} passes on to us who asks it for us, for {:.0} s", lifetime.as_secs_f64())
+            }
+            Self::RegistrationRefused { peer, reason } => {
+                let why = match reason {
+                    0 => "we may not; does it have us among its clients?",
+                    1 => "it has no such service",
+                    2 => "it has no room for more",
+                    _ => "it does not say why",
+                };
+                write!(f, "{peer} does not want to be our rendezvous server: {why}")
+            }
+            Self::Discovered { hit, route } => write!(f, "{} has the identity {hit}", route.remote.ip()),
             Self::Opening { peer, route } => write!(f, "trying a path to {peer}: {route}"),
             Self::Refused { peer: Some(peer), route, what } => {
                 write!(f, "HIP packets from {} in the name of {peer} are refused: {what}", route.remote.ip())

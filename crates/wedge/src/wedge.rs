@@ -17,7 +17,7 @@ use multipath::{Heartbeat, PathMtu};
 use rand_core::CryptoRng;
 use scheduler::{PathId, PathScheduler};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
 use wire::esp::{Encapsulated, classify, emit_hip_in_udp};
 use wire::ip::{V4_HEADER, V6_HEADER};
 use wire::{Hit, Lsi, Spi};
@@ -124,6 +124,8 @@ impl Wedge {
         self.host_was_asked = true;
         let mut known = Peer::new(peer.hit, peer.locators.iter().map(|locator| locator.address).collect());
         known.routes = peer.routes.iter().map(|route| route.route).collect();
+        known.via.clone_from(&peer.via);
+        (known.registers, known.may_register) = (peer.registers, peer.may_register);
         self.host.add_peer(self.seen, known);
         let (hit, lsi) = (peer.hit, peer.lsi);
         let index = match self.by_hit.get(&hit).and_then(|index| Some((*index, self.peers.get_mut(*index)?))) {
@@ -139,6 +141,39 @@ impl Wedge {
         };
         self.by_hit.insert(hit, index);
         self.by_lsi.insert(lsi, index);
+    }
+
+    /// Asks who is at these addresses, until [`Wedge::stop_inquiry`]: each answer is a [`WedgeEvent::Discovered`]. See
+    /// [`hip::Host::inquire`] for what that proves.
+    pub fn inquire(&mut self, now: Instant, rng: &mut dyn CryptoRng, locators: Vec<SocketAddr>) {
+        self.note_time(now);
+        self.host.inquire(now, rng, locators);
+        self.drive_host(now, rng);
+        self.settle(now, rng);
+    }
+
+    /// Asks there no more.
+    pub fn stop_inquiry(&mut self, locators: &[SocketAddr]) {
+        self.host_was_asked = true;
+        self.host.stop_inquiry(locators);
+    }
+
+    /// Begins to associate with a peer, although no program has anything to say to it yet. Nothing happens where there is an
+    /// association, or no way to the peer.
+    pub fn connect(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
+        self.note_time(now);
+        // Without a way there is nothing to be done.
+        let _ = self.host.connect(now, rng, peer);
+        self.drive_host(now, rng);
+        self.settle(now, rng);
+    }
+
+    /// The peers that are registered here, where this host is a rendezvous server, by their names, and where they are.
+    pub fn registrations(&self, now: Instant) -> Vec<(String, SocketAddr)> {
+        let name = |hit: Hit| {
+            self.by_hit.get(&hit).and_then(|index| self.peers.get(*index)).map(|peer| peer.config.name.clone())
+        };
+        self.host.registrations(now).map(|(hit, place)| (name(hit).unwrap_or_else(|| hit.to_string()), place)).collect()
     }
 
     /// This host's identity.
@@ -307,7 +342,11 @@ impl Wedge {
 
     fn handle_event(&mut self, now: Instant, rng: &mut dyn CryptoRng, event: hip::Event) {
         use hip::Event::{Closed, Doubted, Established, Failed, Notified, Opening, Refused, Unanswered};
+        use hip::Event::{Discovered, Registered, RegistrationRefused};
         use hip::Event::{PathBackup, PathDown, PathMoved, PathUp, PathVerified};
+        if let Discovered { hit, route } = event {
+            return self.events.push_back(WedgeEvent::Discovered { hit, route });
+        }
         if let Refused { what, route, peer } = event {
             let peer = peer.map(|hit| match self.by_hit.get(&hit).and_then(|index| self.peers.get(*index)) {
                 Some(peer) => peer.config.name.clone(),
@@ -326,6 +365,8 @@ impl Wedge {
         | Doubted { peer: hit, .. }
         | Closed { peer: hit, .. }
         | Notified { peer: hit, .. }
+        | Registered { peer: hit, .. }
+        | RegistrationRefused { peer: hit, .. }
         | Failed { peer: hit, .. }) = &event
         else {
             return;
@@ -439,7 +480,11 @@ impl Wedge {
                 self.events.push_back(WedgeEvent::Failed { peer: name, reason });
                 self.refuse_waiting(index);
             }
-            Refused { .. } => {}
+            Registered { lifetime, .. } => self.events.push_back(WedgeEvent::Registered { peer: name, lifetime }),
+            RegistrationRefused { reason, .. } => {
+                self.events.push_back(WedgeEvent::RegistrationRefused { peer: name, reason });
+            }
+            Refused { .. } | Discovered { .. } => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! The MODP groups of RFC 3526, with 2 as generator.
 //!
-//! Both moduli are safe primes p = 2q + 1, so the only subgroups are those of order 1, 2, q and 2q, and refusing 1 and p − 1
+//! The moduli are safe primes p = 2q + 1, so the only subgroups are those of order 1, 2, q and 2q, and refusing 1 and p − 1
 //! leaves nothing small (NIST SP 800-56A rev. 3 §5.6.2.3.1).
 
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
@@ -16,6 +16,7 @@ const EXPONENT: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Modulus {
     Bits1536,
+    Bits2048,
     Bits3072,
 }
 
@@ -31,6 +32,7 @@ impl Modulus {
     pub(super) fn len(self) -> usize {
         match self {
             Self::Bits1536 => 192,
+            Self::Bits2048 => 256,
             Self::Bits3072 => 384,
         }
     }
@@ -38,6 +40,7 @@ impl Modulus {
     fn hex(self) -> &'static str {
         match self {
             Self::Bits1536 => MODP_1536,
+            Self::Bits2048 => MODP_2048,
             Self::Bits3072 => MODP_3072,
         }
     }
@@ -89,6 +92,15 @@ EF9519B3CD3A431B302B0A6DF25F14374FE1356D6D51C245E485B576625E7EC6F44C42E9A637ED6B
 EE386BFB5A899FA5AE9F24117C4B1FE649286651ECE45B3DC2007CB8A163BF0598DA48361C55D39A69163FA8FD24CF5F\
 83655D23DCA3AD961C62F356208552BB9ED529077096966D670C354E4ABC9804F1746C08CA237327FFFFFFFFFFFFFFFF";
 
+/// RFC 3526 §3: 2^2048 - 2^1984 - 1 + 2^64 · ([2^1918 π] + 124476).
+const MODP_2048: &str = "\
+FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22514A08798E3404DD\
+EF9519B3CD3A431B302B0A6DF25F14374FE1356D6D51C245E485B576625E7EC6F44C42E9A637ED6B0BFF5CB6F406B7ED\
+EE386BFB5A899FA5AE9F24117C4B1FE649286651ECE45B3DC2007CB8A163BF0598DA48361C55D39A69163FA8FD24CF5F\
+83655D23DCA3AD961C62F356208552BB9ED529077096966D670C354E4ABC9804F1746C08CA18217C32905E462E36CE3B\
+E39E772C180E86039B2783A2EC07A28FB5C55DF06F4C52C9DE2BCBF6955817183995497CEA956AE515D2261898FA0510\
+15728E5A8AACAA68FFFFFFFFFFFFFFFF";
+
 /// RFC 3526 §4: 2^3072 - 2^3008 - 1 + 2^64 · ([2^2942 π] + 1690314).
 const MODP_3072: &str = "\
 FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22514A08798E3404DD\
@@ -108,7 +120,7 @@ mod tests {
     #[test]
     fn the_ends_of_the_range_are_refused() {
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(1);
-        for modulus in [Modulus::Bits1536, Modulus::Bits3072] {
+        for modulus in [Modulus::Bits1536, Modulus::Bits2048, Modulus::Bits3072] {
             let secret = ModpSecret::generate(modulus, &mut rng);
             let one = BoxedUint::one_with_precision(modulus.bits());
             let mut number = modulus.number();

@@ -40,6 +40,11 @@ impl EspSuite {
         Self::ALL.into_iter().find(|suite| suite.number() == number)
     }
 
+    /// Whether RFC 7402 §5.1.2 leaves no choice how long its keys are. Of AES-GCM it does.
+    pub fn has_one_key_length(self) -> bool {
+        self != Self::Aes128Gcm16
+    }
+
     /// Bytes that KEYMAT gives for encryption: the AES key, for GCM followed by 4 bytes of salt (RFC 4106 §8.1).
     pub fn encryption_key_len(self) -> usize {
         match self {

@@ -2,6 +2,8 @@
 //! what becomes of them.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
+pub mod by_hand;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -38,6 +40,10 @@ pub struct Side {
     pub refused: Vec<Refused>,
     /// How often it was told that the peer has not answered for a while.
     pub unanswered: u32,
+    /// What rendezvous servers have said: how long they serve us, or why not.
+    pub registered: Vec<Result<Duration, u8>>,
+    /// Who has answered an inquiry.
+    pub discovered: Vec<Hit>,
 }
 
 /// A packet on its way.
@@ -95,6 +101,8 @@ impl Side {
             notices: Vec::new(),
             refused: Vec::new(),
             unanswered: 0,
+            registered: Vec::new(),
+            discovered: Vec::new(),
         }
     }
 
@@ -113,7 +121,7 @@ impl Side {
         }
     }
 
-    fn take_events(&mut self) {
+    pub fn take_events(&mut self) {
         while let Some(event) = self.host.poll_event() {
             match event {
                 Event::Established { .. } => self.established += 1,
@@ -152,6 +160,9 @@ impl Side {
                 Event::Notified { message, .. } => self.notices.push(message),
                 Event::Refused { what, .. } => self.refused.push(what),
                 Event::Unanswered { .. } => self.unanswered += 1,
+                Event::Registered { lifetime, .. } => self.registered.push(Ok(lifetime)),
+                Event::RegistrationRefused { reason, .. } => self.registered.push(Err(reason)),
+                Event::Discovered { hit, .. } => self.discovered.push(hit),
                 Event::Opening { .. } => {}
             }
         }
