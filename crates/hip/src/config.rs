@@ -139,6 +139,8 @@ pub struct Peer {
     pub via: Vec<SocketAddr>,
     /// It is a rendezvous server, and this host registers there.
     pub registers: bool,
+    /// Whether it may begin a base exchange. Otherwise only this host does, which then goes to where the peer is said to be.
+    pub may_begin: bool,
     /// It may register here, where this host is one ([`HostConfig::registrar`]).
     pub may_register: bool,
 }
@@ -146,7 +148,8 @@ pub struct Peer {
 impl Peer {
     /// A peer that can be reached at these locators, the best first.
     pub fn new(hit: Hit, locators: Vec<SocketAddr>) -> Self {
-        Self { hit, locators, routes: Vec::new(), via: Vec::new(), registers: false, may_register: false }
+        let (routes, via) = (Vec::new(), Vec::new());
+        Self { hit, locators, routes, via, registers: false, may_begin: true, may_register: false }
     }
 
     /// Whether this address is one of the peer's configured locators.

@@ -1,7 +1,7 @@
 //! ESP security associations: packets sealed and opened (RFC 4303 as RFC 7402 uses it).
 //!
 //! ```text
-//! SPI (4) | sequence number (4) | IV (8 or 16) | payload | padding 1 2 3 … | pad length | next header | ICV (16)
+//! SPI (4) | sequence number (4) | IV (0, 8 or 16) | payload | padding 1 2 3 … | pad length | next header | ICV (16)
 //!                                              \____________________ encrypted __________________/
 //! ```
 //!
@@ -139,7 +139,10 @@ impl OutboundSa {
         out.extend_from_slice(&sequence.to_be_bytes());
         match self.suite {
             // RFC 4106 §3.1: never the same IV twice under one key; a counter is the way to do it.
-            EspSuite::Aes128Gcm16 => out.extend_from_slice(&u64::from(sequence).to_be_bytes()),
+            EspSuite::Aes128Gcm16 | EspSuite::Aes128Ccm16 => {
+                out.extend_from_slice(&u64::from(sequence).to_be_bytes());
+            }
+            EspSuite::NullHmacSha256 => {}
             // RFC 3602 §3: unpredictable.
             EspSuite::Aes128CbcHmacSha256 | EspSuite::Aes256CbcHmacSha256 => {
                 let mut iv = [0; 16];
@@ -371,6 +374,9 @@ fn keylog_line(suite: EspSuite, spi: Spi, keys: &EspKeys, src: IpAddr, dst: IpAd
     let version = if src.is_ipv4() { "IPv4" } else { "IPv6" };
     let (encryption, authentication) = match suite {
         EspSuite::Aes128Gcm16 => ("AES-GCM with 16 octet ICV [RFC4106]", "NULL"),
+        // Wireshark has no CCM for ESP; whoever reads the line has the keys all the same.
+        EspSuite::Aes128Ccm16 => ("AES-CCM with 16 octet ICV [RFC4309]", "NULL"),
+        EspSuite::NullHmacSha256 => ("NULL", "HMAC-SHA-256-128 [RFC4868]"),
         EspSuite::Aes128CbcHmacSha256 | EspSuite::Aes256CbcHmacSha256 => {
             ("AES-CBC [RFC3602]", "HMAC-SHA-256-128 [RFC4868]")
         }

@@ -160,6 +160,13 @@ impl Host {
         }
     }
 
+    /// Lets a peer in no more. An association with it ends without a word.
+    pub fn remove_peer(&mut self, peer: Hit) {
+        if let Some(mut record) = self.peers.remove(&peer) {
+            self.out.end(&mut record, "it is no peer any more");
+        }
+    }
+
     /// Begins a base exchange with a peer; does nothing where one is under way or the association is up and has had a
     /// path a moment ago, nor after [`Host::leave`].
     ///

@@ -36,7 +36,7 @@ impl Host {
         let peer = packet.sender();
         let relayed = self.relayed(now, route, packet)?;
         let route = relayed.as_ref().map_or(route, |relayed| relayed.route);
-        let record = self.peers.get(&peer).ok_or(Refusal::Unexpected)?;
+        let record = self.peers.get(&peer).filter(|record| record.peer.may_begin).ok_or(Refusal::Unexpected)?;
         // RFC 7401 §4.4.3, table 3: of two I1s that cross, the host with the smaller HIT drops the other's and waits for
         // the R1 to its own. Ours does not cross one from an address that it was not sent to: behind a NAT, for example, it
         // may never get there, and both would wait.
@@ -76,7 +76,7 @@ impl Host {
     ) -> Result<(), Refusal> {
         let (hit, peer) = (self.identity.hit(), packet.sender());
         self.r1s.refresh(now, &self.identity, &self.config, rng);
-        let record = self.peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
+        let record = self.peers.get_mut(&peer).filter(|record| record.peer.may_begin).ok_or(Refusal::Unexpected)?;
         let mac = packet.hip_mac().ok_or(Refusal::Mac)?;
         if let Phase::Up(up) = &record.phase
             && let Some(answered) = &up.r2

@@ -19,10 +19,15 @@ from scapy.packet import Raw
 from scapy.compat import raw
 
 def association(suite, spi, key, auth, upper):
-    key, auth = bytes.fromhex(key), bytes.fromhex(auth.strip('-'))
+    key, auth = bytes.fromhex(key.strip('-')), bytes.fromhex(auth.strip('-'))
     long = dict(esn_en=True, esn=int(upper)) if upper != '-' else {}
     if suite == '13':
         return SecurityAssociation(ESP, spi=int(spi), crypt_algo='AES-GCM', crypt_key=key, **long)
+    if suite == '11':
+        # Its 'AES-CCM' has the ICV of 16 bytes (RFC 4309 section 6).
+        return SecurityAssociation(ESP, spi=int(spi), crypt_algo='AES-CCM', crypt_key=key, **long)
+    if suite == '7':
+        return SecurityAssociation(ESP, spi=int(spi), crypt_algo='NULL', auth_algo='SHA2-256-128', auth_key=auth, **long)
     return SecurityAssociation(ESP, spi=int(spi), crypt_algo='AES-CBC', crypt_key=key,
                                auth_algo='SHA2-256-128', auth_key=auth, **long)
 
@@ -31,7 +36,7 @@ for line in sys.stdin:
     sa = association(suite, spi, key, auth, upper)
     long = dict(esn_en=sa.esn_en, esn=sa.esn)
     # Scapy's HMAC leaves the upper half out (RFC 4303 2.2.1, RFC 4868 2.3).
-    by_hand = upper != '-' and suite != '13'
+    by_hand = upper != '-' and suite not in ('11', '13')
     icv = lambda body: hmac.new(bytes.fromhex(auth), body + struct.pack('!L', int(upper)), hashlib.sha256).digest()[:16]
     if verb == 'seal':
         sequence, next_header, payload = rest
@@ -130,7 +135,7 @@ fn scapy_opens_what_we_seal() {
     let Some(python) = python() else { return };
     let mut rng = ChaCha20Rng::seed_from_u64(0x5ea1);
     let (mut commands, mut expected) = (Vec::new(), Vec::new());
-    for suite in EspSuite::ALL {
+    for suite in EspSuite::KNOWN {
         let keys = keys(suite, &mut rng);
         let mut sa = OutboundSa::new(suite, SPI, &keys);
         for (len, next_header) in LENGTHS.into_iter().zip(1u8..) {
@@ -153,7 +158,7 @@ fn we_open_what_scapy_seals() {
     let Some(python) = python() else { return };
     let mut rng = ChaCha20Rng::seed_from_u64(0x09e7);
     let (mut commands, mut expected) = (Vec::new(), Vec::new());
-    for suite in EspSuite::ALL {
+    for suite in EspSuite::KNOWN {
         let keys = keys(suite, &mut rng);
         for (len, sequence) in LENGTHS.into_iter().zip(1u32..) {
             let payload = random(&mut rng, len);
@@ -182,7 +187,7 @@ fn long_numbers_are_scapys_too() {
     let (mut commands, mut expected, mut sealed) = (Vec::new(), Vec::new(), Vec::new());
     // Between the third and the fourth the lower half begins anew.
     let numbers: [u64; 5] = [1, 1 << 31, (1 << 32) - 1, (1 << 32) + 1, (7 << 32) + 5];
-    for suite in EspSuite::ALL {
+    for suite in EspSuite::KNOWN {
         let keys = keys(suite, &mut rng);
         for number in numbers {
             let rest = format!("{} 253 {}", number as u32, hex(&random(&mut rng, 40)));

@@ -72,7 +72,8 @@ fn wireshark_decrypts_with_the_keylog() {
     }
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let (mut packets, mut lines, mut expected) = (Vec::new(), Vec::new(), Vec::new());
-    for (suite, spi) in EspSuite::ALL.into_iter().zip(0x1000..) {
+    let known = EspSuite::KNOWN.into_iter().filter(|suite| *suite != EspSuite::Aes128Ccm16);
+    for (suite, spi) in known.zip(0x1000..) {
         let spi = Spi(spi);
         for (source, destination) in [(SOURCE, DESTINATION), (SOURCE_6, DESTINATION_6)] {
             let mut sa = OutboundSa::new(suite, spi, &keys(suite)).logged(keys(suite));

@@ -4,7 +4,7 @@ use super::suite::{EspKeys, EspSuite, HEADER, ICV};
 use aes::{Aes128, Aes128Dec, Aes128Enc, Aes256Dec, Aes256Enc};
 use aes_gcm::AesGcm;
 use aes_gcm::aead::array::Array;
-use aes_gcm::aead::consts::{U12, U16};
+use aes_gcm::aead::consts::{U11, U12, U16};
 use aes_gcm::aead::{AeadInOut, inout::InOutBuf};
 use cbc::cipher::{
     BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, BlockSizeUser, InnerIvInit,
@@ -17,6 +17,8 @@ use sha2::Sha256;
 #[expect(clippy::large_enum_variant, reason = "few, long-lived, used for every packet")]
 pub(super) enum Sealer {
     Gcm(Gcm),
+    Ccm(Ccm),
+    Null(Hmac<Sha256>),
     Cbc128(Aes128Enc, Hmac<Sha256>),
     Cbc256(Aes256Enc, Hmac<Sha256>),
 }
@@ -25,6 +27,8 @@ pub(super) enum Sealer {
 #[expect(clippy::large_enum_variant, reason = "few, long-lived, used for every packet")]
 pub(super) enum Opener {
     Gcm(Gcm),
+    Ccm(Ccm),
+    Null(Hmac<Sha256>),
     Cbc128(Aes128Dec, Hmac<Sha256>),
     Cbc256(Aes256Dec, Hmac<Sha256>),
 }
@@ -49,6 +53,8 @@ impl Sealer {
     pub(super) fn new(suite: EspSuite, keys: &EspKeys) -> Result<Self, WrongKeyLength> {
         Ok(match suite {
             EspSuite::Aes128Gcm16 => Self::Gcm(Gcm::new(keys)?),
+            EspSuite::Aes128Ccm16 => Self::Ccm(Ccm::new(keys)?),
+            EspSuite::NullHmacSha256 => Self::Null(hmac_of(suite, keys)?),
             EspSuite::Aes128CbcHmacSha256 => {
                 Self::Cbc128(Aes128Enc::new_from_slice(&keys.encryption)?, hmac_of(suite, keys)?)
             }
@@ -64,6 +70,8 @@ impl Sealer {
         let Some((body, icv)) = packet.split_last_chunk_mut::<ICV>() else { return };
         match self {
             Self::Gcm(gcm) => gcm.seal(body, upper, icv),
+            Self::Ccm(ccm) => ccm.seal(body, upper, icv),
+            Self::Null(hmac) => *icv = icv_of(hmac, body, upper),
             Self::Cbc128(cipher, hmac) => {
                 cbc_encrypt(cipher, body);
                 *icv = icv_of(hmac, body, upper);
@@ -80,6 +88,8 @@ impl Opener {
     pub(super) fn new(suite: EspSuite, keys: &EspKeys) -> Result<Self, WrongKeyLength> {
         Ok(match suite {
             EspSuite::Aes128Gcm16 => Self::Gcm(Gcm::new(keys)?),
+            EspSuite::Aes128Ccm16 => Self::Ccm(Ccm::new(keys)?),
+            EspSuite::NullHmacSha256 => Self::Null(hmac_of(suite, keys)?),
             EspSuite::Aes128CbcHmacSha256 => {
                 Self::Cbc128(Aes128Dec::new_from_slice(&keys.encryption)?, hmac_of(suite, keys)?)
             }
@@ -96,6 +106,12 @@ impl Opener {
         let Some((body, icv)) = packet.split_last_chunk::<ICV>() else { return false };
         match self {
             Self::Gcm(gcm) => gcm.open(body, upper, icv, out),
+            Self::Ccm(ccm) => ccm.open(body, upper, icv, out),
+            Self::Null(hmac) => {
+                let right = icv_is_right(hmac, body, upper, icv);
+                out.extend(body.get(HEADER..).filter(|_| right).unwrap_or_default());
+                right
+            }
             Self::Cbc128(cipher, hmac) => icv_is_right(hmac, body, upper, icv) && cbc_decrypt(cipher, body, out),
             Self::Cbc256(cipher, hmac) => icv_is_right(hmac, body, upper, icv) && cbc_decrypt(cipher, body, out),
         }
@@ -130,6 +146,59 @@ impl Gcm {
             Ok(tag) => *icv = tag.0,
             // The limit is 2^36 - 32 bytes of plaintext (NIST SP 800-38D §5.2.1.1); an ESP packet has less than 2^17.
             Err(_) => unreachable!("plaintext longer than GCM's limit"),
+        }
+    }
+
+    fn open(&self, body: &[u8], upper: Option<u32>, icv: &[u8; ICV], out: &mut Vec<u8>) -> bool {
+        let Some((header, rest)) = body.split_first_chunk::<HEADER>() else { return false };
+        let Some((iv, text)) = rest.split_first_chunk::<{ Self::IV }>() else { return false };
+        let start = out.len();
+        out.extend_from_slice(text);
+        let buffer = InOutBuf::from(&mut out[start..]);
+        let long = upper.map(|upper| with_upper(header, upper));
+        let data = long.as_ref().map_or(&header[..], |long| &long[..]);
+        let right = self.cipher.decrypt_inout_detached(&self.nonce(iv), data, buffer, &Array(*icv)).is_ok();
+        if !right {
+            out.truncate(start);
+        }
+        right
+    }
+}
+
+/// AES-CCM and the salt of its nonces.
+pub(super) struct Ccm {
+    cipher: ccm::Ccm<Aes128, U16, U11>,
+    salt: [u8; 3],
+}
+
+impl Ccm {
+    const IV: usize = 8;
+
+    fn new(keys: &EspKeys) -> Result<Self, WrongKeyLength> {
+        let (key, salt) = keys.encryption.split_last_chunk::<3>().ok_or(WrongKeyLength)?;
+        if !keys.authentication.is_empty() {
+            return Err(WrongKeyLength);
+        }
+        Ok(Self { cipher: KeyInit::new_from_slice(key)?, salt: *salt })
+    }
+
+    /// RFC 4309 §4: nonce = salt | IV.
+    fn nonce(&self, iv: &[u8; Self::IV]) -> Array<u8, U11> {
+        let mut nonce = Array::default();
+        nonce[..3].copy_from_slice(&self.salt);
+        nonce[3..].copy_from_slice(iv);
+        nonce
+    }
+
+    fn seal(&self, body: &mut [u8], upper: Option<u32>, icv: &mut [u8; ICV]) {
+        let Some((header, rest)) = body.split_first_chunk_mut::<HEADER>() else { return };
+        let Some((iv, text)) = rest.split_first_chunk_mut::<{ Self::IV }>() else { return };
+        let long = upper.map(|upper| with_upper(header, upper));
+        let data = long.as_ref().map_or(&header[..], |long| &long[..]);
+        match self.cipher.encrypt_inout_detached(&self.nonce(iv), data, InOutBuf::from(text)) {
+            Ok(tag) => *icv = tag.0,
+            // With a nonce of 11 bytes the limit is 2^32 - 1 bytes (RFC 3610 §2.1); an ESP packet has less than 2^17.
+            Err(_) => unreachable!("plaintext longer than CCM's limit"),
         }
     }
 
