@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod names;
 pub mod netlink;
 mod network;
+mod opportunistic;
 pub mod privileges;
 mod reload;
 mod runtime;

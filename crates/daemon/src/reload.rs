@@ -31,6 +31,7 @@ impl Reload {
         responder: Option<&mut Responder>,
     ) -> Result<String, String> {
         let new = read(&self.path)?;
+        let new = adopted(&uplinks.config, new);
         new.check_peers(self.own.0).map_err(|error| error.to_string())?;
         let Merged { config, lsis, routed, told } = merge(&uplinks.config, &uplinks.peer_lsis, self.own.1, new)?;
         for (peer, lsi) in config.peers.iter().zip(&lsis) {
@@ -44,9 +45,21 @@ impl Reload {
             responder.rename(names_of(&config, self.own, &lsis, routed));
         }
         uplinks.config.peers = config.peers;
+        uplinks.config.rendezvous = config.rendezvous;
         uplinks.peer_lsis = lsis;
         Ok(told)
     }
+}
+
+/// Those whose HITs have been found out have them in the file that is read again, too.
+fn adopted(old: &Config, mut new: Config) -> Config {
+    for unknown in std::mem::take(&mut new.unknown) {
+        match old.peers.iter().find(|known| known.opportunistic && known.name == unknown.name) {
+            Some(known) => new.peers.push(unknown.of(known.hit)),
+            None => new.unknown.push(unknown),
+        }
+    }
+    new
 }
 
 fn read(path: &Path) -> Result<Config, String> {
@@ -83,6 +96,7 @@ fn merge(old: &Config, old_lsis: &[Lsi], own: Lsi, mut new: Config) -> Result<Me
     }
     let mut lsis = old_lsis.to_vec();
     let routed = peers.len();
+    told.extend(new.unknown.iter().map(|peer| format!("{} is asked who it is after a restart", peer.name)));
     for peer in new.peers {
         told.push(format!("{} is new, over IPv6 until a restart", peer.name));
         let taken: Vec<Lsi> = lsis.iter().copied().chain([own]).collect();
@@ -91,6 +105,7 @@ fn merge(old: &Config, old_lsis: &[Lsi], own: Lsi, mut new: Config) -> Result<Me
     }
     let told = if told.is_empty() { String::new() } else { format!(": {}", told.join("; ")) };
     let mut config = old.clone();
+    config.rendezvous = new.rendezvous;
     config.peers = peers;
     Ok(Merged { config, lsis, routed, told: format!("SIGHUP: the peers of the configuration are taken over{told}") })
 }

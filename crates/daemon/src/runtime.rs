@@ -19,6 +19,7 @@ use crate::firewall::Firewall;
 use crate::keylog::KeyLog;
 use crate::metrics::{self, Metrics, Process};
 use crate::names::Responder;
+use crate::opportunistic::{Hosts, News, Strangers};
 use crate::privileges::Confined;
 use crate::reload::Reload;
 use crate::sockets::{PathSocket, Received};
@@ -58,6 +59,8 @@ pub(crate) struct Runtime {
     pub(crate) keylog: Option<KeyLog>,
     /// What was given up at the start.
     pub(crate) confined: Confined,
+    /// Peers whose HITs are found out.
+    pub(crate) strangers: Strangers,
 }
 
 /// What the loop keeps between its turns.
@@ -96,6 +99,7 @@ impl Runtime {
     /// Where the kernel takes the TUN device away or cannot wait.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut buffers = Buffers::default();
+        self.strangers.ask(self.clock.now(), &mut self.random, &mut self.wedge, &self.uplinks);
         let mut end: Option<Instant> = None;
         loop {
             self.flush(&mut buffers)?;
@@ -250,6 +254,7 @@ impl Runtime {
     /// Takes out of the wedge what has come of it.
     fn flush(&mut self, buffers: &mut Buffers) -> io::Result<()> {
         while let Some(event) = self.wedge.poll_event() {
+            self.meet(&event);
             self.tell(event, buffers);
         }
         self.wedge.poll_transmit(self.clock.now(), &mut buffers.transmit);
@@ -264,6 +269,24 @@ impl Runtime {
         self.sockets.iter_mut().filter(|socket| !socket.is_blocked()).for_each(PathSocket::flush);
         self.wedge.poll_deliver(&mut buffers.deliver);
         self.device.deliver(&mut buffers.deliver)
+    }
+
+    /// What an event is for peers whose HITs are found out.
+    fn meet(&mut self, event: &WedgeEvent) {
+        let (now, own) = (self.clock.now(), self.reload.own);
+        let mut hosts =
+            Hosts { now, own, random: &mut self.random, wedge: &mut self.wedge, uplinks: &mut self.uplinks };
+        let Some(news) = self.strangers.hear(event, &mut hosts) else { return };
+        match news {
+            News::Known(told) => {
+                tracing::info!("{told}");
+                let names = self.strangers.names(&self.uplinks, own);
+                if let Some(responder) = &mut self.responder {
+                    responder.rename(names);
+                }
+            }
+            News::Warning(told) => tracing::warn!("{told}"),
+        }
     }
 
     fn counters(&self) -> Counters {

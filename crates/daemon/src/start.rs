@@ -6,8 +6,8 @@ use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use hip::Route;
 use hip::identity::HostIdentity;
+use hip::{Registrar, Route};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use text::Diagnostic;
 use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Protocol, Wedge, WedgeConfig};
@@ -23,13 +23,14 @@ use crate::links::{self, Link, Resolved};
 use crate::metrics::Metrics;
 use crate::names::Responder;
 use crate::netlink::Monitor;
+use crate::opportunistic::Strangers;
 use crate::reload::Reload;
 use crate::runtime::Runtime;
 use crate::sockets::PathSocket;
 use crate::time::{self, Clock};
 use crate::uplinks::Uplinks;
 use crate::watch::{State, Watch};
-use crate::{netlink, network, privileges};
+use crate::{netlink, network, opportunistic, privileges};
 
 /// What the command line adds to the configuration.
 #[derive(Clone, Debug, Default)]
@@ -167,6 +168,8 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     let control = Control::listen(control_path, access).map_err(|error| control_failure(control_path, &error))?;
     let keylog = options.esp_keylog.as_deref().map(open_keylog).transpose()?;
 
+    let strangers = Strangers::open(&config, path.parent().unwrap_or(Path::new(""))).map_err(UpError::Setup)?;
+
     // Before there is any address of ours that a stranger could speak to.
     let firewall = network::protect(&config, &interfaces, hit, (lsi, &peer_lsis)).map_err(UpError::Setup)?;
 
@@ -237,6 +240,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         hangups,
         keylog,
         confined,
+        strangers,
     };
     Ok(runtime.run()?)
 }
@@ -257,8 +261,10 @@ fn watch(config: &Config, hit: wire::Hit, lsi: Lsi, peers: &[Lsi]) -> io::Result
 
 fn load(path: &Path) -> Result<Loaded, UpError> {
     let text = std::fs::read_to_string(path).map_err(|source| UpError::Unreadable { path: path.to_owned(), source })?;
-    let config = config::parse(&text, &path.display().to_string())?;
-    let identity = config.read_identity(path.parent().unwrap_or(Path::new("")))?;
+    let mut config = config::parse(&text, &path.display().to_string())?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let identity = config.read_identity(directory)?;
+    opportunistic::recall(&mut config, directory).map_err(UpError::Setup)?;
     config.check_peers(identity.hit())?;
     Ok(Loaded { config, identity })
 }
@@ -272,7 +278,7 @@ pub(crate) fn locator(config: &Config, address: IpAddr) -> SocketAddr {
 }
 
 /// A locator of a peer.
-fn remote(config: &Config, known: &config::LocatorConfig) -> SocketAddr {
+pub(crate) fn remote(config: &Config, known: &config::LocatorConfig) -> SocketAddr {
     match config.encapsulation {
         Encapsulation::Udp => SocketAddr::new(known.address, known.port.unwrap_or(hip::UDP_PORT)),
         Encapsulation::Native => SocketAddr::new(known.address, 0),
@@ -287,6 +293,11 @@ fn wedge_config(config: &Config, lsi: Lsi, links: &[Link]) -> WedgeConfig {
     wedge.hip.puzzle_difficulty = config.puzzle_difficulty;
     wedge.hip.first_generation = time::seconds_since_1970();
     wedge.hip.rekey_interval = config.rekey_interval;
+    wedge.hip.registrar = config.rendezvous.as_ref().map(|rendezvous| {
+        let mut registrar = Registrar::default();
+        registrar.most = rendezvous.most.into();
+        registrar
+    });
     wedge.renew_at = config.rekey_packets;
     wedge.scheduler.clone_from(&config.scheduler);
     match &config.congestion {
@@ -318,6 +329,12 @@ pub(crate) fn peer_config(config: &Config, peer: &config::PeerConfig, lsi: Lsi, 
     });
     let mut known = PeerConfig::new(peer.name.clone(), peer.hit, lsi, []);
     (known.locators, known.routes) = (locators.collect(), routes.collect());
+    known.via = peer.via.iter().map(|server| remote(config, server)).collect();
+    known.registers = peer.register;
+    let is_client = |rendezvous: &config::RendezvousConfig| {
+        rendezvous.clients.as_ref().is_none_or(|clients| clients.contains(&peer.name))
+    };
+    known.may_register = config.rendezvous.as_ref().is_some_and(is_client);
     known
 }
 

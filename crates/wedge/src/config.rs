@@ -72,6 +72,8 @@ pub struct PeerConfig {
     pub via: Vec<SocketAddr>,
     /// It is a rendezvous server, and this host registers there.
     pub registers: bool,
+    /// Whether it may begin an association. Otherwise only this host does.
+    pub may_begin: bool,
     /// It may register here, where this host is one.
     pub may_register: bool,
 }
@@ -81,7 +83,17 @@ impl PeerConfig {
     pub fn new(name: impl Into<String>, hit: Hit, lsi: Lsi, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         let locators = addresses.into_iter().map(PeerLocator::new).collect();
         let (routes, via) = (Vec::new(), Vec::new());
-        Self { name: name.into(), hit, lsi, locators, routes, via, registers: false, may_register: false }
+        Self {
+            name: name.into(),
+            hit,
+            lsi,
+            locators,
+            routes,
+            via,
+            registers: false,
+            may_begin: true,
+            may_register: false,
+        }
     }
 }
 

@@ -125,7 +125,7 @@ impl Wedge {
         let mut known = Peer::new(peer.hit, peer.locators.iter().map(|locator| locator.address).collect());
         known.routes = peer.routes.iter().map(|route| route.route).collect();
         known.via.clone_from(&peer.via);
-        (known.registers, known.may_register) = (peer.registers, peer.may_register);
+        (known.registers, known.may_begin, known.may_register) = (peer.registers, peer.may_begin, peer.may_register);
         self.host.add_peer(self.seen, known);
         let (hit, lsi) = (peer.hit, peer.lsi);
         let index = match self.by_hit.get(&hit).and_then(|index| Some((*index, self.peers.get_mut(*index)?))) {
@@ -141,6 +141,19 @@ impl Wedge {
         };
         self.by_hit.insert(hit, index);
         self.by_lsi.insert(lsi, index);
+        // A peer with which this host registers has something to be done, whatever else happens.
+        self.note_control();
+    }
+
+    /// Lets a peer in no more. An association with it ends without a word.
+    pub fn remove_peer(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
+        self.host.remove_peer(peer);
+        self.drive_host(now, rng);
+        self.settle(now, rng);
+        if let Some(index) = self.by_hit.remove(&peer) {
+            // Its place stays, since the others are known by theirs.
+            self.by_lsi.retain(|_, other| *other != index);
+        }
     }
 
     /// Asks who is at these addresses, until [`Wedge::stop_inquiry`]: each answer is a [`WedgeEvent::Discovered`]. See

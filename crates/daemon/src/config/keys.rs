@@ -116,8 +116,9 @@ const TUN: &str = "[tun]";
 const ESP: &str = "[esp]";
 const HIP: &str = "[hip]";
 const DNS: &str = "[dns]";
+const RENDEZVOUS: &str = "[rendezvous]";
 /// All tables, as messages call them.
-const TABLES: [&str; 10] = [FILE, PATH, INTERFACES, PEER, LOCATOR, ROUTE, TUN, ESP, HIP, DNS];
+const TABLES: [&str; 11] = [FILE, PATH, INTERFACES, PEER, LOCATOR, ROUTE, TUN, ESP, HIP, DNS, RENDEZVOUS];
 
 pub(super) fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
     words.iter().map(|(name, _)| *name).collect()
@@ -198,6 +199,20 @@ pub const KEYS: &[Key] = &[
     key(FILE, "esp", Table(ESP), "as its keys", "How packets are protected, and travel."),
     key(FILE, "hip", Table(HIP), "as its keys", "How associations are made."),
     key(FILE, "dns", Table(DNS), "as its keys", "Names of peers."),
+    key(
+        FILE,
+        "rendezvous",
+        Table(RENDEZVOUS),
+        "none: this host is no such server",
+        "This host is a rendezvous server (RFC 8004): it passes on to peers that register who asks for them here.",
+    ),
+    key(
+        FILE,
+        "known_hits",
+        Text("a file", "/var/lib/sinnet/known-hits"),
+        "\"known-hits\"",
+        "The HITs that were found out with `opportunistic`, a name and a HIT a line; relative to this file.",
+    ),
     key(PATH, "name", Text("a name", "dsl"), "", "What the access link is called."),
     key(
         PATH,
@@ -245,7 +260,34 @@ pub const KEYS: &[Key] = &[
         "The largest IP packet on all of them. What the network carries is found out, and to a Sinnet it need not be said.",
     ),
     key(PEER, "name", Text("a name", "b.hip"), "", "What programs call the peer."),
-    key(PEER, "hit", Text("a HIT", "2001:20::1"), "", "Its identity, as `sinnet keygen` printed it there."),
+    key(
+        PEER,
+        "hit",
+        Text("a HIT", "2001:20::1"),
+        "none, which needs `opportunistic`",
+        "Its identity, as `sinnet keygen` printed it there.",
+    ),
+    key(
+        PEER,
+        "opportunistic",
+        Flag,
+        "false",
+        "Instead of `hit`: whoever first answers at its addresses and proves an identity is the peer, for good. As with ssh, somebody else on the way may be first.",
+    ),
+    key(
+        PEER,
+        "register",
+        Flag,
+        "false",
+        "Whether it is a rendezvous server, with which this host registers to be found through it.",
+    ),
+    key(
+        PEER,
+        "via",
+        Texts("addresses, as in `locators`", "198.51.100.9"),
+        "none",
+        "Rendezvous servers that know where it is; it need have no `locators` then.",
+    ),
     key(PEER, "lsi", Text("an address", "198.18.0.2"), "follows from the HIT", "Its LSI."),
     key(
         PEER,
@@ -286,7 +328,13 @@ pub const KEYS: &[Key] = &[
         "true",
         "Whether a packet filter keeps strangers from speaking for identities; without it another filter has to.",
     ),
-    key(ESP, "suites", Words(|| names(&SUITES)), "all of them", "Suites in order of preference."),
+    key(
+        ESP,
+        "suites",
+        Words(|| names(&SUITES)),
+        "[\"aes-128-gcm-16\", \"aes-256-cbc-hmac-sha-256\", \"aes-128-cbc-hmac-sha-256\"]",
+        "Suites in order of preference; \"null-hmac-sha-256\" encrypts nothing.",
+    ),
     key(
         ESP,
         "encapsulation",
@@ -313,7 +361,7 @@ pub const KEYS: &[Key] = &[
         HIP,
         "groups",
         Words(|| names(&GROUPS)),
-        "[\"p-384\", \"p-256\", \"modp-3072\", \"modp-1536\"]",
+        "[\"p-384\", \"p-256\", \"p-521\", \"modp-3072\", \"modp-2048\", \"modp-1536\"]",
         "Diffie-Hellman groups in order of preference; every HIP host has \"modp-1536\".",
     ),
     key(
@@ -323,6 +371,8 @@ pub const KEYS: &[Key] = &[
         "10",
         "The difficulty K of the puzzles that we set; it rises with the load (RFC 7401 §4.1.2).",
     ),
+    key(RENDEZVOUS, "clients", Texts("names of peers", "a.hip"), "all peers", "Who may register."),
+    key(RENDEZVOUS, "most", Whole(1, 10_000), "10000", "The most registrations at a time."),
     key(DNS, "enabled", Flag, "true", "Whether names of peers are answered for on the LSI, port 53."),
 ];
 

@@ -71,6 +71,12 @@ pub struct Config {
     pub interfaces: InterfacesConfig,
     /// The hosts that may be talked to.
     pub peers: Vec<PeerConfig>,
+    /// Those of them whose HITs are not known yet; it is the null one here.
+    pub unknown: Vec<PeerConfig>,
+    /// The file of HITs that were found out; relative to the configuration file.
+    pub known_hits: PathBuf,
+    /// This host is a rendezvous server.
+    pub rendezvous: Option<RendezvousConfig>,
     /// ESP suites in order of preference.
     pub esp_suites: Vec<EspSuite>,
     /// How packets travel.
@@ -180,6 +186,15 @@ pub enum Congestion {
     ConfiguredRates,
 }
 
+/// A rendezvous server (RFC 8004).
+#[derive(Clone, Debug)]
+pub struct RendezvousConfig {
+    /// The names of the peers that may register; where absent, all.
+    pub clients: Option<Vec<String>>,
+    /// The most registrations at a time.
+    pub most: u16,
+}
+
 /// A host that may be talked to.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
@@ -193,8 +208,22 @@ pub struct PeerConfig {
     pub locators: Vec<LocatorConfig>,
     /// Which of our paths goes to which of its addresses; empty for automatic pairing.
     pub routes: Vec<RouteConfig>,
+    /// Rendezvous servers that know where it is.
+    pub via: Vec<LocatorConfig>,
+    /// It is a rendezvous server, and this host registers there.
+    pub register: bool,
+    /// Its HIT is what the first who answers at its addresses has.
+    pub opportunistic: bool,
     name_place: Place,
     hit_place: Place,
+}
+
+impl PeerConfig {
+    /// The same with the HIT that was found out.
+    #[must_use]
+    pub(crate) fn of(&self, hit: Hit) -> Self {
+        Self { hit, ..self.clone() }
+    }
 }
 
 /// An address of a peer.

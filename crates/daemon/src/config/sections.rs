@@ -18,12 +18,14 @@ use wire::{Hit, Lsi};
 
 use super::units::{delay, lifetime, rate};
 use super::{
-    Config, Congestion, Encapsulation, InterfacesConfig, LocatorConfig, LsiRange, PathConfig, PeerConfig, RouteConfig,
-    keys,
+    Config, Congestion, Encapsulation, InterfacesConfig, LocatorConfig, LsiRange, PathConfig, PeerConfig,
+    RendezvousConfig, RouteConfig, keys,
 };
 
 /// One way, where it is not configured: of a peer that gives no feedback it is all that is known before heartbeats.
 pub(crate) const UNKNOWN_DELAY: Duration = Duration::from_millis(25);
+/// Where identities that were found out are kept, beside the configuration.
+pub(super) const KNOWN_HITS: &str = "known-hits";
 // Examples, as messages tell them.
 const IDENTITY: &str = "identity = \"a.pem\", a file that `sinnet keygen --out a.pem` makes";
 const NAME: &str = "name = \"b.hip\"";
@@ -35,13 +37,21 @@ const LSI_RANGE: &str = "lsi_range = \"198.18.0.0/15\", /8 to /24: addresses tha
 const HIT: &str =
     "hit = \"2001:20::1\", an IPv6 address in 2001:20::/28, as `sinnet keygen` printed it on the peer's machine";
 
-pub(super) const SUITES: [(&str, EspSuite); 3] = [
+pub(super) const SUITES: [(&str, EspSuite); 5] = [
     ("aes-128-gcm-16", EspSuite::Aes128Gcm16),
     ("aes-128-cbc-hmac-sha-256", EspSuite::Aes128CbcHmacSha256),
     ("aes-256-cbc-hmac-sha-256", EspSuite::Aes256CbcHmacSha256),
+    ("aes-128-ccm-16", EspSuite::Aes128Ccm16),
+    ("null-hmac-sha-256", EspSuite::NullHmacSha256),
 ];
-pub(super) const GROUPS: [(&str, Group); 4] =
-    [("p-384", Group::P384), ("p-256", Group::P256), ("modp-3072", Group::Modp3072), ("modp-1536", Group::Modp1536)];
+pub(super) const GROUPS: [(&str, Group); 6] = [
+    ("p-384", Group::P384),
+    ("p-256", Group::P256),
+    ("p-521", Group::P521),
+    ("modp-3072", Group::Modp3072),
+    ("modp-2048", Group::Modp2048),
+    ("modp-1536", Group::Modp1536),
+];
 pub(super) const ENCAPSULATIONS: [(&str, Encapsulation); 2] =
     [("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
 
@@ -96,6 +106,9 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
     }
     let peer = |node| peer(node, &paths, lsi_range, encapsulation, &mut seen);
     let peers = file.tables("peer")?.iter().map(peer).collect::<Result<Vec<_>, _>>()?;
+    let rendezvous = rendezvous(&file, &peers)?;
+    let known_hits = text("known_hits", "known_hits = \"known-hits\", a file")?.map(PathBuf::from);
+    let (peers, unknown) = peers.into_iter().partition(|peer| peer.hit != Hit::NULL);
     Ok(Config {
         name: name.map(|name| name.value),
         lsi_range,
@@ -113,6 +126,9 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
         paths,
         interfaces,
         peers,
+        unknown,
+        known_hits: known_hits.unwrap_or_else(|| PathBuf::from(KNOWN_HITS)),
+        rendezvous,
         esp_suites,
         encapsulation,
         port,
@@ -318,6 +334,31 @@ fn hip(file: &Reader<'_>) -> Result<(Vec<Group>, u8), Diagnostic> {
     Ok((groups, hip.read("puzzle", puzzle)?.unwrap_or(puzzle_difficulty)))
 }
 
+/// Who may be a client of this host's rendezvous service.
+fn rendezvous(file: &Reader<'_>, peers: &[PeerConfig]) -> Result<Option<RendezvousConfig>, Diagnostic> {
+    let Some(section) = file.read("rendezvous", |node| table("[rendezvous]", node))? else { return Ok(None) };
+    let clients = section.read("clients", |node| {
+        let example = "clients = [\"a.hip\"], names of peers";
+        let client = |node: &Node| {
+            let name = reader::text(node, example)?;
+            match peers.iter().find(|peer| peer.name.eq_ignore_ascii_case(name)) {
+                Some(peer) => Ok(peer.name.clone()),
+                None => {
+                    let help = did_you_mean(name, peers.iter().map(|peer| peer.name.as_str()));
+                    let help = help.unwrap_or_else(|| "a client is one of the [[peer]]".to_owned());
+                    Err(node.place.error(format!("there is no peer \"{name}\""), Some(help)))
+                }
+            }
+        };
+        reader::list(node, example)?.iter().map(client).collect::<Result<Vec<_>, _>>()
+    })?;
+    let most = |node: &Node| {
+        let help = "a number of registrations from 1 to 10000";
+        reader::whole(node, 1, 10_000).map_err(|error| error.with_help(help))
+    };
+    Ok(Some(RendezvousConfig { clients, most: section.read("most", most)?.unwrap_or(10_000) }))
+}
+
 /// What may be there once only, among this host and its peers.
 #[derive(Default)]
 struct Seen {
@@ -361,8 +402,18 @@ fn peer(
     let section = table("[[peer]]", node)?;
     let name = section.need("name", NAME, at(dns_name))?;
     seen.name(&name)?;
-    let hit = section.need("hit", HIT, at(hit))?;
-    seen.hit(&hit, &name.value)?;
+    let opportunistic = section.read("opportunistic", at(reader::boolean))?;
+    let hit = match opportunistic.as_ref().filter(|opportunistic| opportunistic.value) {
+        None => section.need("hit", HIT, at(hit))?,
+        Some(At { place, .. }) if section.read("hit", at(hit))?.is_some() => {
+            let help = "leave `opportunistic` out: whose HIT is known is asked by it".to_owned();
+            return Err(place.error(format!("the HIT of \"{}\" is there already", name.value), Some(help)));
+        }
+        Some(At { place, .. }) => At { value: Hit::NULL, place: place.clone() },
+    };
+    if hit.value != Hit::NULL {
+        seen.hit(&hit, &name.value)?;
+    }
     let lsi = section.read("lsi", at(|node| lsi(node, lsi_range)))?;
     if let Some(lsi) = &lsi {
         seen.lsi(lsi)?;
@@ -384,6 +435,26 @@ fn peer(
         reachable(&node.place, locator.address, paths)?;
         locators.push(locator);
     }
+    let register = section.read("register", at(reader::boolean))?.filter(|register| register.value);
+    let needs = |place: &Place, why: &str| {
+        let help = "give it `locators`, its addresses".to_owned();
+        Err(place.error(format!("\"{}\" has no address where it could be {why}", name.value), Some(help)))
+    };
+    match (&register, hit.value == Hit::NULL) {
+        (Some(At { place, .. }), _) if locators.is_empty() => return needs(place, "asked to be our rendezvous server"),
+        (_, true) if locators.is_empty() => return needs(&hit.place, "asked who it is"),
+        _ => {}
+    }
+    let via = section.read("via", |node| {
+        let example = "via = [\"198.51.100.9\"], addresses of rendezvous servers";
+        let server = |node: &Node| {
+            let (address, port) =
+                reader::parsed(node, example, |text| locator_address(text, lsi_range, encapsulation))?;
+            reachable(&node.place, address, paths)?;
+            Ok(LocatorConfig { address, port, rate: None, delay: None })
+        };
+        reader::list(node, example)?.iter().map(server).collect::<Result<Vec<_>, _>>()
+    })?;
     let routes = section.read("routes", |node| {
         let list = reader::list(node, "routes = [{ from = \"dsl\", to = \"198.51.100.7\" }]")?;
         list.iter().map(|node| route(node, paths, &locators)).collect::<Result<Vec<_>, _>>()
@@ -394,6 +465,9 @@ fn peer(
         lsi: lsi.map(|lsi| lsi.value),
         locators,
         routes: routes.unwrap_or_default(),
+        via: via.unwrap_or_default(),
+        register: register.is_some(),
+        opportunistic: opportunistic.is_some_and(|opportunistic| opportunistic.value),
         name_place: name.place,
         hit_place: hit.place,
     })

@@ -480,3 +480,48 @@ fn the_json_schema_says_what_the_reader_says() {
     }
     assert_eq!((taken, refused), (4, 22));
 }
+
+/// RFC 8004 and RFC 7401 §4.1.8 in the file.
+#[test]
+fn peers_by_a_server_and_without_a_hit() {
+    let text = r#"identity = "a.pem"
+known_hits = "hits"
+[rendezvous]
+clients = ["c.hip"]
+most = 7
+[[peer]]
+name = "b.hip"
+hit = "2001:22::b"
+locators = ["192.0.2.2:4500"]
+register = true
+[[peer]]
+name = "c.hip"
+hit = "2001:22::c"
+via = ["192.0.2.2:4500", "2001:db8::2"]
+[[peer]]
+name = "d.hip"
+opportunistic = true
+locators = ["192.0.2.4"]
+"#;
+    let config = parse(text, "a.toml").expect("right");
+    let [b, c] = config.peers.as_slice() else { panic!("two with a HIT") };
+    let [d] = config.unknown.as_slice() else { panic!("one without") };
+    assert_eq!((b.register, c.register, c.via.len(), c.via[0].port), (true, false, 2, Some(4500)));
+    assert_eq!((d.name.as_str(), d.hit, d.opportunistic), ("d.hip", wire::Hit::NULL, true));
+    assert_eq!(config.known_hits, PathBuf::from("hits"));
+    let rendezvous = config.rendezvous.expect("a server");
+    assert_eq!((rendezvous.clients, rendezvous.most), (Some(vec!["c.hip".to_owned()]), 7));
+    for (right, wrong, line, says) in [
+        (r#"clients = ["c.hip"]"#, r#"clients = ["e.hip"]"#, 4, "there is no peer"),
+        ("most = 7", "most = 0", 5, "0"),
+        ("locators = [\"192.0.2.2:4500\"]\n", "", 9, "no address"),
+        (r#"via = ["192.0.2.2:4500", "#, r#"via = ["224.0.0.1", "#, 14, "no address of a host"),
+        ("opportunistic = true", "opportunistic = false", 15, "hit"),
+        ("opportunistic = true", "hit = \"2001:22::d\"\nopportunistic = true", 18, "there already"),
+        ("opportunistic = true\nlocators = [\"192.0.2.4\"]", "opportunistic = true", 17, "asked who it is"),
+    ] {
+        let error = parse(&text.replacen(right, wrong, 1), "a.toml").expect_err(wrong);
+        assert_eq!(error.line(), line, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
