@@ -50,7 +50,7 @@ pub(crate) struct Asked {
     /// R1s that came beside it, those with our cookie first. Only their form is known to be right.
     others: VecDeque<(Route, Vec<u8>)>,
     /// The last R1 that came from elsewhere and shows nothing.
-    pub(crate) stray: Option<(Route, Vec<u8>)>,
+    pub(crate) stray: Option<Box<(Route, Vec<u8>)>>,
     /// An I2 went out.
     pub(crate) answered: bool,
     /// There was more than one R1, so somebody may be lying.

@@ -51,7 +51,7 @@ impl Host {
         // Who answers from elsewhere shows that it has our I1, or says which server has passed it on (RFC 8004 §4.3.3). Else
         // somebody else may answer until the next I1.
         if !asked.on(route) && !echoed && !asked.went_by(packet) {
-            asked.stray = Some((route, packet.bytes().to_vec()));
+            asked.stray = Some(Box::new((route, packet.bytes().to_vec())));
             return Err(Refusal::Elsewhere);
         }
         // A second I2 with other keys could overtake the first, and the two hosts would end up with different ones. So the
@@ -346,7 +346,7 @@ impl Host {
                 if let Some(route) = route {
                     self.out.send_again(route, &sent.asked.i1(&self.config, hit, peer, route));
                 }
-                if let Some((route, r1)) = stray {
+                if let Some((route, r1)) = stray.map(|stray| *stray) {
                     self.answer_another(now, rng, peer, route, &r1);
                 }
             }

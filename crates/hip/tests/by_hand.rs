@@ -155,7 +155,8 @@ fn several_security_associations_in_one_update() {
         let (mut sealed, mut opened) = (Vec::new(), Vec::new());
         outbound.seal(17, b"there", &mut hand.rng, &mut sealed).unwrap();
         assert_eq!(theirs_in.open(&sealed, &mut opened), Ok(17));
-        (sealed.clear(), opened.clear());
+        sealed.clear();
+        opened.clear();
         theirs_out.seal(17, b"back", &mut hand.rng, &mut sealed).unwrap();
         assert_eq!((inbound.open(&sealed, &mut opened), &opened[..]), (Ok(17), &b"back"[..]));
     }

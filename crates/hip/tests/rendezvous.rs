@@ -323,7 +323,7 @@ fn a_flood_of_i1s_is_not_passed_on() {
     }
     let relayed = net.sides[S].host.counters().relayed;
     assert!((1..=100).contains(&relayed), "{relayed}");
-    let mut chained = i1.clone();
+    let mut chained = i1;
     append(&mut chained, &Parameter::From("::ffff:10.0.0.9".parse().unwrap()));
     let other = Route { remote: locator("10.67.0.1"), ..route };
     let (now, Side { host, rng, .. }) = (net.now, &mut net.sides[S]);
