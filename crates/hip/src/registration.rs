@@ -173,6 +173,11 @@ impl PeerRecord {
         self.enrolment = Enrolment { until: None, next: now + config.retransmission };
     }
 
+    /// Our request was acknowledged without a word about it: the peer does not know what that is, and is seldom asked again.
+    pub(crate) fn unheard(&mut self, now: Instant) {
+        self.enrolment = Enrolment { until: None, next: now + REFUSED };
+    }
+
     /// Takes what a registrar says about our request. Whether it said anything.
     pub(crate) fn enrolled(&mut self, out: &mut Output, now: Instant, packet: &Packet<'_>) -> bool {
         if !self.peer.registers {

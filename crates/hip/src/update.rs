@@ -126,8 +126,8 @@ impl Host {
         }
         if let Some(record) = self.peers.get_mut(&peer) {
             decision.iter().for_each(|decision| record.note(&mut self.out, decision));
-            if registers {
-                record.enrolled(&mut self.out, now, packet);
+            if registers && !record.enrolled(&mut self.out, now, packet) {
+                record.unheard(now);
             }
         }
         if taken.is_err() {

@@ -266,6 +266,28 @@ fn lifetimes_have_a_range_and_zero_ends_it() {
     assert_eq!(hand.side.host.registrations(hand.now).count(), 1);
 }
 
+/// A host that does not know of registrations passes REG_REQUEST over (RFC 7401 §5.2.1), and is not asked all the time.
+#[test]
+fn who_knows_nothing_of_registrations_is_seldom_asked() {
+    let mut hand = Hand::new(|_, peer| peer.registers = true);
+    hand.exchange(&[]);
+    let mut asked = 0;
+    for _ in 0..1_000 {
+        hand.wait(SECOND);
+        let said = std::mem::take(&mut hand.said);
+        let updates = said.iter().map(|(_, bytes)| Packet::parse(bytes).unwrap());
+        let requests: Vec<u32> = updates
+            .filter(|update| update.reg_request().is_some())
+            .filter_map(|update| update.seq().copied())
+            .collect();
+        for seq in requests {
+            asked += 1;
+            hand.update(vec![Parameter::Ack(vec![seq])]);
+        }
+    }
+    assert!((3..=5).contains(&asked), "{asked}");
+}
+
 /// RFC 8004 §4.3.1: FROM is believed of the server that this host is registered with, and of nobody else.
 #[test]
 fn a_relayed_i1_is_believed_of_the_server_only() {
