@@ -5,10 +5,10 @@
 //! probes without fragmentation, and tells of answers; time is an argument.
 //!
 //! Probes leave in rounds, largest first, and a small one behind them (the control): a path is a FIFO, so its answer says that
-//! the others should have come. A round without that answer says nothing of sizes. The first round asks for the sizes that
-//! links usually have, all at once; each later one divides what is between the largest that was answered and the smallest
-//! that was not into five, and asks again for the latter. So a search takes about five round trips, and what the first of
-//! them has found is used at once.
+//! the others should have come. A round without that answer says nothing of sizes. The first round asks for the largest alone: mostly
+//! it passes, and a burst would keep data waiting. The second asks for the sizes that links usually have; each later one divides
+//! what is between the largest that was answered and the smallest that was not into five, and asks again for the latter. So a
+//! search takes about six round trips where the path is narrow, and what the second of them has found is used at once.
 
 use crate::path::Overhead;
 use crate::report::Report;
@@ -447,10 +447,14 @@ impl PathMtu {
             let gap = failed.saturating_sub(self.low);
             let parts = if gap > GRANULARITY { PARTS } else { 0 };
             let part = |part: u16| self.low + (u32::from(gap) * u32::from(part) / u32::from(PARTS + 1)) as u16;
-            let between = (1..=parts).rev().map(part).map(fit).filter(|size| (self.low + 1..failed).contains(size));
+            let parts = (1..=parts).rev().map(part).map(fit).filter(|size| (self.low + 1..failed).contains(size));
+            let mut between: Vec<u16> = usual(self.low, failed).collect();
+            if self.is_confirmed || failed < self.most || between.is_empty() {
+                between = parts.collect();
+            }
             (failures < MAX_PROBES).then_some(failed).into_iter().chain(between).collect()
         } else {
-            [self.most].into_iter().chain(usual(self.low, self.most)).collect()
+            vec![self.most]
         };
         sizes.dedup();
         sizes

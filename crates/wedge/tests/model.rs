@@ -463,7 +463,8 @@ fn twice(world: &World, programs: [&Programs; 2]) {
     for side in 0..2 {
         let (from, to) = (programs[side], programs[1 - side]);
         let counters = world.hosts[side].counters();
-        let again = counters.repaired + counters.rescheduled;
+        // The pieces of a segment count as the segment each.
+        let again = counters.repaired + counters.rescheduled + counters.segments_cut;
         // Once, repaired twice, and rescued from dead paths three times.
         let most = 6;
         let udp: u64 = to.received.values().map(|(times, _)| u64::from(times - 1)).sum();
