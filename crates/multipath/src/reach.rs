@@ -22,9 +22,9 @@ pub(crate) const NEAR: Duration = Duration::from_millis(10);
 const ENOUGH: f64 = 0.9;
 /// One that is in use was too far away where a window was less than this part of it. Windows are smaller at times.
 const SHORT: f64 = 0.75;
-/// A path whose packets are acknowledged after no more than so many round trips of the fastest is tried without knowing whether
-/// the program has a window for it: to find out costs no more than these.
-const TRIED: u64 = 4;
+/// A path that is later by no more than this is tried without knowing whether the program has a window for it: to find out
+/// costs no more.
+const TRIED: Duration = Duration::from_millis(150);
 /// A distant path is in use for so many of its rounds after a packet.
 const IN_USE: u64 = 2;
 /// A program that has no more than this part left of what it was allowed, or so many bytes, has no more because of us.
@@ -32,7 +32,7 @@ const LEFT_OVER: (f64, f64) = (0.2, 6_000.0);
 /// How long a program's window is taken to be what it was.
 const REMEMBERED: Duration = Duration::from_secs(20);
 /// Times what the faster paths carry until the distant one has delivered a packet: a flow that has sent so much will go on.
-const LASTING: u64 = 4;
+const LASTING: u64 = 3;
 /// The least silence of a program that means something.
 const SILENCE: Duration = Duration::from_millis(5);
 /// The silence has ended because of a packet if it is as old as its path makes it, from this part of that on, ...
@@ -101,6 +101,11 @@ impl Distant {
     /// What the faster paths deliver until a packet of this one may be acknowledged, in bytes.
     fn needed(&self, rate: u64) -> u64 {
         (rate as f64 / 8.0 * self.round.as_secs_f64()) as u64
+    }
+
+    /// What a flow has to have sent before it is taken to go on, in bytes.
+    fn lasting(&self) -> u64 {
+        self.needed(if self.rate > 0 { self.rate } else { self.pace }).saturating_mul(LASTING)
     }
 
     /// What has to wait for the faster paths lest they have nothing to send while this one's first packet is on its way, in bytes.
@@ -180,23 +185,23 @@ impl Reach {
     /// Whether a path is too far away for the next packet of a flow.
     pub(crate) fn is_too_far(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
         let Some(known) = self.flows.get(&flow) else { return path.drained < path.late };
-        if known.sent < path.needed(path.rate.max(path.pace)).saturating_mul(LASTING) {
+        if known.sent < path.lasting() {
             return path.drained < path.late;
         }
-        let needed = path.needed(path.rate) as f64;
         if let Some((window, _)) = known.window.filter(|(_, at)| now - *at < REMEMBERED) {
-            return (window as f64) < needed * SHORT;
+            return (window as f64) < path.needed(path.rate) as f64 * SHORT;
         }
         let is_in_use = known.distant_at.is_some_and(|at| now - at < path.round * IN_USE);
-        let is_tried = path.round <= (path.round - path.late) * TRIED;
-        !is_in_use && !is_tried && (path.outstanding as f64) < needed * ENOUGH
+        !is_in_use
+            && path.late > TRIED
+            && (path.outstanding as f64) < path.needed(path.rate.max(path.pace)) as f64 * ENOUGH
     }
 
     /// Whether a flow will use a distant path if it has enough waiting.
     pub(crate) fn wants(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
         let Some(known) = self.flows.get(&flow) else { return false };
         let window = known.window.filter(|(_, at)| now - *at < REMEMBERED);
-        known.sent >= path.needed(path.rate.max(path.pace)).saturating_mul(LASTING)
+        known.sent >= path.lasting()
             && window.is_none_or(|(window, _)| window as f64 >= path.needed(path.rate) as f64 * SHORT)
     }
 

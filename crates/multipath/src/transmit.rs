@@ -461,6 +461,67 @@ mod tests {
         assert_eq!(again, [1], "the SYN alone: other acknowledgments follow");
     }
 
+    /// A path of 20 ms and one of 320 ms, and a flow.
+    fn near_and_far() -> (Sender<u8>, Option<crate::FlowId>) {
+        let mut sender = Sender::<u8>::new(Feedback::Reports, "mhip".parse().unwrap());
+        sender.set_memory(Memory { send_buffer: 1 << 20, in_flight: 1 << 20 });
+        for (id, delay) in [(0, 20), (1, 320)] {
+            let delay = Duration::from_millis(delay);
+            let state = PathState {
+                is_verified: true,
+                is_alive: true,
+                allowance: u64::MAX,
+                mtu: 1500,
+                delay,
+                ..PathState::default()
+            };
+            sender.add_path(at(0), PathId(id), state, UNKNOWN_RATE);
+        }
+        (sender, Some(crate::FlowId { protocol: 17, local: 1, remote: 2 }))
+    }
+
+    #[test]
+    fn what_was_lost_waits_for_the_near_path_and_not_on_the_distant_one() {
+        let (mut sender, flow) = near_and_far();
+        (0..8).for_each(|_| {
+            assert_eq!(sender.enqueue(at(1000), datagram((), flow, 1400).meta, 0), crate::Enqueued::Taken)
+        });
+        let mut sent = 0;
+        while let Some(dispatch) = sender.poll_transmit(at(1000)) {
+            assert_eq!(dispatch.path, PathId(0), "the rest is there before the distant path delivers anything");
+            sent += 1;
+            sender.on_sent(at(1000), dispatch, sent);
+        }
+        assert!(sender.buffer.packets() > 0);
+        sender.rescue(vec![datagram(7, flow, 1400)]);
+        assert!(sender.poll_transmit(at(1000)).is_none(), "it waits for the pace of the near path");
+        let due = sender.poll_pacing().unwrap();
+        assert!(due < at(1010));
+        assert_eq!(
+            sender.poll_transmit(due).map(|dispatch| (dispatch.path, dispatch.packet.payload)),
+            Some((PathId(0), 7))
+        );
+    }
+
+    /// 88 bytes in 40 ms are no rate of a path: at that one ten packets would take seconds.
+    #[test]
+    fn what_little_was_sent_is_no_forecast() {
+        let (mut sender, flow) = near_and_far();
+        sender.enqueue(at(0), syn(1), 0);
+        let dispatch = sender.poll_urgent(at(0)).unwrap();
+        assert_eq!(dispatch.path, PathId(0));
+        sender.on_sent(at(0), dispatch, 1);
+        (0..8)
+            .for_each(|_| assert_eq!(sender.enqueue(at(39), datagram((), flow, 1400).meta, 0), crate::Enqueued::Taken));
+        let dispatch = sender.poll_transmit(at(39)).unwrap();
+        sender.on_sent(at(39), dispatch, 2);
+        assert!(sender.poll_transmit(at(39)).is_none_or(|dispatch| dispatch.path == PathId(0)));
+        let report = crate::Report { highest: 1, packets: 1, ranges: vec![(1, 1)], ..crate::Report::default() };
+        sender.on_report(at(40), PathId(0), true, &report).unwrap();
+        let control = sender.paths[0].control.as_ref().unwrap();
+        assert!(control.sent.rate() > 0 && control.forecast() < Duration::from_millis(30), "{:?}", control.forecast());
+    }
+
     #[test]
     fn a_rule_that_blocks_a_path_is_obeyed() {
         let mut sender = Sender::<u8>::new(Feedback::Reports, Rule::custom("silent", Silent));
