@@ -15,7 +15,7 @@ use wire::hip::PacketKind;
 /// An observer remembers so many packets.
 const REMEMBERED: usize = 256;
 /// Nothing is held for longer, in a host that waits for what is missing.
-const LONGEST_HOLD: Duration = Duration::from_millis(600);
+const LONGEST_HOLD: Duration = Duration::from_millis(700);
 
 /// What the attacker knows and does.
 pub(crate) struct Attacker {

@@ -10,7 +10,7 @@ use wedge::{PeerStatus, WedgeEvent};
 /// What a peer may make a host hold, in bytes.
 const HELD: usize = 16 << 20;
 /// A host that hears nothing delivers what it holds after so long.
-const LONGEST_HOLD: Duration = Duration::from_millis(600);
+const LONGEST_HOLD: Duration = Duration::from_millis(700);
 /// A base exchange, a closing, or an association without a path ends after so long: twenty tries four seconds apart.
 const LONGEST_STATE: Duration = Duration::from_secs(130);
 /// A host may give up a peer after so long without a word from it.

@@ -46,7 +46,7 @@ configure c b $B 2 198.18.7.9 198.18.7.8 e1 >c.toml; printf '[tun]\nname = "seco
 refused timeout 10 $sinnet up -c c.toml --control c.sock 2>c.log
 grep -q 'another Sinnet' c.log
 refused $sinnet clean 2>c.log; grep -q 'runs on sinnet0' c.log
-for address in $B $L; do ip -o route get $address | grep -q "dev sinnet0.* initcwnd 4096"; done
+for address in $B $L; do ip -o route get $address | grep -q "dev sinnet0.* initcwnd 2048"; done
 # 3. The device goes down, and up.
 ip link set sinnet0 down
 speak

@@ -36,7 +36,7 @@ for _ in $(seq 50); do [ "$(grep -c 'is up' a.log)" = 2 ] && break; sleep 0.1; d
 lsi=$($sinnet status --control a.sock | sed -n 's/^  .*LSI //p')
 ping -c 2 -i 0.2 -W 5 $lsi
 # Programs' TCPs begin without looking for what the paths carry, in both families.
-for name in $B $lsi; do ip -o route get $name | grep -q 'dev sinnet0.* initcwnd 4096'; done
+for name in $B $lsi; do ip -o route get $name | grep -q 'dev sinnet0.* initcwnd 2048'; done
 grep -q 'CapEff:.*0000000000000000' /proc/$a/status
 head -c 3000000 /dev/urandom >file
 $there bash -c 'exec python3 -m http.server --bind :: 8000' >/dev/null 2>&1 &

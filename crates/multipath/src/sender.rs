@@ -34,7 +34,7 @@ const SLACK: Duration = Duration::from_millis(15);
 /// The longest it waits. Together with [`LONGEST_QUEUE`] below the least retransmission timer.
 const LONGEST_HOLD: Duration = Duration::from_millis(100);
 /// The longest that a received packet waits for those before it where lost packets come again.
-pub(crate) const LONGEST_REPAIR: Duration = Duration::from_millis(800);
+pub(crate) const LONGEST_REPAIR: Duration = Duration::from_millis(500);
 
 /// How a sender knows what has arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use congestion::Rule;
 /// Packets that programs' TCPs may send at first, of which the routes to peers tell: no less than most paths have use for.
 /// What may wait and what may be in flight is said by [`clamped_window`]; a TCP that has to find it out itself grows slowly
 /// where packets of a longer path make its round trip longer, for it takes that for a queue (HyStart, RFC 9406 §4.2).
-pub const FIRST_WINDOW: u32 = 4096;
+pub const FIRST_WINDOW: u32 = 2048;
 /// The least window that a TCP hears of, in bytes: some packets, so that acknowledgments, which can open the window, go on.
 const LEAST_WINDOW: i64 = 6_000;
 /// One in so many numbers of a path is not used, at random, where the peer tells which have arrived: who acknowledges one of

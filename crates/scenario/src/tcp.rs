@@ -58,7 +58,7 @@ pub(crate) const KEYS: &[Key] = &[
     flow("delayed_ack", Type::Either(&[Type::Boolean, Type::Time]), "\"40ms\"; with profile \"ns2\" false; of SCTP \"200ms\"", "Every second packet is acknowledged, others after this time, at most 500 ms (RFC 1122 §4.2.3.2); true is 40 ms.")
         .example("\"100ms\"")
         .sim(OF_TCP.or(Variants::SCTP)),
-    flow("initial_window", Type::Amount, "\"10p\" (RFC 6928); with profile \"ns2\" \"2p\"; of \"sinnet\" \"4096p\"; of SCTP that of RFC 3390", "The first congestion window.")
+    flow("initial_window", Type::Amount, "\"10p\" (RFC 6928); with profile \"ns2\" \"2p\"; of \"sinnet\" \"2048p\"; of SCTP that of RFC 3390", "The first congestion window.")
         .example("\"4p\"")
         .sim(LIKE_TCP.or(Variants::SCTP)),
     flow("ecn", Type::Boolean, "false", "Explicit congestion notification (RFC 3168).").example("true").sim(OF_TCP),

@@ -18,7 +18,7 @@
 //!
 //! | what | most | beyond |
 //! |---|---|---|
-//! | packets that wait for others before them | 8 MiB a flow, the peer's half, 400 ms | delivered out of order, the one whose time ends first first |
+//! | packets that wait for others before them | 8 MiB a flow, the peer's half, 500 ms | delivered out of order, the one whose time ends first first |
 //! | flows | 4,096 a peer, the peer's half | not remembered: delivered as they come |
 //! | first packets of flows that may be offered again as IPv4 | one a flow, the peer's half | not offered again |
 //! | the send buffer | 3 times the windows, the peer's fourth | dropped at the head of the longest queue |

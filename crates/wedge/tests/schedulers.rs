@@ -27,7 +27,7 @@ fn world(name: &str, specs: &[Spec]) -> World {
     })
 }
 
-/// What is missing is waited for 400 ms at most: who stalls for longer sends nothing. The TCP inside has no timeout.
+/// What is missing is waited for 500 ms at most: who stalls for longer sends nothing. The TCP inside has no timeout.
 #[test]
 fn a_download_over_unequal_paths_does_not_stall() {
     for name in Scheduler::NAMES {
