@@ -2,7 +2,7 @@
 
 use crate::plan::Flow;
 use clock::{Duration, Instant, Rng};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use wire::ip::{self, IpPacket, protocol};
 use wire::{Hit, Lsi, tcp, udp};
@@ -64,6 +64,8 @@ struct Tcp {
     rto: Duration,
     expected: u32,
     above: BTreeSet<u32>,
+    /// Of segments that have come in part: where each part begins, and ends.
+    pieces: BTreeMap<u32, BTreeMap<u32, usize>>,
 }
 
 /// Why something that was delivered is wrong.
@@ -201,13 +203,29 @@ impl Stream {
             out.push(self.segment(names, ISN, 0, tcp::Flags::SYN | tcp::Flags::ACK, &[], true));
             return Ok(());
         }
-        let number = segment.seq() / u32::from(SEGMENT);
-        if self.check(segment.payload())? != number || number >= self.sent {
+        // A host may have cut it, for a path that carries less.
+        let (number, at) = (segment.seq() / u32::from(SEGMENT), segment.seq() % u32::from(SEGMENT));
+        let end = at as usize + segment.payload_len();
+        let whole = self.content(number, usize::from(SEGMENT));
+        if whole.get(at as usize..end) != Some(segment.payload()) || number >= self.sent {
             return Err(format!("segment {number} has the content of another"));
         }
         let tcp = &mut self.tcp;
-        if number < tcp.expected || !tcp.above.insert(number) {
-            self.again += 1;
+        if number < tcp.expected || tcp.above.contains(&number) {
+            self.again += u64::from(at == 0);
+        } else {
+            let pieces = tcp.pieces.entry(number).or_default();
+            pieces.insert(at, end);
+            let covered = pieces.iter().fold(
+                0,
+                |covered, (at, end)| {
+                    if *at as usize <= covered { covered.max(*end) } else { covered }
+                },
+            );
+            if covered >= usize::from(SEGMENT) {
+                tcp.pieces.remove(&number);
+                tcp.above.insert(number);
+            }
         }
         while tcp.above.remove(&tcp.expected) {
             tcp.expected += 1;
