@@ -202,6 +202,7 @@ impl Program for Programs {
 struct Seen {
     /// Most of all windows together, in bytes, by side.
     windows: [u64; 2],
+    bridges: [u64; 2],
 }
 
 fn link(rng: &mut Rng, fast: f64) -> LinkConfig {
@@ -232,7 +233,13 @@ fn inspect(world: &World, seen: &mut Seen, before: &mut [(u64, u64); 2]) {
         assert!(windows < 64 << 20, "windows of {windows}");
         if let Some(buffer) = peer.send_buffer {
             // Windows may have been larger between two looks, and what they needed room for leaves in seconds.
-            let bound = (4 * most).max(128_000) + 1_600;
+            // Besides, what the paths deliver while the first packet of a distant one is on its way, which is no more than in the
+            // longest round trip.
+            let longest = peer.paths.iter().filter_map(|path| path.srtt_ms).fold(0.0, f64::max) * 1e-3;
+            let rate: u64 = measured().map(|path| path.delivery_rate).sum();
+            let bridge = &mut seen.bridges[side];
+            *bridge = (*bridge).max((rate as f64 / 8.0 * longest) as u64);
+            let bound = (4 * most).max(128_000) + 2 * *bridge + 1_600;
             assert!(buffer.bytes as u64 <= bound, "{buffer:?}, windows of {most}");
             // What is sent again besides: no more than was under way.
             assert!(buffer.packets as u64 <= bound / 60 + most / 60, "{buffer:?}");
