@@ -60,7 +60,7 @@ fn beside_reno(rule: &str, specs: &[Spec], via: &[usize], rival: Option<(usize, 
 /// The mean of runs whose rivals begin at other times: one drop-tail queue and a minute are chance, and give a tenth more or
 /// less.
 fn friendliness(specs: &[Spec], via: &[usize], shared: usize) -> f64 {
-    friendliness_of("mhip", specs, via, shared)
+    friendliness_of("sinnet", specs, via, shared)
 }
 
 fn friendliness_of(rule: &str, specs: &[Spec], via: &[usize], shared: usize) -> f64 {
@@ -84,7 +84,7 @@ const EIGHT_FOUR: [Spec; 2] = [Spec::new(8_000_000, ms(30)), Spec::new(4_000_000
 /// 8 + 4 Mbit/s whose rates nobody has told.
 #[test]
 fn the_sum_of_the_paths_is_reached() {
-    let goodput = |specs: &[Spec], via: &[usize]| beside_reno("mhip", specs, via, None, 60).bundle;
+    let goodput = |specs: &[Spec], via: &[usize]| beside_reno("sinnet", specs, via, None, 60).bundle;
     let singles: f64 = EIGHT_FOUR.iter().map(|spec| goodput(&[*spec], &[0])).sum();
     let alone = goodput(&EIGHT_FOUR, &[0, 1]);
     assert!(alone >= 0.99 * singles, "{alone} of {singles}");
