@@ -109,6 +109,13 @@ impl Device {
         self.errors
     }
 
+    /// Something has changed about interfaces: if somebody has raised the MTU there is to be room for longer packets.
+    pub fn follow_mtu(&mut self) {
+        if let Ok(mtu) = self.tun.mtu() {
+            self.segments.make_room(mtu.into());
+        }
+    }
+
     /// Reads one train of packets and appends them to `packets` in order; false where there is none. What cannot be read is
     /// counted and is gone: one packet, whoever made it, ends nothing.
     ///
@@ -124,8 +131,8 @@ impl Device {
             Err(error) => {
                 self.errors.unread += 1;
                 if error.raw_os_error().is_none() {
-                    // Somebody may have raised the MTU. From now on there is room for whatever comes, at the price of a copy.
-                    self.segments = Segments::of(LONGEST);
+                    // Somebody may have raised the MTU a moment ago.
+                    self.segments.make_room(LONGEST);
                 }
                 tracing::debug!(%error, "a packet of a program could not be read");
             }
@@ -169,6 +176,13 @@ impl Segments {
         // Memory that no packet fills is none: the kernel gives pages when they are written.
         let buffers = (0..IDEAL_BATCH_SIZE).map(|_| vec![0; longest]).collect();
         Self { buffers, sizes: vec![0; IDEAL_BATCH_SIZE] }
+    }
+
+    /// Room for packets of so many bytes, at the price of a copy where it was for shorter ones.
+    fn make_room(&mut self, longest: usize) {
+        if self.buffers.first().is_none_or(|buffer| buffer.len() < longest) {
+            *self = Self::of(longest);
+        }
     }
 
     /// Hands over the packets in the first `count` buffers, and puts new buffers in their places.

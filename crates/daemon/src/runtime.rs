@@ -237,6 +237,9 @@ impl Runtime {
         if !buffers.received.is_empty() {
             self.wedge.handle_network(now, &mut self.random, &buffers.received.datagrams());
         }
+        if ready.uplinks {
+            self.device.follow_mtu();
+        }
         if ready.device {
             for _ in 0..TRAINS {
                 if !self.device.receive(&mut buffers.packets)? {
