@@ -179,7 +179,12 @@ impl<P> Sender<P> {
         control.probed_at = None;
         let (slot, flight, next) = (control.slot, control.sent.in_flight(), control.sent.next_of_window());
         if !state.is_alive && !is_snooping {
-            self.counts.given_up += control.sent.give_up(now).len() as u64;
+            // A TCP that has nothing waiting here when the path answers again would be silent until its own timer, which has
+            // doubled all the while. What others have sent is late by then.
+            let stranded = control.sent.give_up(now);
+            let (kept, late): (Vec<_>, Vec<_>) = stranded.into_iter().partition(|packet| packet.meta.is_tcp());
+            self.counts.given_up += late.len() as u64;
+            self.rescue(kept);
             return Finding::Nothing;
         }
         // RFC 6298 §5.4 to §5.6, for the only path there is.
