@@ -11,6 +11,7 @@ use wire::{Hit, Spi};
 use zeroize::Zeroizing;
 
 use crate::asking::Asked;
+use crate::checks::Checks;
 use crate::config::{HostConfig, Peer};
 use crate::dh::EphemeralSecret;
 use crate::event::TimerKind;
@@ -19,6 +20,7 @@ use crate::identity::PublicIdentity;
 use crate::puzzle::Solver;
 use crate::rate::{Bucket, Rate};
 use crate::registration::{Asking, Enrolment, Registered};
+use crate::relay::Behind;
 use crate::route::Route;
 use crate::session::Session;
 
@@ -83,6 +85,8 @@ pub(crate) struct PeerRecord {
     /// Our registration there, and the peer's here.
     pub(crate) enrolment: Enrolment,
     pub(crate) registered: Option<Registered>,
+    /// Its last packet that proved to be its own came by our relay.
+    pub(crate) behind: Option<Behind>,
 }
 
 /// The state with what belongs to it.
@@ -264,6 +268,10 @@ pub(crate) struct Association {
     /// Paths that the peer says lead elsewhere now.
     pub(crate) moves: Vec<Move>,
     pub(crate) candidates: Vec<Candidate>,
+    /// The way by a relay, where the association was made there.
+    pub(crate) relay: Option<Route>,
+    /// Which of the ways past it carry something; where there is one.
+    pub(crate) checks: Option<Box<Checks>>,
     /// As Responder: the I2 that began this, and the R2 that answers it again.
     pub(crate) r2: Option<Answered>,
 }
@@ -366,6 +374,26 @@ pub(crate) struct Candidate {
     pub(crate) not_before: Instant,
     /// The peer no longer says that it is at the remote locator.
     pub(crate) stale: bool,
+    /// The number of the peer's uplink, where that has been told: behind a NAT an address is no name for it.
+    pub(crate) uplink: Option<u16>,
+}
+
+impl Candidate {
+    pub(crate) fn new(route: Route, now: Instant) -> Self {
+        Self { route, failures: 0, not_before: now, stale: false, uplink: None }
+    }
+
+    /// The peer's end of it.
+    fn far(&self) -> Far {
+        self.uplink.map_or(Far::At(self.route.remote), Far::Uplink)
+    }
+}
+
+/// The peer's end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Far {
+    At(SocketAddr),
+    Uplink(u16),
 }
 
 /// Our CLOSE is out.
@@ -507,6 +535,8 @@ impl Association {
             offers: Vec::new(),
             moves: Vec::new(),
             candidates: Vec::new(),
+            relay: None,
+            checks: None,
             r2: None,
         }
     }
@@ -606,6 +636,8 @@ impl Association {
         };
         let moves = self.moves.iter().map(|there| (there.retry.at, TimerKind::Retransmission));
         let lifetimes = self.lifetimes.iter().map(|(_, until)| (*until, TimerKind::Expiry));
+        let checks = self.checks.as_ref().and_then(|checks| checks.deadline());
+        let lifetimes = lifetimes.chain(checks.map(|at| (at, TimerKind::Retransmission)));
         offers.chain(moves).chain(opening).chain(telling).chain(retry).chain(keys).chain(lifetimes).min()
     }
 
@@ -618,9 +650,15 @@ impl Association {
 
     /// It would be the first path at one of its locators.
     fn is_bare(&self, candidate: &Candidate) -> bool {
-        let Route { local, remote } = candidate.route;
-        let unused = |pick: fn(&Route) -> SocketAddr, end| !self.paths.iter().any(|path| pick(&path.route) == end);
-        unused(|route| route.local, local) || !candidate.stale && unused(|route| route.remote, remote)
+        let is_left = self.paths.iter().any(|path| path.route.local == candidate.route.local);
+        let is_reached = || self.paths.iter().any(|path| self.far(path.route) == candidate.far());
+        !is_left || !candidate.stale && !is_reached()
+    }
+
+    /// The peer's end of a path.
+    fn far(&self, route: Route) -> Far {
+        let known = self.candidates.iter().find(|candidate| candidate.route == route);
+        known.map_or(Far::At(route.remote), Candidate::far)
     }
 
     /// A path that was opened because locators were missing, now that there are as many as are wanted: others leave from
@@ -629,20 +667,20 @@ impl Association {
         let shared = |path: &&Path| {
             let others = || self.paths.iter().filter(|other| other.id != path.id);
             others().any(|other| other.route.local == path.route.local)
-                && others().any(|other| other.route.remote == path.route.remote)
+                && others().any(|other| self.far(other.route) == self.far(path.route))
         };
         (self.paths.len() > self.wanted()).then(|| self.paths.iter().find(shared).map(|path| path.id)).flatten()
     }
 
     fn wanted(&self) -> usize {
-        let count = |pick: fn(&Route) -> std::net::SocketAddr| {
+        let count = |pick: fn(&Candidate) -> Far| {
             let fresh = self.candidates.iter().filter(|candidate| !candidate.stale);
-            let mut seen: Vec<_> = fresh.map(|candidate| pick(&candidate.route)).collect();
+            let mut seen: Vec<_> = fresh.map(pick).collect();
             seen.sort();
             seen.dedup();
             seen.len()
         };
-        count(|route| route.local).max(count(|route| route.remote))
+        count(|candidate| Far::At(candidate.route.local)).max(count(Candidate::far))
     }
 
     /// The candidates for the next path.
@@ -666,7 +704,7 @@ impl Association {
         let users = |candidate: &Candidate| {
             let uses = |path: &Path| {
                 usize::from(path.route.local == candidate.route.local)
-                    + usize::from(path.route.remote == candidate.route.remote)
+                    + usize::from(self.far(path.route) == candidate.far())
             };
             self.paths.iter().map(uses).sum::<usize>()
         };

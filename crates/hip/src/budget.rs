@@ -40,6 +40,8 @@ pub struct Limits {
     pub r1: Limit,
     /// R1s that do not show it, as those of hosts other than Sinnet.
     pub r1_bare: Limit,
+    /// Packets other than I1 that a relay passes on: each costs a MAC.
+    pub relayed: Limit,
     /// NOTIFYs: each costs a verification. The source may be forged, so there are few.
     pub notify: Limit,
     /// Answers to packets whose source may be forged, where they are more than three times as long; and signed notices.
@@ -54,6 +56,7 @@ impl Default for Limits {
             i2_again: Limit { total: Rate::new(2, 4), prefix: Rate::new(1, 2) },
             r1: Limit { total: Rate::new(20, 40), prefix: Rate::new(4, 8) },
             r1_bare: Limit { total: Rate::new(10, 20), prefix: Rate::new(4, 4) },
+            relayed: Limit { total: Rate::new(2_000, 2_000), prefix: Rate::new(200, 200) },
             notify: Limit { total: Rate::new(4, 8), prefix: Rate::new(2, 4) },
             replies: Limit { total: Rate::new(20, 40), prefix: Rate::new(4, 8) },
         }
@@ -68,6 +71,7 @@ pub(crate) enum Class {
     I2Again,
     R1,
     R1Bare,
+    Relayed,
     Notify,
     Reply,
 }
@@ -80,6 +84,7 @@ impl Class {
             Self::I2Again => limits.i2_again,
             Self::R1 => limits.r1,
             Self::R1Bare => limits.r1_bare,
+            Self::Relayed => limits.relayed,
             Self::Notify => limits.notify,
             Self::Reply => limits.replies,
         }

@@ -33,7 +33,8 @@ impl Host {
         let nonce = nonce(rng);
         let builder = Builder::new(PacketKind::Close, hit, peer).push(&Parameter::EchoRequestSigned(nonce.clone()));
         let packet = up.session.seal(builder, &self.identity, rng);
-        let routes: Vec<Route> = up.paths.iter().map(|path| path.route).collect();
+        let mut routes: Vec<Route> = up.paths.iter().map(|path| path.route).collect();
+        routes.extend(up.relay.filter(|_| routes.is_empty()));
         self.out.end_association(peer, &up, "closed");
         if let (Ok(packet), Some(&first)) = (packet, routes.first()) {
             self.out.send(first, packet.clone());

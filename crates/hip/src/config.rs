@@ -77,12 +77,14 @@ pub struct Registrar {
     pub max: u8,
     /// The most registrations at a time.
     pub most: usize,
+    /// Be a control relay as well: pass on all HIP packets to and from clients inside UDP (RFC 9028 §4.5).
+    pub relay: bool,
 }
 
 impl Default for Registrar {
-    /// 64 s to 4,096 s, and 10,000 of them.
+    /// 64 s to 4,096 s, 10,000 of them, and no relay.
     fn default() -> Self {
-        Self { min: 112, max: 160, most: 10_000 }
+        Self { min: 112, max: 160, most: 10_000, relay: false }
     }
 }
 
@@ -150,6 +152,11 @@ impl Peer {
     pub fn new(hit: Hit, locators: Vec<SocketAddr>) -> Self {
         let (routes, via) = (Vec::new(), Vec::new());
         Self { hit, locators, routes, via, registers: false, may_begin: true, may_register: false }
+    }
+
+    /// Whether what comes on a route comes from a server that knows where the peer is, and not from itself.
+    pub(crate) fn is_relayed(&self, route: Route) -> bool {
+        self.via.contains(&route.remote) && !self.locators.contains(&route.remote)
     }
 
     /// Whether this address is one of the peer's configured locators.

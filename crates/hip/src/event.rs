@@ -225,8 +225,12 @@ pub struct Counters {
     pub wrong_route: u64,
     /// Packets that would have cost more than is left to strangers ([`crate::budget`]).
     pub over_budget: u64,
-    /// I1s passed on to hosts that are registered here.
+    /// Packets passed on to hosts that are registered here, and from them.
     pub relayed: u64,
+    /// Addresses where no host can be, or where this one is, that somebody has named: candidates, and places to relay to.
+    pub bad_places: u64,
+    /// Connectivity checks sent to peers that may be behind NATs.
+    pub checks_out: u64,
     /// Registrations granted to peers, also those that are renewed.
     pub registrations: u64,
     /// Registrations refused to peers.

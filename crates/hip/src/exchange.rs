@@ -9,6 +9,7 @@ use wire::{Hit, Spi};
 
 use crate::association::{Association, Candidate, I1Sent, I2Sent, Path, PeerRecord, Phase, Retry, Solving};
 use crate::budget::Class;
+use crate::checks::Checks;
 use crate::cipher::HipCipher;
 use crate::config::{HostConfig, Peer};
 use crate::dh::{EphemeralSecret, Group};
@@ -219,7 +220,7 @@ impl Host {
         let (rhash, esp_index) = (session.rhash, session.keymat_next);
         let feedback = self.config.feedback && feedback::is_offered(&packet);
         let registers = self.peers.get(&peer).is_some_and(|record| record.peer.registers);
-        let request = registration::request(packet.reg_info().filter(|_| registers));
+        let request = registration::request(packet.reg_info().filter(|_| registers), route);
         let spi_in = self.out.new_spi(rng);
         let solution = Solution { difficulty: puzzle.difficulty, opaque: puzzle.opaque, i: puzzle.i.clone(), j };
         let mut builder = Builder::new(PacketKind::I2, hit, peer)
@@ -306,7 +307,7 @@ impl Host {
         let mut up = Association::new(sent.session, true);
         up.candidates = routes(&self.config, &record.peer, &sent.locators)
             .into_iter()
-            .map(|route| Candidate { route, failures: 0, not_before: now, stale: false })
+            .map(|route| Candidate::new(route, now))
             .collect();
         if !sent.locators.is_empty() {
             // Where it says that it is comes before where it is configured.
@@ -315,15 +316,25 @@ impl Host {
         if let Some(set) = packet.locator_set() {
             up.note_lifetimes(&mut self.out, peer, set, now);
         }
-        let beginning = Beginning { now, peer, feedback: sent.feedback, route };
+        let relayed = record.peer.is_relayed(route);
+        if relayed && !sent.feedback {
+            self.out.spis.remove(&sent.spi_in);
+            self.out.fail(record, format!("{peer} is no Sinnet, and so cannot be met behind a relay"));
+            return Err(Refusal::Unexpected);
+        }
+        let beginning = Beginning { now, peer, feedback: sent.feedback, route, relayed };
         if !self.config.backups.is_empty() {
             up.announce();
         }
         self.begin(beginning, up, keys, esp.new_spi, sent.spi_in);
         if let Some(record) = self.peers.get_mut(&peer) {
             record.enrolled(&mut self.out, now, packet);
+            if let Some(seen) = packet.reg_from().filter(|_| record.peer.registers) {
+                self.note_mapped(now, route.local, seen);
+            }
         }
         self.open_paths(now, rng, peer);
+        self.keep_checking(now, rng, peer);
         Ok(())
     }
 
@@ -405,8 +416,11 @@ impl Host {
         spi_out: Spi,
         spi_in: Spi,
     ) {
-        let Beginning { now, peer, feedback, route } = beginning;
+        let Beginning { now, peer, feedback, route, relayed } = beginning;
         up.keyed(now, &self.config, feedback);
+        if relayed {
+            return self.meet_by_relay(beginning, up, spi_in);
+        }
         let renew_at = up.renewal_time(now, &self.config);
         let path = Path {
             id: PathId(0),
@@ -423,12 +437,31 @@ impl Host {
         };
         let path = up.add_path(path);
         let (outbound, inbound) = security_associations(up.session.suite, keys, (spi_in, spi_out), self.config.keylog);
+        self.establish(beginning, up);
+        self.out.events.push_back(Event::PathUp { peer, path, route, outbound, inbound, verified: true });
+    }
+
+    /// The same at a relay, which carries no data: the first path is still to be found.
+    fn meet_by_relay(&mut self, beginning: Beginning, mut up: Association, spi_in: Spi) {
+        let Beginning { now, route, .. } = beginning;
+        self.out.spis.remove(&spi_in);
+        // The Responder's would overtake the R2.
+        let patience = if up.initiator { Duration::ZERO } else { self.config.retransmission / 4 };
+        up.relay = Some(route);
+        up.checks = Some(Box::new(Checks::new(now, patience)));
+        up.note_paths(now, &self.config);
+        // What was configured is to be checked like everything else.
+        up.candidates.clear();
+        self.establish(beginning, up);
+    }
+
+    fn establish(&mut self, beginning: Beginning, up: Association) {
+        let Beginning { now, peer, feedback, .. } = beginning;
         self.out.counters.established += 1;
         if let Some(old) = self.peers.get_mut(&peer).and_then(|record| record.standby.take()) {
             self.out.end_association(peer, &old, "it has been replaced by one with new keys");
         }
         self.out.events.push_back(Event::Established { peer, feedback });
-        self.out.events.push_back(Event::PathUp { peer, path, route, outbound, inbound, verified: true });
         if let Some(record) = self.peers.get_mut(&peer) {
             record.epoch += 1;
             record.is_sinnet = feedback;
@@ -457,11 +490,14 @@ fn preferred(peer: &Peer, route: Route, r1: &Packet<'_>) -> Option<Route> {
 }
 
 /// A new association.
+#[derive(Clone, Copy)]
 pub(crate) struct Beginning {
     pub(crate) now: Instant,
     pub(crate) peer: Hit,
     pub(crate) feedback: bool,
     pub(crate) route: Route,
+    /// The two have met at a relay.
+    pub(crate) relayed: bool,
 }
 
 /// The route of the next I1. While an association goes on, every other I1 takes one of its paths: the peer is behind one of

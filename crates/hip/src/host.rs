@@ -1,7 +1,7 @@
 //! One host identity and all its associations: packets and time in; packets, events and the next deadline out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use clock::Instant;
@@ -12,6 +12,7 @@ use wire::{Hit, Spi};
 use crate::asking::Asked;
 use crate::association::{Association, AssociationView, I1Sent, PeerRecord, Phase, Retry};
 use crate::budget::{Budget, Class};
+use crate::checks::Uplinks;
 use crate::config::{HostConfig, Peer};
 use crate::costs::{Costs, Meter};
 use crate::event::{Control, Counters, Event, TimerKind};
@@ -23,6 +24,7 @@ use crate::notice::Allowance;
 use crate::r1::R1Pool;
 use crate::refused::RefusalLog;
 use crate::registration::Enrolment;
+use crate::relay::Behind;
 use crate::rendezvous;
 use crate::route::Route;
 use crate::session::Forged;
@@ -39,6 +41,10 @@ pub struct Host {
     pub(crate) leaving: bool,
     /// Places whose identities are asked for.
     pub(crate) inquiries: Vec<Inquiry>,
+    /// Where our servers see us that are behind NATs: by locator.
+    pub(crate) mapped: BTreeMap<SocketAddr, SocketAddr>,
+    /// Numbers of our uplinks, which peers hear.
+    pub(crate) uplinks: Uplinks,
 }
 
 /// What waits to be polled, and what is counted on the way.
@@ -56,6 +62,8 @@ pub(crate) struct Output {
     pub(crate) hints: Hints,
     /// The SPIs at which we receive.
     pub(crate) spis: BTreeSet<Spi>,
+    /// Where the packet at hand comes from that a relay has passed on.
+    source: Option<IpAddr>,
 }
 
 /// Why a [`Host`] cannot be made.
@@ -106,7 +114,8 @@ impl Host {
         }
         let out = Output::default();
         let r1s = R1Pool::new(&identity, &config, out.meter.clone(), rng).map_err(|_| HostError::IdentityTooLong)?;
-        Ok(Self { identity, config, r1s, peers: BTreeMap::new(), out, leaving: false, inquiries: Vec::new() })
+        let (peers, mapped, inquiries, uplinks) = Default::default();
+        Ok(Self { identity, config, r1s, peers, out, leaving: false, inquiries, mapped, uplinks })
     }
 
     /// This host's HIT.
@@ -153,6 +162,7 @@ impl Host {
                     notice: None,
                     enrolment: Enrolment::default(),
                     registered: None,
+                    behind: None,
                     peer,
                 };
                 self.peers.insert(record.peer.hit, record);
@@ -180,6 +190,7 @@ impl Host {
         match &record.phase {
             _ if self.leaving => return Ok(()),
             Phase::I1Sent(_) | Phase::Solving(_) | Phase::I2Sent(_) => return Ok(()),
+            Phase::Up(up) if up.is_meeting() => return Ok(()),
             Phase::Up(up) if up.pathless.is_none_or(|(since, _)| now < since + patience) => return Ok(()),
             _ => {}
         }
@@ -235,15 +246,37 @@ impl Host {
             }
             return false;
         }
-        if packet.kind() == PacketKind::I1
-            && !self.leaving
-            && let Some(relayed) = self.relay(now, route, &packet)
-        {
-            if let Err(refusal) = relayed {
+        if let Some(passed) = self.pass_on(now, route, &packet) {
+            if let Err(refusal) = passed {
                 self.out.refuse(now, refusal, route, Some(packet.sender()));
             }
             return false;
         }
+        match self.behind(now, route, &packet) {
+            Ok(None) => self.take_own(now, rng, route, &packet),
+            Ok(Some(behind)) => self.take_relayed(now, rng, behind, &packet),
+            Err(refusal) => {
+                self.out.refuse(now, refusal, route, Some(packet.sender()));
+                false
+            }
+        }
+    }
+
+    /// A packet that a relay has passed on: what it costs is its sender's, and the answer goes back by the relay.
+    fn take_relayed(&mut self, now: Instant, rng: &mut dyn CryptoRng, behind: Behind, packet: &Packet<'_>) -> bool {
+        let first = self.out.transmit.len();
+        self.out.source = Some(behind.place.ip());
+        let proves = self.take_own(now, rng, behind.route, packet);
+        self.out.source = None;
+        self.answer_by_relay(first, packet.sender(), behind);
+        if let Some(record) = self.peers.get_mut(&packet.sender()).filter(|_| proves) {
+            record.behind = Some(behind);
+        }
+        proves
+    }
+
+    /// A packet for us, if it is: true if it was taken, and showed that a peer has sent it.
+    fn take_own(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, packet: &Packet<'_>) -> bool {
         // RFC 7401 §4.1.8: who does not know our HIT asks with none. Only peers are answered.
         let is_for_us =
             packet.receiver() == self.hit() || packet.receiver() == Hit::NULL && packet.kind() == PacketKind::I1;
@@ -253,35 +286,35 @@ impl Host {
         }
         let sender = packet.sender();
         if packet.kind() == PacketKind::R1 && self.is_inquired(route, sender) {
-            if let Err(refusal) = self.on_inquired(now, route, &packet) {
+            if let Err(refusal) = self.on_inquired(now, route, packet) {
                 self.out.refuse(now, refusal, route, Some(sender));
             }
             return false;
         }
         if !self.peers.contains_key(&sender) {
             self.out.refuse(now, Refusal::Stranger, route, Some(sender));
-            self.explain(now, rng, route, &packet, Refusal::Stranger);
+            self.explain(now, rng, route, packet, Refusal::Stranger);
             return false;
         }
         if let Some(parameter) = packet.unknown_critical() {
             self.out.counters.unknown_critical += 1;
-            self.explain_critical(now, rng, route, &packet, parameter);
+            self.explain_critical(now, rng, route, packet, parameter);
             return false;
         }
         let taken = match packet.kind() {
             PacketKind::I1 | PacketKind::I2 if self.leaving => Err(Refusal::Unexpected),
-            PacketKind::I1 => self.on_i1(now, rng, route, &packet),
-            PacketKind::R1 => self.on_r1(now, rng, route, &packet),
-            PacketKind::I2 => self.on_i2(now, rng, route, &packet),
-            PacketKind::R2 => self.on_r2(now, rng, route, &packet),
-            PacketKind::Update => self.on_update(now, rng, route, &packet),
-            PacketKind::Notify => self.on_notify(now, route, &packet),
-            PacketKind::Close => self.on_close(now, rng, route, &packet),
-            PacketKind::CloseAck => self.on_close_ack(&packet),
+            PacketKind::I1 => self.on_i1(now, rng, route, packet),
+            PacketKind::R1 => self.on_r1(now, rng, route, packet),
+            PacketKind::I2 => self.on_i2(now, rng, route, packet),
+            PacketKind::R2 => self.on_r2(now, rng, route, packet),
+            PacketKind::Update => self.on_update(now, rng, route, packet),
+            PacketKind::Notify => self.on_notify(now, route, packet),
+            PacketKind::Close => self.on_close(now, rng, route, packet),
+            PacketKind::CloseAck => self.on_close_ack(packet),
         };
         if let Err(refusal) = taken {
             self.out.refuse(now, refusal, route, Some(sender));
-            self.explain(now, rng, route, &packet, refusal);
+            self.explain(now, rng, route, packet, refusal);
         }
         // Anybody can send an I1, or a NOTIFY again that the peer has sent once.
         taken.is_ok() && !matches!(packet.kind(), PacketKind::I1 | PacketKind::Notify)
@@ -298,13 +331,19 @@ impl Host {
             self.retry_close(now, peer);
             self.keep_registered(now, rng, peer);
             self.open_paths(now, rng, peer);
+            self.keep_checking(now, rng, peer);
         }
         self.retry_inquiries(now);
     }
 
     /// The next packet to send.
     pub fn poll_transmit(&mut self) -> Option<Control> {
-        self.out.transmit.pop_front()
+        while let Some(control) = self.out.transmit.pop_front() {
+            if let Some(control) = self.by_relay(control) {
+                return Some(control);
+            }
+        }
+        None
     }
 
     /// The next event.
@@ -390,6 +429,8 @@ pub(crate) enum Refusal {
     Crossed,
     /// A path more than there may be.
     TooMany,
+    /// An address where no host is, or where this one is.
+    BadPlace,
     /// An R1 from where no I1 went.
     Elsewhere,
     /// An R1 of an older generation than one before.
@@ -442,6 +483,7 @@ impl Output {
             Refusal::OverBudget => &mut counters.over_budget,
             Refusal::Share => &mut counters.over_share,
             Refusal::TooMany => &mut counters.too_many,
+            Refusal::BadPlace => &mut counters.bad_places,
             Refusal::Group | Refusal::Cipher | Refusal::Suite | Refusal::Downgraded | Refusal::TooHard => {
                 &mut counters.no_common_algorithm
             }
@@ -468,8 +510,14 @@ impl Output {
         route: Route,
         known: bool,
     ) -> Result<(), Refusal> {
-        let taken = self.budget.take(now, &config.limits, class, route.remote.ip(), known);
+        let source = self.source.unwrap_or(route.remote.ip());
+        let taken = self.budget.take(now, &config.limits, class, source, known);
         if taken { Ok(()) } else { Err(Refusal::OverBudget) }
+    }
+
+    /// The packet at hand has come by a relay.
+    pub(crate) fn is_relayed(&self) -> bool {
+        self.source.is_some()
     }
 
     /// Ends what there is with a peer, whatever it is.

@@ -63,6 +63,7 @@ pub mod rhash;
 
 mod asking;
 mod association;
+mod checks;
 mod closing;
 mod config;
 mod costs;
@@ -82,6 +83,7 @@ mod rebinding;
 mod refused;
 mod registration;
 mod rekey;
+mod relay;
 mod rendezvous;
 mod responder;
 mod route;

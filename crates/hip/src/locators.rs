@@ -52,6 +52,9 @@ impl Host {
                         up.announce();
                     }
                     give_way(&mut self.out, up, now, &self.config, 0, |_| true);
+                    if up.checks.is_some() {
+                        continue;
+                    }
                     let remotes = up.remotes();
                     up.learn(routes(&self.config, &record.peer, &remotes), now);
                 }
@@ -63,6 +66,7 @@ impl Host {
                 _ => {}
             }
         }
+        self.tell_candidates_anew(now);
         self.tell_all(now, rng);
     }
 
@@ -91,6 +95,13 @@ impl Host {
                     if let Some(opening) = up.opening.take_if(|opening| gone(&opening.route)) {
                         self.out.spis.remove(&opening.spi_in);
                     }
+                    if up.relay.as_ref().is_some_and(gone) {
+                        up.relay = up.relay.and_then(|relay| {
+                            let left = self.config.locators.iter();
+                            let local = left.copied().find(|local| local.is_ipv4() == relay.remote.is_ipv4())?;
+                            Some(Route { local, ..relay })
+                        });
+                    }
                     let mut free = up.candidates.extract_if(.., |candidate| gone(&candidate.route)).collect::<Vec<_>>();
                     // Where the peer is stays known where this was the last of our locators.
                     free.retain(|candidate| !candidate.stale);
@@ -107,6 +118,7 @@ impl Host {
                 _ => {}
             }
         }
+        self.tell_candidates_anew(now);
         self.tell_all(now, rng);
     }
 
@@ -114,6 +126,7 @@ impl Host {
         let peers: Vec<Hit> = self.peers.keys().copied().collect();
         for peer in peers {
             self.open_paths(now, rng, peer);
+            self.keep_checking(now, rng, peer);
         }
     }
 
@@ -359,6 +372,9 @@ impl Association {
     fn ways(&self, config: &HostConfig) -> Vec<Route> {
         if !self.paths.is_empty() {
             return self.paths.iter().filter(|path| !path.stranded).map(|path| path.route).collect();
+        }
+        if let Some(relay) = self.relay {
+            return vec![relay];
         }
         let fits = |local: SocketAddr, remote: SocketAddr| {
             local.is_ipv4() == remote.is_ipv4() && (local.port() == 0) == (remote.port() == 0)

@@ -185,6 +185,12 @@ impl Association {
         let Some(known) = self.paths.iter_mut().find(|other| other.id == path) else { return false };
         let before = std::mem::replace(&mut known.route, route);
         (known.verified, known.stranded) = (true, false);
+        if self.checks.is_some()
+            && let Some(candidate) = self.candidates.iter_mut().find(|candidate| candidate.route == before)
+        {
+            // The same way, behind a NAT that has another address for it.
+            candidate.route = route;
+        }
         if before.remote != route.remote {
             self.remember_remote(before.remote);
         }

@@ -563,7 +563,7 @@ impl Association {
             let known = self.candidates.iter().any(|candidate| candidate.route == route);
             if !known && self.candidates.len() < MAX_CANDIDATES {
                 let stale = self.candidates.iter().any(|other| other.route.remote == route.remote && other.stale);
-                self.candidates.push(Candidate { route, failures: 0, not_before: now, stale });
+                self.candidates.push(Candidate { stale, ..Candidate::new(route, now) });
             }
         }
     }

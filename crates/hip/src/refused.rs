@@ -40,6 +40,8 @@ pub enum Refused {
     OverBudget,
     /// More than a peer may cost, or have at once.
     OverShare,
+    /// They name an address where no host can be, or where this one is.
+    BadPlace,
 }
 
 impl fmt::Display for Refused {
@@ -57,6 +59,7 @@ impl fmt::Display for Refused {
             Self::WentBack => "the R1 counter is lower than before: its clock was set back, or they are replayed",
             Self::OverBudget => "more come than strangers may cost; only some are looked at",
             Self::OverShare => "the peer asks for more than its share",
+            Self::BadPlace => "they name an address where no other host can be",
         })
     }
 }
@@ -80,6 +83,7 @@ impl Refused {
             Refusal::WentBack => Self::WentBack,
             Refusal::OverBudget => Self::OverBudget,
             Refusal::Share | Refusal::TooMany => Self::OverShare,
+            Refusal::BadPlace => Self::BadPlace,
         })
     }
 }

@@ -9,24 +9,20 @@
 //!   ── I2 ─────────────────────────────────────────────────────▶
 //! ```
 //!
-//! FROM has no port. Inside UDP the server adds RELAY_FROM, the parameter of RFC 9028 §5.8 that has one.
+//! FROM has no port. Inside UDP the server adds RELAY_FROM, the parameter of RFC 9028 §5.6 that has one.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use clock::Instant;
-use wire::hip::{Packet, Parameter, append};
+use wire::hip::{Packet, Parameter, TransportAddress, append};
 
 use crate::association::Phase;
 use crate::budget::Class;
 use crate::config::{HostConfig, Peer};
 use crate::exchange::unmapped;
 use crate::host::{Host, Refusal, is_place, mapped};
+use crate::registration::RENDEZVOUS;
 use crate::route::{Route, UDP_PORT};
-
-/// RELAY_FROM: port, protocol, reserved, address.
-const RELAY_FROM: u16 = 63998;
-/// UDP's number.
-const UDP: u8 = 17;
 
 /// A relayed I1.
 pub(crate) struct Relayed {
@@ -40,7 +36,7 @@ impl Host {
     /// Passes an I1 on to the peer that it is for, if that is registered here (RFC 8004 §4.2). Nothing where it is not.
     pub(crate) fn relay(&mut self, now: Instant, route: Route, i1: &Packet<'_>) -> Option<Result<(), Refusal>> {
         let peer = i1.receiver();
-        let up = self.peers.get(&peer)?.registration(now)?;
+        let up = self.peers.get(&peer)?.is_served(now, RENDEZVOUS)?;
         let there = up.any_route()?;
         if i1.sender() == peer || i1.from().is_some() || i1.rvs_hmac().is_some() {
             // Of other servers nothing is known.
@@ -54,10 +50,7 @@ impl Host {
         let mut bytes = i1.bytes().to_vec();
         let mut fits = true;
         if route.in_udp() {
-            let mut contents = route.remote.port().to_be_bytes().to_vec();
-            contents.extend_from_slice(&[UDP, 0]);
-            contents.extend_from_slice(&from.octets());
-            fits &= append(&mut bytes, &Parameter::Unknown { kind: RELAY_FROM, contents });
+            fits &= append(&mut bytes, &Parameter::RelayFrom(TransportAddress::udp(route.remote)));
         }
         fits &= append(&mut bytes, &Parameter::From(from));
         self.out.meter.mac();
@@ -104,18 +97,12 @@ impl Host {
 
 /// The port that an I1 comes from which a server has passed on.
 fn port(i1: &Packet<'_>, from: Ipv6Addr) -> u16 {
-    let told = i1.parameters().find_map(|parameter| match parameter {
-        Parameter::Unknown { kind: RELAY_FROM, contents } => Some(contents.as_slice()),
-        _ => None,
-    });
-    match told.and_then(|contents| contents.split_first_chunk::<4>()) {
-        Some(([high, low, UDP, _], address)) if *address == from.octets() => u16::from_be_bytes([*high, *low]),
-        _ => UDP_PORT,
-    }
+    let told = i1.relay_from().filter(|told| told.address == from);
+    told.and_then(TransportAddress::in_udp).map_or(UDP_PORT, |place| place.port())
 }
 
 /// Our end of the way to an address: where the I1 came to, or else a locator of the address's family.
-fn local(config: &HostConfig, here: SocketAddr, address: IpAddr) -> Option<SocketAddr> {
+pub(crate) fn local(config: &HostConfig, here: SocketAddr, address: IpAddr) -> Option<SocketAddr> {
     let fits = |local: &SocketAddr| local.is_ipv4() == address.is_ipv4() && (local.port() == 0) == (here.port() == 0);
     std::iter::once(here).chain(config.locators.iter().copied()).find(fits)
 }

@@ -154,11 +154,16 @@ impl Host {
         let spi_in = self.out.new_spi(rng);
         let own = EspInfo { keymat_index: esp.keymat_index, old_spi: wire::Spi(0), new_spi: spi_in };
         let feedback = self.config.feedback && feedback::is_offered(packet);
+        if self.out.is_relayed() && !feedback {
+            // Without our connectivity checks there would be no way for data.
+            self.out.spis.remove(&spi_in);
+            return Err(Refusal::Unexpected);
+        }
         // LOCATOR_SET is critical, so it is not for a host that may not know it (RFC 7401 §5.2.2); a Sinnet does.
         let locators = Some(locators::announced(&self.config)).filter(|set| feedback && set.len() > 1);
         let others = packet.reg_request().map_or(0, |_| self.registrations_but(peer, now));
         let record = self.peers.get(&peer).ok_or(Refusal::Unexpected)?;
-        let decision = record.decide(&self.config, packet, others, now);
+        let decision = record.decide(&self.config, packet, route, others, now);
         let mut builder = Builder::new(PacketKind::R2, hit, peer)
             .push(&Parameter::EspInfo(own))
             .push_some(locators.map(Parameter::LocatorSet).as_ref());
@@ -183,7 +188,8 @@ impl Host {
         let mut up = Association::new(session, false);
         up.r2 = packet.hip_mac().map(|mac| Answered { route, mac: mac.clone(), r2 });
         // The I2 solves a puzzle that was sent to this very route: the peer receives there.
-        self.begin(Beginning { now, peer, feedback, route }, up, keys, spi_out, spi_in);
+        let relayed = self.out.is_relayed();
+        self.begin(Beginning { now, peer, feedback, route, relayed }, up, keys, spi_out, spi_in);
         if let (Some(record), Some(decision)) = (self.peers.get_mut(&peer), &decision) {
             record.note(&mut self.out, decision);
         }
@@ -192,7 +198,7 @@ impl Host {
             && let Phase::Up(up) = &mut record.phase
         {
             // The I2 may say where else the peer is.
-            Turn { out, identity, config, rng, now, peer, route }.meet(up, &record.peer, packet);
+            Turn { out, identity, config, rng, now, peer, route, tells_mapped: false }.meet(up, &record.peer, packet);
         }
     }
 }

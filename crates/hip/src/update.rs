@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use clock::Instant;
 use rand_core::CryptoRng;
 use scheduler::PathId;
-use wire::hip::{Builder, EspInfo, Locator, Packet, PacketKind, Parameter, append};
+use wire::hip::{Builder, EspInfo, Locator, Packet, PacketKind, Parameter, TransportAddress, append};
 use wire::{Hit, Spi};
 
 use crate::association::{Announcement, Answer, Association, CREDIT, MAX_OFFERS, Order, PeerRecord, Phase, WORK};
@@ -20,6 +20,7 @@ use crate::exchange::{identity_of, unmapped};
 use crate::host::{Host, Output, Refusal, routes};
 use crate::identity::HostIdentity;
 use crate::locators::{self, give_way};
+use crate::registration::RELAY_HIP;
 use crate::route::Route;
 use crate::session::Session;
 
@@ -33,6 +34,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) peer: Hit,
     /// Where the packet came from.
     pub(crate) route: Route,
+    /// The peer wants to know where we see it.
+    pub(crate) tells_mapped: bool,
 }
 
 impl Host {
@@ -76,6 +79,7 @@ impl Host {
                 up.postpone(route, now, self.config.path_retry);
             }
             remove(&mut self.out, up, peer, path);
+            up.meet_again(now, &self.config);
             up.note_paths(now, &self.config);
         }
     }
@@ -91,11 +95,12 @@ impl Host {
         let others = packet.reg_request().map_or(0, |_| self.registrations_but(peer, now));
         let Self { out, identity, config, peers, .. } = self;
         let record = peers.get_mut(&peer).ok_or(Refusal::Unexpected)?;
-        let decision = record.decide(config, packet, others, now);
+        let decision = record.decide(config, packet, route, others, now);
+        let tells_mapped = tells_mapped(record, now, route, packet);
         let PeerRecord { peer: known, phase: Phase::Up(up), .. } = record else { return Err(Refusal::Unexpected) };
         up.session.check_mac(packet)?;
         let contents = Contents::of(up, route, packet);
-        let mut turn = Turn { out, identity, config, rng: &mut *rng, now, peer, route };
+        let mut turn = Turn { out, identity, config, rng: &mut *rng, now, peer, route, tells_mapped };
         if !contents.is_any() {
             turn.repeat(up, packet);
             return Err(Refusal::Replayed);
@@ -118,7 +123,7 @@ impl Host {
             up.asking = None;
         }
         if let Some(set) = packet.locator_set().filter(|_| taken.is_ok()) {
-            if up.initiator {
+            if up.initiator && up.checks.is_none() {
                 let learned: Vec<_> = set.iter().map(|locator| unmapped(locator.address)).collect();
                 up.learn(routes(config, known, &learned), now);
             }
@@ -130,11 +135,19 @@ impl Host {
                 record.unheard(now);
             }
         }
+        let serves = |record: &PeerRecord| record.peer.registers && route.in_udp();
+        if let Some(seen) = packet.mapped_address().or(packet.reg_from())
+            && taken.is_ok()
+            && self.peers.get(&peer).is_some_and(serves)
+        {
+            self.note_mapped(now, route.local, seen);
+        }
         if taken.is_err() {
             // Where the peer's paths are not ours, it hears which are before the next is opened.
             self.announce_locators(now, rng, peer);
         }
         self.open_paths(now, rng, peer);
+        self.keep_checking(now, rng, peer);
         taken
     }
 
@@ -176,6 +189,10 @@ struct Contents {
     registers: bool,
     /// It is the echo of a question of ours under this Update ID, from where paths are to lead.
     moves: Option<u32>,
+    /// It is the echo of a connectivity check, on the way that is checked.
+    works: Option<Route>,
+    /// It acknowledges our candidates.
+    knows: bool,
 }
 
 impl Contents {
@@ -199,6 +216,8 @@ impl Contents {
             heard: up.announcement.as_ref().is_some_and(heard),
             registers: up.asking.as_ref().is_some_and(|asking| acks.contains(&asking.seq)),
             moves: asked.map(|there| there.seq),
+            works: up.checks.as_ref().and_then(|checks| checks.answered(acks, route, echoed)),
+            knows: up.checks.as_ref().is_some_and(|checks| checks.is_heard(acks)),
         }
     }
 
@@ -209,6 +228,8 @@ impl Contents {
             || self.heard
             || self.registers
             || self.moves.is_some()
+            || self.works.is_some()
+            || self.knows
     }
 }
 
@@ -255,6 +276,14 @@ impl Turn<'_> {
         while let Some(index) = up.moves.iter().position(|there| contents.moves == Some(there.seq)) {
             self.moved(up, index);
         }
+        if let Some(route) = contents.works {
+            up.works(self.now, route);
+        }
+        if contents.knows
+            && let Some(checks) = &mut up.checks
+        {
+            checks.heard();
+        }
         let opened = contents.opens && self.complete(up, packet)?;
         if contents.heard {
             up.announcement = None;
@@ -290,6 +319,8 @@ impl Turn<'_> {
             let answer = self.readdress(up, known, packet, &unchanged, seq);
             self.or_acknowledge(up, packet, seq, answer)?
         } else {
+            up.hear_candidates(self.out, self.now, self.config, known, packet);
+            up.hear_check(self.now, self.config, self.route, packet);
             if let Some(set) = packet.locator_set().filter(|_| ended.is_empty()) {
                 self.listen(up, &known.locators, seq, set, if opened { Told::Opened } else { Told::All(&[]) });
             }
@@ -356,7 +387,8 @@ impl Turn<'_> {
         if set.iter().filter_map(|locator| locator.spi).any(|spi| spi.0 != 0 && !ours(spi)) {
             up.announce();
         }
-        if up.initiator {
+        // Behind NATs addresses are found by checks.
+        if up.initiator && up.checks.is_none() {
             let learned: Vec<_> = set.iter().map(|locator| unmapped(locator.address)).collect();
             up.review_remotes(configured, &learned, self.now, self.config.path_retry);
             // An address without a path is better tried at once than any pair that shares its ends.
@@ -397,7 +429,8 @@ impl Turn<'_> {
         builder: Builder,
         packet: &Packet<'_>,
     ) -> Result<Vec<u8>, Refusal> {
-        let mut bytes = self.seal(session, echoes(builder, packet))?;
+        let mapped = self.tells_mapped.then(|| Parameter::MappedAddress(TransportAddress::udp(self.route.remote)));
+        let mut bytes = self.seal(session, echoes(builder, packet).push_some(mapped.as_ref()))?;
         for parameter in packet.parameters() {
             if let Parameter::EchoRequestUnsigned(echo) = parameter {
                 // An answer without room for it is still an answer.
@@ -410,6 +443,13 @@ impl Turn<'_> {
     pub(crate) fn seal(&mut self, session: &Session, builder: Builder) -> Result<Vec<u8>, Refusal> {
         session.seal(builder, self.identity, &mut *self.rng).map_err(|_| Refusal::Malformed)
     }
+}
+
+/// Whether the peer wants to know where we see it: who is our client, because there may be a NAT before each of its uplinks, and
+/// who checks a way (RFC 9028 §5.12).
+fn tells_mapped(record: &PeerRecord, now: Instant, route: Route, packet: &Packet<'_>) -> bool {
+    let is_client = || record.is_served(now, RELAY_HIP).is_some();
+    route.in_udp() && (packet.candidate_priority().is_some() || is_client())
 }
 
 pub(crate) fn remove(out: &mut Output, up: &mut Association, peer: Hit, path: PathId) {

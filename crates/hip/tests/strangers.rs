@@ -26,7 +26,7 @@ fn pair(limits: Limits) -> Pair {
 fn unlimited() -> Limits {
     let rate = Rate::new(1_000_000, 1_000_000);
     let all = Limit { total: rate, prefix: rate };
-    Limits { i1: all, i2: all, i2_again: all, r1: all, r1_bare: all, notify: all, replies: all }
+    Limits { i1: all, i2: all, i2_again: all, r1: all, r1_bare: all, relayed: all, notify: all, replies: all }
 }
 
 /// Hands packets to the second host, 50,000 a second. What that cost.

@@ -7,9 +7,9 @@ use pcap_file::pcap::PcapReader;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::hip::{
-    Builder, DiffieHellman, EspInfo, HostId, Locator, Notification, Packet, PacketError, PacketKind, Parameter, Puzzle,
-    RegFailed, RegInfo, Registration, Signature, Solution, kind, lifetime_seconds, set_checksum, set_puzzle,
-    set_receiver,
+    Builder, Candidate, DiffieHellman, EspInfo, HEADER_LEN, HostId, Locator, Notification, Packet, PacketError,
+    PacketKind, Parameter, Puzzle, RegFailed, RegInfo, Registration, Signature, Solution, TransportAddress, kind,
+    lifetime_seconds, set_checksum, set_puzzle, set_receiver,
 };
 use wire::{Hit, Spi};
 
@@ -113,6 +113,33 @@ fn a_locator_that_is_good_for_no_time_is_none() {
     assert_eq!(Packet::parse(&bytes).unwrap().locator_set(), Some(&vec![one(7)]));
 }
 
+/// RFC 9028 §5.7: a locator of type 2 has seven words after its head.
+#[test]
+fn candidates_are_locators_of_type_two() {
+    let place = TransportAddress::udp("192.0.2.1:10500".parse().unwrap());
+    let candidate = Candidate { lifetime: 60, place, kind: 1, priority: 0x6400_01ff };
+    let mut bytes = Vec::new();
+    Parameter::CandidateSet(vec![candidate]).emit(&mut bytes);
+    let head = [0, 193, 0, 36, 0, 2, 7, 0, 0, 0, 0, 60, 0x29, 0x04, 17, 1, 0x64, 0, 1, 0xff, 0, 0, 0, 0];
+    assert_eq!(bytes, [&head[..], &place.address.octets()].concat());
+    // One that is good for no time is none; beside other locators nothing is lost.
+    let set = vec![Candidate { lifetime: 0, ..candidate }, candidate];
+    let packet = |set: Parameter| Builder::new(PacketKind::Update, Hit::NULL, Hit::NULL).push(&set).finish().unwrap();
+    let bytes = packet(Parameter::CandidateSet(set));
+    assert_eq!(Packet::parse(&bytes).unwrap().candidates(), Some(&vec![candidate]));
+    assert_eq!(Packet::parse(&bytes).unwrap().locator_set(), None);
+    let own = Locator { traffic: 0, preferred: true, lifetime: 7, spi: None, address: Ipv6Addr::LOCALHOST };
+    let mut both = packet(Parameter::LocatorSet(vec![own]));
+    both.truncate(both.len() - 4);
+    Parameter::CandidateSet(vec![candidate]).emit(&mut both);
+    // The second one's locator, without a header of its own.
+    let at = HEADER_LEN + 4 + 24;
+    both.drain(at..at + 4);
+    both[HEADER_LEN + 3] = 24 + 36;
+    both[1] = (both.len() / 8 - 1) as u8;
+    assert_eq!(Packet::parse(&both).unwrap().locator_set(), Some(&vec![own]));
+}
+
 /// RFC 8003 §4.1 to §4.4, RFC 8004 §4.2, byte by byte.
 #[test]
 fn registration_and_rendezvous() {
@@ -133,6 +160,16 @@ fn registration_and_rendezvous() {
     assert_eq!(emitted(Parameter::From(address)), whole(65498));
     assert_eq!(emitted(Parameter::ViaRvs(vec![address])), whole(65502));
     assert_eq!(emitted(Parameter::RvsHmac(vec![7; 4])), [0xff, 0xdc, 0, 4, 7, 7, 7, 7]);
+    let place = TransportAddress::udp("192.0.2.1:10500".parse().unwrap());
+    let contents = [&[0x29, 0x04, 17, 0][..], &address.octets()].concat();
+    let whole = |number: u16| [&number.to_be_bytes()[..], &[0, 20], &contents].concat();
+    // RFC 9028 §5.6, §5.12, and its numbers in the registry of HIP parameters.
+    assert_eq!(emitted(Parameter::RegFrom(place)), whole(950));
+    assert_eq!(emitted(Parameter::MappedAddress(place)), whole(4660));
+    assert_eq!(emitted(Parameter::RelayFrom(place)), whole(63998));
+    assert_eq!(emitted(Parameter::RelayTo(place)), whole(64002));
+    assert_eq!(emitted(Parameter::RelayHmac(vec![7; 4])), [0xff, 0xf0, 0, 4, 7, 7, 7, 7]);
+    assert_eq!(emitted(Parameter::CandidatePriority(0x0102_0304)), [0x12, 0x5c, 0, 4, 1, 2, 3, 4]);
     for lifetime in 1..=u8::MAX {
         let exact = 2_f64.powf((f64::from(lifetime) - 64.0) / 8.0);
         let error = lifetime_seconds(lifetime) as f64 - exact;
@@ -227,8 +264,23 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         address().prop_map(Parameter::From),
         vec(address(), 1..4).prop_map(Parameter::ViaRvs),
         bytes(1..60).prop_map(Parameter::RvsHmac),
+        bytes(1..60).prop_map(Parameter::RelayHmac),
+        any::<u32>().prop_map(Parameter::CandidatePriority),
     ];
-    prop_oneof![lists, strings, structures, services]
+    let place = || {
+        let parts = (any::<u16>(), any::<u8>(), address());
+        parts.prop_map(|(port, protocol, address)| TransportAddress { port, protocol, address })
+    };
+    let candidate = (1_u32.., place(), any::<u8>(), any::<u32>())
+        .prop_map(|(lifetime, place, kind, priority)| Candidate { lifetime, place, kind, priority });
+    let places = prop_oneof![
+        place().prop_map(Parameter::RegFrom),
+        place().prop_map(Parameter::MappedAddress),
+        place().prop_map(Parameter::RelayFrom),
+        place().prop_map(Parameter::RelayTo),
+        vec(candidate, 1..4).prop_map(Parameter::CandidateSet),
+    ];
+    prop_oneof![lists, strings, structures, services, places]
 }
 
 proptest! {

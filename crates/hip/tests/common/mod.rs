@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
 pub mod by_hand;
+pub mod nat;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

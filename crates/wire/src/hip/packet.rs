@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use super::parameter::{Parameter, ParameterError, kind, padded_len};
 use super::{
-    DiffieHellman, EspInfo, HEADER_LEN, HostId, Locator, MAX_LEN, Notification, Puzzle, RegInfo, Registration,
-    Signature, Solution, builder,
+    Candidate, DiffieHellman, EspInfo, HEADER_LEN, HostId, Locator, MAX_LEN, Notification, Puzzle, RegInfo,
+    Registration, Signature, Solution, TransportAddress, builder,
 };
 use crate::Hit;
 
@@ -215,6 +215,20 @@ impl<'a> Packet<'a> {
         rvs_hmac: RvsHmac -> Vec<u8>,
         /// VIA_RVS.
         via_rvs: ViaRvs -> Vec<Ipv6Addr>,
+        /// A LOCATOR_SET of candidates.
+        candidates: CandidateSet -> Vec<Candidate>,
+        /// REG_FROM.
+        reg_from: RegFrom -> TransportAddress,
+        /// MAPPED_ADDRESS.
+        mapped_address: MappedAddress -> TransportAddress,
+        /// CANDIDATE_PRIORITY.
+        candidate_priority: CandidatePriority -> u32,
+        /// RELAY_FROM.
+        relay_from: RelayFrom -> TransportAddress,
+        /// RELAY_TO.
+        relay_to: RelayTo -> TransportAddress,
+        /// RELAY_HMAC.
+        relay_hmac: RelayHmac -> Vec<u8>,
     }
 
     /// All ESP_INFOs, of which an UPDATE may have several (RFC 8047 §4.2).
@@ -228,6 +242,11 @@ impl<'a> Packet<'a> {
     /// What RVS_HMAC covers: everything before it (RFC 8004 §4.2.1).
     pub fn covered_by_rvs_hmac(&self) -> Option<Vec<u8>> {
         self.before(kind::RVS_HMAC).map(builder::cover)
+    }
+
+    /// What RELAY_HMAC covers: everything before it (RFC 9028 §5.8).
+    pub fn covered_by_relay_hmac(&self) -> Option<Vec<u8>> {
+        self.before(kind::RELAY_HMAC).map(builder::cover)
     }
 
     /// What HIP_MAC covers: everything before it, the checksum zero and the length that of what is covered (RFC 7401

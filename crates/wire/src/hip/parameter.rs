@@ -1,7 +1,7 @@
 //! The parameters of HIP packets: RFC 7401 §5.2, RFC 7402 §5.1 (ESP), RFC 8046 §4 (LOCATOR_SET), RFC 8003 §4 (registration),
 //! RFC 8004 §4.2 (rendezvous).
 
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::Spi;
 
@@ -28,18 +28,24 @@ pub mod kind {
     pub const REG_REQUEST: u16 = 932;
     pub const REG_RESPONSE: u16 = 934;
     pub const REG_FAILED: u16 = 936;
+    pub const REG_FROM: u16 = 950;
     pub const ECHO_RESPONSE_SIGNED: u16 = 961;
     pub const TRANSPORT_FORMAT_LIST: u16 = 2049;
     pub const ESP_TRANSFORM: u16 = 4095;
+    pub const MAPPED_ADDRESS: u16 = 4660;
+    pub const CANDIDATE_PRIORITY: u16 = 4700;
     pub const HIP_MAC: u16 = 61505;
     pub const HIP_MAC_2: u16 = 61569;
     pub const HIP_SIGNATURE_2: u16 = 61633;
     pub const HIP_SIGNATURE: u16 = 61697;
     pub const ECHO_RESPONSE_UNSIGNED: u16 = 63425;
     pub const ECHO_REQUEST_UNSIGNED: u16 = 63661;
+    pub const RELAY_FROM: u16 = 63998;
+    pub const RELAY_TO: u16 = 64002;
     pub const FROM: u16 = 65498;
     pub const RVS_HMAC: u16 = 65500;
     pub const VIA_RVS: u16 = 65502;
+    pub const RELAY_HMAC: u16 = 65520;
 }
 
 /// One parameter of a HIP packet.
@@ -50,6 +56,8 @@ pub enum Parameter {
     /// The generation of the Responder's R1s (RFC 7401 §5.2.3).
     R1Counter(u64),
     LocatorSet(Vec<Locator>),
+    /// A LOCATOR_SET of nothing but transport addresses (RFC 9028 §5.7).
+    CandidateSet(Vec<Candidate>),
     Puzzle(Puzzle),
     Solution(Solution),
     /// The Update ID of an UPDATE that wants an ACK (RFC 7401 §5.2.16).
@@ -72,23 +80,35 @@ pub enum Parameter {
     RegRequest(Registration),
     RegResponse(Registration),
     RegFailed(RegFailed),
+    /// Where a request to be registered has come from (RFC 9028 §5.6).
+    RegFrom(TransportAddress),
     EchoResponseSigned(Vec<u8>),
     /// Numbers of transport format parameters, best first (RFC 7401 §5.2.11).
     TransportFormatList(Vec<u16>),
     /// ESP suite numbers, best first (RFC 7402 §5.1.2).
     EspTransform(Vec<u16>),
+    /// Where a packet has come from (RFC 9028 §5.12).
+    MappedAddress(TransportAddress),
+    /// Of the pair of addresses that a connectivity check goes by (RFC 9028 §5.14).
+    CandidatePriority(u32),
     HipMac(Vec<u8>),
     HipMac2(Vec<u8>),
     HipSignature2(Signature),
     HipSignature(Signature),
     EchoResponseUnsigned(Vec<u8>),
     EchoRequestUnsigned(Vec<u8>),
+    /// Where a packet has come from that a relay passes on (RFC 9028 §5.6).
+    RelayFrom(TransportAddress),
+    /// Where a relay is to pass a packet on to, or has passed it on to (RFC 9028 §5.6).
+    RelayTo(TransportAddress),
     /// Where an I1 has come from that a rendezvous server passes on (RFC 8004 §4.2.2).
     From(Ipv6Addr),
     /// The rendezvous server's MAC over the I1 that it passes on (RFC 8004 §4.2.1).
     RvsHmac(Vec<u8>),
     /// The rendezvous servers that the I1 came by (RFC 8004 §4.2.3).
     ViaRvs(Vec<Ipv6Addr>),
+    /// The MAC between a relay and its client over all before it (RFC 9028 §5.8).
+    RelayHmac(Vec<u8>),
     /// A parameter that Sinnet does not read.
     Unknown {
         kind: u16,
@@ -120,6 +140,49 @@ pub struct Locator {
     pub spi: Option<Spi>,
     /// IPv4 addresses are in their IPv4-mapped form.
     pub address: Ipv6Addr,
+}
+
+/// An address with a port, in use over UDP or another protocol (RFC 9028 §5.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransportAddress {
+    /// The port.
+    pub port: u16,
+    /// The IP protocol number: 17 is UDP.
+    pub protocol: u8,
+    /// IPv4 addresses are in their IPv4-mapped form.
+    pub address: Ipv6Addr,
+}
+
+/// UDP's IP protocol number.
+const UDP: u8 = 17;
+
+impl TransportAddress {
+    /// A place inside UDP.
+    pub fn udp(place: SocketAddr) -> Self {
+        let address = match place.ip() {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        Self { port: place.port(), protocol: UDP, address }
+    }
+
+    /// The place, if it is one inside UDP that somebody can be at.
+    pub fn in_udp(&self) -> Option<SocketAddr> {
+        (self.protocol == UDP && self.port != 0).then(|| (self.address.to_canonical(), self.port).into())
+    }
+}
+
+/// A transport address at which the sender may be reached (RFC 9028 §5.7, locator type 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Seconds, at least 1.
+    pub lifetime: u32,
+    /// Where it is.
+    pub place: TransportAddress,
+    /// 0: of the host itself; 1: as a server has seen it; 2: as the peer has seen it; 3: at a relay.
+    pub kind: u8,
+    /// As in RFC 8445 §5.1.2.
+    pub priority: u32,
 }
 
 /// The Responder's puzzle (RFC 7401 §5.2.4).
@@ -241,7 +304,7 @@ impl Parameter {
         match self {
             Self::EspInfo(_) => kind::ESP_INFO,
             Self::R1Counter(_) => kind::R1_COUNTER,
-            Self::LocatorSet(_) => kind::LOCATOR_SET,
+            Self::LocatorSet(_) | Self::CandidateSet(_) => kind::LOCATOR_SET,
             Self::Puzzle(_) => kind::PUZZLE,
             Self::Solution(_) => kind::SOLUTION,
             Self::Seq(_) => kind::SEQ,
@@ -258,18 +321,24 @@ impl Parameter {
             Self::RegRequest(_) => kind::REG_REQUEST,
             Self::RegResponse(_) => kind::REG_RESPONSE,
             Self::RegFailed(_) => kind::REG_FAILED,
+            Self::RegFrom(_) => kind::REG_FROM,
             Self::EchoResponseSigned(_) => kind::ECHO_RESPONSE_SIGNED,
             Self::TransportFormatList(_) => kind::TRANSPORT_FORMAT_LIST,
             Self::EspTransform(_) => kind::ESP_TRANSFORM,
+            Self::MappedAddress(_) => kind::MAPPED_ADDRESS,
+            Self::CandidatePriority(_) => kind::CANDIDATE_PRIORITY,
             Self::HipMac(_) => kind::HIP_MAC,
             Self::HipMac2(_) => kind::HIP_MAC_2,
             Self::HipSignature2(_) => kind::HIP_SIGNATURE_2,
             Self::HipSignature(_) => kind::HIP_SIGNATURE,
             Self::EchoResponseUnsigned(_) => kind::ECHO_RESPONSE_UNSIGNED,
             Self::EchoRequestUnsigned(_) => kind::ECHO_REQUEST_UNSIGNED,
+            Self::RelayFrom(_) => kind::RELAY_FROM,
+            Self::RelayTo(_) => kind::RELAY_TO,
             Self::From(_) => kind::FROM,
             Self::RvsHmac(_) => kind::RVS_HMAC,
             Self::ViaRvs(_) => kind::VIA_RVS,
+            Self::RelayHmac(_) => kind::RELAY_HMAC,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -292,7 +361,7 @@ impl Parameter {
                     r.u32()?;
                     Self::R1Counter(r.u64()?)
                 }
-                kind::LOCATOR_SET => Self::LocatorSet(locators(r)?),
+                kind::LOCATOR_SET => locators(r)?,
                 kind::PUZZLE => Self::Puzzle(Puzzle {
                     difficulty: r.u8()?,
                     lifetime: r.u8()?,
@@ -350,18 +419,23 @@ impl Parameter {
                 kind::REG_REQUEST => Self::RegRequest(Registration { lifetime: r.u8()?, types: r.rest() }),
                 kind::REG_RESPONSE => Self::RegResponse(Registration { lifetime: r.u8()?, types: r.rest() }),
                 kind::REG_FAILED => Self::RegFailed(RegFailed { reason: r.u8()?, types: r.rest() }),
+                kind::REG_FROM => Self::RegFrom(r.place()?),
                 kind::ECHO_RESPONSE_SIGNED => Self::EchoResponseSigned(r.rest()),
                 kind::TRANSPORT_FORMAT_LIST => Self::TransportFormatList(numbers(r)?),
                 kind::ESP_TRANSFORM => {
                     r.u16()?;
                     Self::EspTransform(numbers(r)?)
                 }
+                kind::MAPPED_ADDRESS => Self::MappedAddress(r.place()?),
+                kind::CANDIDATE_PRIORITY => Self::CandidatePriority(r.u32()?),
                 kind::HIP_MAC => Self::HipMac(r.rest_nonempty()?),
                 kind::HIP_MAC_2 => Self::HipMac2(r.rest_nonempty()?),
                 kind::HIP_SIGNATURE_2 => Self::HipSignature2(signature(r)?),
                 kind::HIP_SIGNATURE => Self::HipSignature(signature(r)?),
                 kind::ECHO_RESPONSE_UNSIGNED => Self::EchoResponseUnsigned(r.rest()),
                 kind::ECHO_REQUEST_UNSIGNED => Self::EchoRequestUnsigned(r.rest()),
+                kind::RELAY_FROM => Self::RelayFrom(r.place()?),
+                kind::RELAY_TO => Self::RelayTo(r.place()?),
                 kind::FROM => Self::From(r.address()?),
                 kind::RVS_HMAC => Self::RvsHmac(r.rest_nonempty()?),
                 kind::VIA_RVS => {
@@ -371,6 +445,7 @@ impl Parameter {
                     }
                     Self::ViaRvs(servers)
                 }
+                kind::RELAY_HMAC => Self::RelayHmac(r.rest_nonempty()?),
                 _ => Self::Unknown { kind: number, contents: r.rest() },
             })
         })();
@@ -415,6 +490,7 @@ impl Parameter {
                     out.extend_from_slice(&locator.address.octets());
                 }
             }
+            Self::CandidateSet(candidates) => candidates.iter().for_each(|candidate| candidate.emit(out)),
             Self::Puzzle(puzzle) => {
                 out.extend_from_slice(&[puzzle.difficulty, puzzle.lifetime]);
                 out.extend_from_slice(&puzzle.opaque.to_be_bytes());
@@ -467,6 +543,12 @@ impl Parameter {
                 out.push(failed.reason);
                 out.extend_from_slice(&failed.types);
             }
+            Self::RegFrom(place) | Self::MappedAddress(place) | Self::RelayFrom(place) | Self::RelayTo(place) => {
+                out.extend_from_slice(&place.port.to_be_bytes());
+                out.extend_from_slice(&[place.protocol, 0]);
+                out.extend_from_slice(&place.address.octets());
+            }
+            Self::CandidatePriority(priority) => out.extend_from_slice(&priority.to_be_bytes()),
             Self::From(address) => out.extend_from_slice(&address.octets()),
             Self::ViaRvs(servers) => servers.iter().for_each(|server| out.extend_from_slice(&server.octets())),
             Self::HipSignature2(signature) | Self::HipSignature(signature) => {
@@ -482,6 +564,7 @@ impl Parameter {
             | Self::EchoResponseUnsigned(bytes)
             | Self::EchoRequestUnsigned(bytes)
             | Self::RvsHmac(bytes)
+            | Self::RelayHmac(bytes)
             | Self::Unknown { contents: bytes, .. } => out.extend_from_slice(bytes),
         }
     }
@@ -493,8 +576,8 @@ pub(super) fn padded_len(len: usize) -> usize {
     (len + 4).next_multiple_of(8)
 }
 
-fn locators(r: &mut Reader<'_>) -> Option<Vec<Locator>> {
-    let mut set = Vec::new();
+fn locators(r: &mut Reader<'_>) -> Option<Parameter> {
+    let (mut set, mut candidates) = (Vec::new(), Vec::new());
     while !r.0.is_empty() {
         let traffic = r.u8()?;
         let kind = r.u8()?;
@@ -505,6 +588,10 @@ fn locators(r: &mut Reader<'_>) -> Option<Vec<Locator>> {
         let spi = match kind {
             0 => None,
             1 => Some(Spi(body.u32()?)),
+            2 => {
+                candidates.extend(Candidate::parse(&mut body, lifetime)?);
+                continue;
+            }
             // RFC 8046 §4.1: a locator of a type that is not known is passed over.
             _ => continue,
         };
@@ -517,7 +604,30 @@ fn locators(r: &mut Reader<'_>) -> Option<Vec<Locator>> {
             set.push(Locator { traffic, preferred, lifetime, spi, address });
         }
     }
-    Some(set)
+    // Where there are both, they are the same places.
+    let is_of_candidates = set.is_empty() && !candidates.is_empty();
+    Some(if is_of_candidates { Parameter::CandidateSet(candidates) } else { Parameter::LocatorSet(set) })
+}
+
+impl Candidate {
+    /// What follows the head of a locator of type 2; nothing where it is good for no time at all.
+    fn parse(body: &mut Reader<'_>, lifetime: u32) -> Option<Option<Self>> {
+        let (port, protocol, kind, priority) = (body.u16()?, body.u8()?, body.u8()?, body.u32()?);
+        // The SPI is another parameter's matter.
+        body.u32()?;
+        let place = TransportAddress { port, protocol, address: body.address()? };
+        body.0.is_empty().then_some((lifetime > 0).then_some(Self { lifetime, place, kind, priority }))
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[0, 2, 7, 0]);
+        out.extend_from_slice(&self.lifetime.to_be_bytes());
+        out.extend_from_slice(&self.place.port.to_be_bytes());
+        out.extend_from_slice(&[self.place.protocol, self.kind]);
+        out.extend_from_slice(&self.priority.to_be_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.place.address.octets());
+    }
 }
 
 /// RFC 8046 §4: type 0 is an address, 1 an SPI and an address.
@@ -588,6 +698,12 @@ impl<'a> Reader<'a> {
 
     fn address(&mut self) -> Option<Ipv6Addr> {
         self.array::<16>().map(Ipv6Addr::from)
+    }
+
+    fn place(&mut self) -> Option<TransportAddress> {
+        let (port, protocol) = (self.u16()?, self.u8()?);
+        self.u8()?;
+        Some(TransportAddress { port, protocol, address: self.address()? })
     }
 
     fn rest(&mut self) -> Vec<u8> {
