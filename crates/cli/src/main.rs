@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Failure, check, clean, compare, demo, down, fairness, help, hosts, keygen, lab, manual, papers, sim, status, store,
-    up,
+    Failure, check, clean, compare, demo, down, fairness, help, hosts, keygen, lab, manual, papers, relay, sim, status,
+    store, up,
 };
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
@@ -25,6 +25,7 @@ enum Command {
     Keygen(keygen::Arguments),
     Check(check::Arguments),
     Up(up::Arguments),
+    Relay(relay::Arguments),
     Status(status::Arguments),
     Down(down::Arguments),
     Hosts(hosts::Arguments),
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Up(arguments) => up::run(&arguments),
+        Command::Relay(arguments) => relay::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Down(arguments) => down::run(&arguments),
         Command::Hosts(arguments) => hosts::run(&arguments),

@@ -42,10 +42,12 @@ pub(crate) struct Runtime {
     pub(crate) started: u64,
     pub(crate) random: ChaCha20Rng,
     pub(crate) wedge: Wedge,
-    pub(crate) device: Device,
+    /// None where this host is only a relay.
+    pub(crate) device: Option<Device>,
     /// None where the configuration says so.
     pub(crate) firewall: Option<Firewall>,
-    pub(crate) watch: Watch,
+    /// Where there is a device.
+    pub(crate) watch: Option<Watch>,
     pub(crate) uplinks: Uplinks,
     pub(crate) reload: Reload,
     pub(crate) sockets: Vec<PathSocket>,
@@ -116,7 +118,9 @@ impl Runtime {
                      `sinnet up` puts it up again",
                 ));
             }
-            self.watch.turn(self.clock.now(), ready.watch).map_err(io::Error::other)?;
+            if let Some(watch) = &mut self.watch {
+                watch.turn(self.clock.now(), ready.watch).map_err(io::Error::other)?;
+            }
             if ready.uplinks {
                 let now = self.clock.now();
                 self.uplinks.turn(now, &mut self.random, &mut self.wedge, &mut self.sockets);
@@ -156,8 +160,11 @@ impl Runtime {
         let mut fds = Vec::with_capacity(8 + self.sockets.len());
         fds.push(PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN));
         // While a socket is full, the programs wait too: their packets stay in the device's queue.
-        let device = if blocked || end.is_some() { PollFlags::empty() } else { PollFlags::IN };
-        fds.push(PollFd::from_borrowed_fd(self.device.as_fd(), device));
+        let may_read = !blocked && end.is_none() && self.device.is_some();
+        let device = if may_read { PollFlags::IN } else { PollFlags::empty() };
+        // Without a device nothing is asked of what is there in its place.
+        let device_fd = self.device.as_ref().map_or(self.signals.as_fd(), |device| device.as_fd());
+        fds.push(PollFd::from_borrowed_fd(device_fd, device));
         fds.push(PollFd::from_borrowed_fd(self.uplinks.monitor.as_fd(), PollFlags::IN));
         fds.push(PollFd::from_borrowed_fd(self.hangups.as_fd(), PollFlags::IN));
         for socket in &self.sockets {
@@ -172,7 +179,7 @@ impl Runtime {
         let firewall = fds.len();
         fds.extend(self.firewall.iter().map(|firewall| PollFd::from_borrowed_fd(firewall.as_fd(), PollFlags::IN)));
         let watch = fds.len();
-        fds.push(PollFd::from_borrowed_fd(self.watch.as_fd(), PollFlags::IN));
+        fds.extend(self.watch.iter().map(|watch| PollFd::from_borrowed_fd(watch.as_fd(), PollFlags::IN)));
         let metrics = fds.len();
         let visitors = self.metrics.iter().flat_map(Metrics::interests);
         fds.extend(visitors.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
@@ -182,7 +189,11 @@ impl Runtime {
             self.control.poll_timeout(),
             self.metrics.as_ref().and_then(Metrics::poll_timeout),
         ];
-        let deadline = [self.wedge.poll_timeout().map(|(deadline, _)| deadline), end, self.watch.poll_timeout()];
+        let deadline = [
+            self.wedge.poll_timeout().map(|(deadline, _)| deadline),
+            end,
+            self.watch.as_ref().and_then(Watch::poll_timeout),
+        ];
         let deadline = deadline.into_iter().chain(patience).flatten().min();
         let timeout = deadline.map(|deadline| {
             let left = deadline.saturating_since(now).as_nanos();
@@ -203,7 +214,7 @@ impl Runtime {
         let path_sockets = fds.get(4..responder).unwrap_or_default();
         Ok(Ready {
             signals: any(0..1),
-            device: any(1..2) && !blocked,
+            device: any(1..2) && may_read,
             uplinks: any(2..3),
             hangups: any(3..4),
             sockets: path_sockets.iter().map(|fd| (readable(fd), fd.revents().contains(PollFlags::OUT))).collect(),
@@ -237,12 +248,16 @@ impl Runtime {
         if !buffers.received.is_empty() {
             self.wedge.handle_network(now, &mut self.random, &buffers.received.datagrams());
         }
-        if ready.uplinks {
-            self.device.follow_mtu();
+        if ready.uplinks
+            && let Some(device) = &mut self.device
+        {
+            device.follow_mtu();
         }
-        if ready.device {
+        if ready.device
+            && let Some(device) = &mut self.device
+        {
             for _ in 0..TRAINS {
-                if !self.device.receive(&mut buffers.packets)? {
+                if !device.receive(&mut buffers.packets)? {
                     break;
                 }
             }
@@ -271,7 +286,14 @@ impl Runtime {
         // A socket that is full waits until it is writable.
         self.sockets.iter_mut().filter(|socket| !socket.is_blocked()).for_each(PathSocket::flush);
         self.wedge.poll_deliver(&mut buffers.deliver);
-        self.device.deliver(&mut buffers.deliver)
+        match &mut self.device {
+            Some(device) => device.deliver(&mut buffers.deliver),
+            // Nobody is there who could want it.
+            None => {
+                buffers.deliver.clear();
+                Ok(())
+            }
+        }
     }
 
     /// What an event is for peers whose HITs are found out.
@@ -295,7 +317,7 @@ impl Runtime {
     fn counters(&self) -> Counters {
         let tally = |tally: Option<Tally>| tally.unwrap_or_default();
         let unsent = self.sockets.iter().map(PathSocket::lost).sum();
-        let Errors { unread, undelivered } = self.device.errors();
+        let Errors { unread, undelivered } = self.device.as_ref().map(Device::errors).unwrap_or_default();
         let mut counters = Counters { unsent, unread, undelivered, ..Counters::default() };
         let metrics = tally(self.metrics.as_ref().map(Metrics::tally));
         counters.visitors(self.control.tally(), metrics, tally(self.responder.as_ref().map(Responder::tally)));

@@ -39,6 +39,8 @@ pub struct UpOptions {
     pub control: Option<PathBuf>,
     /// Where to write the keys of the security associations, in the format that Wireshark loads.
     pub esp_keylog: Option<PathBuf>,
+    /// Only be a relay for the peers: without a device for programs, and so without privileges.
+    pub relay_only: bool,
 }
 
 /// Why a daemon did not start, or ended.
@@ -136,7 +138,10 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     if let Err(error) = privileges::hide_memory() {
         tracing::warn!(%error, "keys in memory are not kept out of core dumps");
     }
-    let Loaded { config, identity } = load(path)?;
+    let Loaded { mut config, identity } = load(path)?;
+    if options.relay_only {
+        serve_only(&mut config)?;
+    }
     let runs_as = privileges::identity(config.user.as_deref()).map_err(UpError::Setup)?;
     // Before anything is set up that a signal would leave behind.
     let catch =
@@ -171,7 +176,9 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     let strangers = Strangers::open(&config, path.parent().unwrap_or(Path::new(""))).map_err(UpError::Setup)?;
 
     // Before there is any address of ours that a stranger could speak to.
-    let firewall = network::protect(&config, &interfaces, hit, (lsi, &peer_lsis)).map_err(UpError::Setup)?;
+    let has_device = !options.relay_only;
+    let protect = || network::protect(&config, &interfaces, hit, (lsi, &peer_lsis)).map_err(UpError::Setup);
+    let firewall = if has_device { protect()? } else { None };
 
     let mut wedge_config = wedge_config(&config, lsi, &links);
     wedge_config.keylog = keylog.is_some();
@@ -194,10 +201,14 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         mtu: wedge.tun_mtu(),
         lsi_mtu: wedge.lsi_mtu(),
     };
-    let device = Device::open(&device_config).map_err(|error| device_failure(&config.device, &error))?;
-    let watch = watch(&config, hit, lsi, &peer_lsis)
-        .map_err(|error| UpError::Setup(format!("listening for changes of routes: {error}")))?;
-    let responder = if config.dns { respond(&config, hit, lsi, &peer_lsis) } else { None };
+    let open = || Device::open(&device_config).map_err(|error| device_failure(&config.device, &error));
+    let device = has_device.then(open).transpose()?;
+    let watch = || {
+        watch(&config, hit, lsi, &peer_lsis)
+            .map_err(|error| UpError::Setup(format!("listening for changes of routes: {error}")))
+    };
+    let watch = has_device.then(watch).transpose()?;
+    let responder = if config.dns && has_device { respond(&config, hit, lsi, &peer_lsis) } else { None };
     let metrics = config.metrics.map(listen_for_metrics).transpose()?;
     // The kernel may let a thread oversleep by 50 µs to save power; a paced packet is due when it is due.
     if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
@@ -243,6 +254,16 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         strangers,
     };
     Ok(runtime.run()?)
+}
+
+/// Makes a configuration that of a relay.
+fn serve_only(config: &mut Config) -> Result<(), UpError> {
+    if config.encapsulation == Encapsulation::Native {
+        let told = "a relay is of use inside UDP only: leave out `encapsulation = \"native\"`";
+        return Err(UpError::Setup(told.to_owned()));
+    }
+    config.rendezvous.get_or_insert_default().relay = true;
+    Ok(())
 }
 
 /// Watches what [`Device::open`] has set up.
@@ -296,6 +317,7 @@ fn wedge_config(config: &Config, lsi: Lsi, links: &[Link]) -> WedgeConfig {
     wedge.hip.registrar = config.rendezvous.as_ref().map(|rendezvous| {
         let mut registrar = Registrar::default();
         registrar.most = rendezvous.most.into();
+        registrar.relay = rendezvous.relay;
         registrar
     });
     wedge.renew_at = config.rekey_packets;

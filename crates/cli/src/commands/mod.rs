@@ -14,6 +14,7 @@ pub(crate) mod lab;
 pub(crate) mod manual;
 pub(crate) mod papers;
 mod reference;
+pub(crate) mod relay;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod store;

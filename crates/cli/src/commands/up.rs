@@ -26,6 +26,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    log();
+    let options = UpOptions {
+        control: arguments.control.clone(),
+        esp_keylog: arguments.esp_keylog.clone(),
+        ..UpOptions::default()
+    };
+    daemon::up(&arguments.config, &options).map_err(failure)
+}
+
+/// The log of a daemon.
+pub(super) fn log() {
     let filter = EnvFilter::try_from_env("SINNET_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -35,8 +46,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         // They would go to the standard error, which may be what failed, and end the program.
         .log_internal_errors(false)
         .init();
-    let options = UpOptions { control: arguments.control.clone(), esp_keylog: arguments.esp_keylog.clone() };
-    daemon::up(&arguments.config, &options).map_err(failure)
 }
 
 /// The standard error for a program that is not to wait for its readers, nor to end with them: what cannot be written at once

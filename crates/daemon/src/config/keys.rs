@@ -373,6 +373,13 @@ pub const KEYS: &[Key] = &[
     ),
     key(RENDEZVOUS, "clients", Texts("names of peers", "a.hip"), "all peers", "Who may register."),
     key(RENDEZVOUS, "most", Whole(1, 10_000), "10000", "The most registrations at a time."),
+    key(
+        RENDEZVOUS,
+        "relay",
+        Flag,
+        "false; true in `sinnet relay`",
+        "Pass on all HIP packets of clients until they have found a way past this host (RFC 9028), so that two hosts behind NATs meet; no data.",
+    ),
     key(DNS, "enabled", Flag, "true", "Whether names of peers are answered for on the LSI, port 53."),
 ];
 

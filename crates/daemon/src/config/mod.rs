@@ -193,6 +193,15 @@ pub struct RendezvousConfig {
     pub clients: Option<Vec<String>>,
     /// The most registrations at a time.
     pub most: u16,
+    /// All that clients and others have to say to each other until they have met is passed on, too (RFC 9028).
+    pub relay: bool,
+}
+
+impl Default for RendezvousConfig {
+    /// For all peers, without a relay.
+    fn default() -> Self {
+        Self { clients: None, most: 10_000, relay: false }
+    }
 }
 
 /// A host that may be talked to.

@@ -106,7 +106,7 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
     }
     let peer = |node| peer(node, &paths, lsi_range, encapsulation, &mut seen);
     let peers = file.tables("peer")?.iter().map(peer).collect::<Result<Vec<_>, _>>()?;
-    let rendezvous = rendezvous(&file, &peers)?;
+    let rendezvous = rendezvous(&file, &peers, encapsulation)?;
     let known_hits = text("known_hits", "known_hits = \"known-hits\", a file")?.map(PathBuf::from);
     let (peers, unknown) = peers.into_iter().partition(|peer| peer.hit != Hit::NULL);
     Ok(Config {
@@ -335,7 +335,11 @@ fn hip(file: &Reader<'_>) -> Result<(Vec<Group>, u8), Diagnostic> {
 }
 
 /// Who may be a client of this host's rendezvous service.
-fn rendezvous(file: &Reader<'_>, peers: &[PeerConfig]) -> Result<Option<RendezvousConfig>, Diagnostic> {
+fn rendezvous(
+    file: &Reader<'_>,
+    peers: &[PeerConfig],
+    encapsulation: Encapsulation,
+) -> Result<Option<RendezvousConfig>, Diagnostic> {
     let Some(section) = file.read("rendezvous", |node| table("[rendezvous]", node))? else { return Ok(None) };
     let clients = section.read("clients", |node| {
         let example = "clients = [\"a.hip\"], names of peers";
@@ -356,7 +360,13 @@ fn rendezvous(file: &Reader<'_>, peers: &[PeerConfig]) -> Result<Option<Rendezvo
         let help = "a number of registrations from 1 to 10000";
         reader::whole(node, 1, 10_000).map_err(|error| error.with_help(help))
     };
-    Ok(Some(RendezvousConfig { clients, most: section.read("most", most)?.unwrap_or(10_000) }))
+    let most = section.read("most", most)?.unwrap_or(RendezvousConfig::default().most);
+    let relay = section.read("relay", at(reader::boolean))?.filter(|relay| relay.value);
+    if let Some(At { place, .. }) = relay.as_ref().filter(|_| encapsulation == Encapsulation::Native) {
+        let help = "leave out `encapsulation = \"native\"`: what passes NATs is inside UDP".to_owned();
+        return Err(place.error("a relay is of use inside UDP only".to_owned(), Some(help)));
+    }
+    Ok(Some(RendezvousConfig { clients, most, relay: relay.is_some() }))
 }
 
 /// What may be there once only, among this host and its peers.

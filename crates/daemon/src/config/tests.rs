@@ -511,6 +511,13 @@ locators = ["192.0.2.4"]
     assert_eq!(config.known_hits, PathBuf::from("hits"));
     let rendezvous = config.rendezvous.expect("a server");
     assert_eq!((rendezvous.clients, rendezvous.most), (Some(vec!["c.hip".to_owned()]), 7));
+    assert!(!rendezvous.relay);
+    let relay = text.replacen("most = 7", "relay = true", 1);
+    let config = parse(&relay, "a.toml").expect("right");
+    assert!(config.rendezvous.is_some_and(|rendezvous| rendezvous.relay && rendezvous.most == 10_000));
+    let native = relay.replace(":4500", "") + "[esp]\nencapsulation = \"native\"\n";
+    let error = parse(&native, "a.toml").expect_err("natively");
+    assert!(error.line() == 5 && error.to_string().contains("inside UDP only"), "{error}");
     for (right, wrong, line, says) in [
         (r#"clients = ["c.hip"]"#, r#"clients = ["e.hip"]"#, 4, "there is no peer"),
         ("most = 7", "most = 0", 5, "0"),

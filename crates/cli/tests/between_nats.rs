@@ -1,0 +1,114 @@
+//! Two hosts of which each has two uplinks, each uplink behind a NAT of the kernel, and a relay by which they meet: within three
+//! seconds there are paths past the relay over all four, and when it is killed nothing happens. A NAT of the kernel lets in
+//! nothing that was not asked for from there (port restricted); one with random ports gives each destination another
+//! (symmetric); one that forwards the port lets in everybody (full cone). The oracles are ping, curl and the file that arrives.
+//! Where namespaces are not allowed the test says so and does nothing.
+
+mod common;
+
+/// What `common::in_namespaces` runs, with the kinds of the NATs of the two as $1 and $2.
+const SCRIPT: &str = r#"
+host() { # variable: another namespace, as what begins a command there
+    unshare --net sleep 200 & local pid=$!
+    for _ in $(seq 50); do
+        [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
+    done
+    eval "$1='nsenter --net=/proc/$pid/ns/net'; $1_pid=$pid"
+    eval "\$$1 ip link set lo up"
+}
+wait_for() { # command, tenths of a second
+    for _ in $(seq ${2:-200}); do eval "$1" && return; sleep 0.1; done
+    echo "not in time: $1"; cat r.log; $sinnet status --control a.sock; exit 1
+}
+# The relay's Ethernet is the Internet.
+$there ip link add br0 type bridge; $there ip link set br0 up; $there ip addr add 198.51.100.7/24 dev br0
+host b; here=$$
+uplink() { # side, number, kind, in the namespace of process, as
+    local side=$1 i=$2 kind=$3 pid=$4 in=$5 n=$1$2
+    host nat; eval "nat$n=\$nat"
+    ip link add x$n type veth peer name y$n
+    ip link set x$n netns $pid; ip link set y$n netns $nat_pid
+    $in ip link set x$n name e$i; $in ip addr add 10.$n.0.2/24 dev e$i; $in ip link set e$i up
+    $in ip route add default via 10.$n.0.1 metric $i
+    $nat ip link set y$n name lan; $nat ip addr add 10.$n.0.1/24 dev lan; $nat ip link set lan up
+    $there ip link add n$n type veth peer name wan netns $nat_pid
+    $there ip link set n$n master br0; $there ip link set n$n up
+    $nat ip addr add 198.51.100.$n/24 dev wan; $nat ip link set wan up
+    $nat sysctl -qw net.ipv4.ip_forward=1
+    local how="masquerade"; [ $kind = symmetric ] && how="masquerade random,fully-random"
+    $nat nft "add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; }
+        add rule ip nat out oifname wan $how
+        add chain ip nat home { type filter hook input priority 0; }
+        add rule ip nat home iifname wan ct state { new, invalid } drop
+        add chain ip nat only { type filter hook forward priority 0; }"
+    if [ $kind = cone ]; then
+        $nat nft "add chain ip nat in { type nat hook prerouting priority -100; }
+            add rule ip nat in iifname wan udp dport 10500 dnat to 10.$n.0.2"
+    else
+        $nat nft 'add rule ip nat only iifname wan ct state { new, invalid } drop'
+    fi
+    # 8 and 4 Mbit/s to the host.
+    $nat tc qdisc add dev lan root tbf rate $((12 - 4 * i))mbit burst 5k latency 60ms
+}
+for i in 1 2; do uplink 1 $i $1 $here ""; uplink 2 $i $2 $b_pid "$b"; done
+
+A=$($sinnet keygen --out a.pem); B=$($sinnet keygen --out b.pem); R=$($sinnet keygen --out r.pem)
+printf 'identity = "r.pem"\n[[peer]]\nname = "a.hip"\nhit = "%s"\n[[peer]]\nname = "b.hip"\nhit = "%s"\n' $A $B >r.toml
+for side in a b; do
+    other=$([ $side = a ] && echo "b $B" || echo "a $A"); set -- $other
+    printf 'identity = "%s.pem"\n[[peer]]\nname = "relay.hip"\nhit = "%s"\nlocators = ["198.51.100.7"]\nregister = true\n' $side $R >$side.toml
+    printf '[[peer]]\nname = "%s.hip"\nhit = "%s"\nvia = ["198.51.100.7"]\n' $1 $2 >>$side.toml
+done
+$there $sinnet relay -c r.toml --control r.sock 2>r.log & r=$!
+wait_for 'grep -q " ready " r.log'
+# It needs no device, and leaves none.
+! $there ip link show sinnet0 2>/dev/null
+$sinnet up -c a.toml --control a.sock 2>a.log & a=$!
+$b $sinnet up -c b.toml --control b.sock 2>b.log & b_up=$!
+for log in a.log b.log; do
+    wait_for "grep -q 'passes on to us' $log"
+    wait_for "[ \$(grep -c 'to relay.hip is up' $log) = 2 ]"
+done
+
+now() { date +%s%3N; }
+over() { grep -q "to $2.hip is up: e$3, .* → 198.51.100.[12]" $1.log; } # log, peer, uplink
+began=$(now)
+ping -c 1 -W 5 $B & ping=$!
+wait_for 'over a b 1 && over a b 2 && over b a 1 && over b a 2' 50
+took=$(( $(now) - began )); wait $ping
+echo "paths over all uplinks after $took ms"; [ $took -lt 3000 ]
+
+# The relay is killed, and nobody misses it.
+kill -9 $r; wait $r || true
+$b bash -c 'exec python3 -m http.server --bind :: 8000' >/dev/null 2>&1 &
+head -c 9000000 /dev/urandom >file
+wait_for 'curl -sS --max-time 5 -o /dev/null "http://[$B]:8000/a.toml" 2>/dev/null'
+speed=$(curl -sS --max-time 60 -o got -w '%{speed_download}' "http://[$B]:8000/file"); cmp file got
+echo "$(( ${speed%.*} * 8 / 1000 )) kbit/s of 12000"
+# More than the faster uplink could carry.
+[ ${speed%.*} -gt 1000000 ]
+ping -c 20 -i 0.2 -W 2 $B | grep ' 0% packet loss'
+! grep -q 'the association with b.hip has ended' a.log
+$sinnet status --control a.sock
+echo "all went well"
+"#;
+
+#[test]
+fn both_port_restricted() {
+    common::in_namespaces(SCRIPT, 150, &["restricted", "restricted"]);
+}
+
+#[test]
+fn both_full_cone() {
+    common::in_namespaces(SCRIPT, 150, &["cone", "cone"]);
+}
+
+#[test]
+fn one_symmetric() {
+    common::in_namespaces(SCRIPT, 150, &["symmetric", "cone"]);
+}
+
+#[test]
+fn the_other_symmetric() {
+    common::in_namespaces(SCRIPT, 150, &["cone", "symmetric"]);
+}
