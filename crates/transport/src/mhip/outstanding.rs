@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use clock::{Duration, Instant};
+use recovery::BitRing;
 
 /// One transmission of a packet on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub(crate) struct Outstanding {
     records: VecDeque<Record>,
     paths: Vec<Transit>,
     lost: BTreeSet<u64>,
+    /// Those of the records that were acknowledged selectively: acknowledgments repeat what earlier ones have told.
+    arrived: BitRing,
 }
 
 /// A packet newly acknowledged: where and as what number of its path it was sent last.
@@ -75,7 +78,13 @@ pub(crate) struct Acknowledged {
 
 impl Outstanding {
     pub(crate) fn new(paths: usize) -> Self {
-        Self { una: 0, records: VecDeque::new(), paths: vec![Transit::default(); paths.max(1)], lost: BTreeSet::new() }
+        Self {
+            una: 0,
+            records: VecDeque::new(),
+            paths: vec![Transit::default(); paths.max(1)],
+            lost: BTreeSet::new(),
+            arrived: BitRing::default(),
+        }
     }
 
     /// The first packet that is not acknowledged.
@@ -143,7 +152,10 @@ impl Outstanding {
                 *old = Record { again: true, first: old.first, ..record };
                 self.lost.remove(&position);
             }
-            None => self.records.push_back(record),
+            None => {
+                self.records.push_back(record);
+                self.arrived.reserve(self.una, self.max());
+            }
         }
     }
 
@@ -193,7 +205,9 @@ impl Outstanding {
     pub(crate) fn advance(&mut self, ack: u64, newly: &mut Vec<Acknowledged>) {
         while self.una < ack {
             let Some(record) = self.records.pop_front() else { break };
-            if record.fate != Fate::Arrived {
+            if record.fate == Fate::Arrived {
+                self.arrived.clear(self.una);
+            } else {
                 newly.push(record.acknowledged(self.una));
             }
             if record.fate == Fate::Lost {
@@ -205,11 +219,13 @@ impl Outstanding {
 
     /// The packets from `left` to before `right` have arrived.
     pub(crate) fn sack(&mut self, left: u64, right: u64, newly: &mut Vec<Acknowledged>) {
-        for position in left.max(self.una)..right.min(self.max()) {
+        let (mut from, right) = (left.max(self.una), right.min(self.max()));
+        while from < right
+            && let Some(position) = self.arrived.first_absent(from, right)
+        {
+            from = position + 1;
+            self.arrived.set(position);
             let Some(record) = self.records.get_mut((position - self.una) as usize) else { break };
-            if record.fate == Fate::Arrived {
-                continue;
-            }
             if record.fate == Fate::Lost {
                 self.lost.remove(&position);
             }
@@ -291,6 +307,29 @@ fn is_open(una: u64, records: &VecDeque<Record>, position: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Acknowledgments repeat what others have told: each packet is newly acknowledged once. The oracle is a set.
+        #[test]
+        fn each_packet_is_acknowledged_once(
+            sent in 1u64..300,
+            told in prop::collection::vec((0u64..320, 0u64..90, 0u64..40), 1..40),
+        ) {
+            let mut outstanding = Outstanding::new(1);
+            (0..sent).for_each(|position| outstanding.send(position, 0, Instant::ZERO));
+            let (mut newly, mut all, mut una) = (Vec::new(), BTreeSet::new(), 0);
+            for (left, length, advance) in told {
+                una = (una + advance).min(sent);
+                outstanding.advance(una, &mut newly);
+                outstanding.sack(left, left + length, &mut newly);
+                all.extend((0..una).chain(left..(left + length).min(sent)));
+            }
+            let mut positions: Vec<u64> = newly.iter().map(|acknowledged| acknowledged.position).collect();
+            positions.sort_unstable();
+            prop_assert_eq!(positions, all.into_iter().collect::<Vec<_>>());
+        }
+    }
 
     /// Path 0 is slow: its packets 0 to 4, of which 1 is lost, are acknowledged on path 1, by what follows them there.
     #[test]
