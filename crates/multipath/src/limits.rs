@@ -71,8 +71,11 @@ impl<P> Sender<P> {
         let enough = wanted.max(LEAST_BUFFER);
         let (room, since) = self.room;
         // Without reports the TCP inside retransmits what a path has lost, and has to learn of it soon.
-        let kept = if self.is_snooping() { 0.0 } else { (-(now - since).as_secs_f64() / LEAVING.as_secs_f64()).exp() };
-        let room = enough.max(room * kept);
+        let room = if self.is_snooping() || room <= enough {
+            enough
+        } else {
+            enough.max(room * (-(now - since).as_secs_f64() / LEAVING.as_secs_f64()).exp())
+        };
         self.room = (room, now);
         let most = (2 * room as usize).min(self.memory.send_buffer);
         Limits {

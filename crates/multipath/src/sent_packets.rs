@@ -5,9 +5,11 @@
 //! eighth of a round-trip time older than something that has (RFC 8985 §6.2, RFC 9002 §6.1). Should it arrive after all, the
 //! reduction was wrong, and the path is given more time from then on.
 
+mod kept;
 mod outcome;
 mod reports;
 
+use kept::Kept;
 pub(crate) use outcome::AckOutcome;
 pub use outcome::InvalidReport;
 
@@ -40,16 +42,25 @@ pub(crate) enum Kind<P> {
     Retransmittable(QueuedPacket<P>),
 }
 
+/// The record of a packet. A thousand of them are kept for each path, so that they are small.
 #[derive(Clone, Debug)]
-struct Sent<P> {
+struct Sent {
     at: Instant,
-    wire: usize,
-    kind: Kind<P>,
+    wire: u32,
+    kind: Record,
     state: State,
     /// Bytes delivered when it was sent, and when the last of them were.
     delivered: (u64, Instant),
     /// The first packet of its flight: where the rate at which they were sent is measured from.
     first_at: Instant,
+}
+
+/// A [`Kind`] whose packet is kept elsewhere, at this place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Record {
+    Uncounted,
+    InFlight,
+    Retransmittable(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +75,7 @@ enum State {
 /// The sender's side of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct SentPackets<P> {
-    packets: VecDeque<Sent<P>>,
+    packets: VecDeque<Sent>,
     /// The sequence number of the first of them. Numbers have 64 bits here: the one after the last of a security
     /// association does not fit into 32.
     base: u64,
@@ -77,8 +88,8 @@ pub(crate) struct SentPackets<P> {
     /// What the numbers of windows are ahead of these: all that was sent before this security association.
     offset: u64,
     in_flight: usize,
-    /// Bytes of payload that are kept to be sent again.
-    kept: usize,
+    /// What may be sent again.
+    kept: Kept<P>,
     highest: Option<(u64, Instant)>,
     delivered: u64,
     delivered_at: Instant,
@@ -138,7 +149,7 @@ impl<P> SentPackets<P> {
             skipped: VecDeque::new(),
             offset: 0,
             in_flight: 0,
-            kept: 0,
+            kept: Kept::default(),
             highest: None,
             delivered: 0,
             delivered_at: now,
@@ -184,14 +195,19 @@ impl<P> SentPackets<P> {
     /// A packet was sealed with this number, the one after the last.
     pub(crate) fn sent(&mut self, now: Instant, sequence: u32, wire: usize, kind: Kind<P>) {
         self.begin_at(sequence.into());
-        let counts = !matches!(kind, Kind::Uncounted);
+        let wire = u32::try_from(wire).unwrap_or(u32::MAX);
+        let kind = match kind {
+            Kind::Uncounted => Record::Uncounted,
+            Kind::InFlight => Record::InFlight,
+            Kind::Retransmittable(packet) => Record::Retransmittable(self.kept.put(packet)),
+        };
+        let counts = kind != Record::Uncounted;
         if self.in_flight == 0 && counts {
             (self.first_at, self.delivered_at, self.progress_at) = (now, now, now);
         }
         if counts {
-            self.in_flight += wire;
+            self.in_flight += wire as usize;
         }
-        self.kept += kind.kept();
         self.push(now, wire, kind, State::InFlight);
         self.prune();
     }
@@ -200,7 +216,7 @@ impl<P> SentPackets<P> {
     pub(crate) fn skipped(&mut self, now: Instant, sequence: u32) {
         self.begin_at(sequence.into());
         self.skipped.push_back(sequence.into());
-        self.push(now, 0, Kind::Uncounted, State::Skipped);
+        self.push(now, 0, Record::Uncounted, State::Skipped);
         self.prune();
     }
 
@@ -210,11 +226,12 @@ impl<P> SentPackets<P> {
             self.packets.clear();
             self.lost.clear();
             self.skipped.clear();
-            (self.base, self.open, self.in_flight, self.kept) = (sequence, sequence, 0, 0);
+            (self.base, self.open, self.in_flight) = (sequence, sequence, 0);
+            self.kept = Kept::default();
         }
     }
 
-    fn push(&mut self, now: Instant, wire: usize, kind: Kind<P>, state: State) {
+    fn push(&mut self, now: Instant, wire: u32, kind: Record, state: State) {
         let delivered = (self.delivered, self.delivered_at);
         self.packets.push_back(Sent { at: now, wire, kind, state, delivered, first_at: self.first_at });
     }
@@ -222,12 +239,12 @@ impl<P> SentPackets<P> {
     /// Bytes of memory that it takes.
     pub(crate) fn memory(&self) -> usize {
         let numbers = self.lost.len().saturating_add(self.skipped.len()).saturating_mul(size_of::<u64>());
-        self.packets.len().saturating_mul(size_of::<Sent<P>>()).saturating_add(numbers).saturating_add(self.kept)
+        self.packets.len().saturating_mul(size_of::<Sent>()).saturating_add(numbers).saturating_add(self.kept.memory())
     }
 
     /// Bytes of payload that are kept to be sent again.
     pub(crate) fn kept(&self) -> usize {
-        self.kept
+        self.kept.bytes()
     }
 
     /// Bytes in flight.
@@ -310,8 +327,8 @@ impl<P> SentPackets<P> {
 
     /// Of the packets in flight the oldest that may be sent again, and when it was sent. What others there are before it are few.
     pub(crate) fn oldest(&self) -> Option<(Instant, &QueuedPacket<P>)> {
-        self.waiting().take(8).find_map(|sent| match &sent.kind {
-            Kind::Retransmittable(packet) => Some((sent.at, packet)),
+        self.waiting().take(8).find_map(|sent| match sent.kind {
+            Record::Retransmittable(place) => Some((sent.at, self.kept.get(place)?)),
             _ => None,
         })
     }
@@ -321,9 +338,9 @@ impl<P> SentPackets<P> {
         self.waiting().take(packets).count() == packets
     }
 
-    fn waiting(&self) -> impl Iterator<Item = &Sent<P>> {
+    fn waiting(&self) -> impl Iterator<Item = &Sent> {
         let open = self.packets.iter().skip(self.settled());
-        open.filter(|packet| packet.state == State::InFlight && !matches!(packet.kind, Kind::Uncounted))
+        open.filter(|packet| packet.state == State::InFlight && packet.kind != Record::Uncounted)
     }
 
     /// When something was acknowledged last.
@@ -358,15 +375,15 @@ impl<P> SentPackets<P> {
             }
             packet.state = State::Lost;
             self.lost.insert(number);
-            self.kept -= packet.kind.kept();
-            match std::mem::replace(&mut packet.kind, Kind::InFlight) {
-                Kind::Uncounted => packet.kind = Kind::Uncounted,
-                Kind::InFlight => self.counts.lost += 1,
-                Kind::Retransmittable(packet) => {
-                    self.counts.lost += 1;
-                    stranded.push(packet);
+            match packet.kind {
+                Record::Uncounted => continue,
+                Record::InFlight => {}
+                Record::Retransmittable(place) => {
+                    packet.kind = Record::InFlight;
+                    stranded.extend(self.kept.take(place));
                 }
             }
+            self.counts.lost += 1;
         }
         self.in_flight = 0;
         self.loss_at = None;
@@ -383,7 +400,7 @@ impl<P> SentPackets<P> {
         self.progress_at = now;
     }
 
-    fn packet(&self, sequence: u64) -> Option<&Sent<P>> {
+    fn packet(&self, sequence: u64) -> Option<&Sent> {
         self.packets.get(sequence.checked_sub(self.base)? as usize)
     }
 
@@ -416,18 +433,17 @@ impl<P> SentPackets<P> {
             }
             packet.state = State::Lost;
             self.lost.insert(sequence);
-            self.kept -= packet.kind.kept();
-            match std::mem::replace(&mut packet.kind, Kind::InFlight) {
-                Kind::Uncounted => {
-                    packet.kind = Kind::Uncounted;
-                    continue;
+            match packet.kind {
+                Record::Uncounted => continue,
+                Record::InFlight => {}
+                Record::Retransmittable(place) => {
+                    packet.kind = Record::InFlight;
+                    outcome.retransmit.extend(self.kept.take(place));
                 }
-                Kind::InFlight => {}
-                Kind::Retransmittable(packet) => outcome.retransmit.push(packet),
             }
             outcome.lost += 1;
             self.counts.lost += 1;
-            self.in_flight -= packet.wire;
+            self.in_flight -= packet.wire as usize;
         }
     }
 
@@ -439,10 +455,12 @@ impl<P> SentPackets<P> {
         for _ in 0..self.settled().saturating_sub(KEPT).max(excess) {
             let Some(packet) = self.packets.pop_front() else { break };
             self.base += 1;
-            if packet.state == State::InFlight && !matches!(packet.kind, Kind::Uncounted) {
-                self.in_flight -= packet.wire;
+            if packet.state == State::InFlight && packet.kind != Record::Uncounted {
+                self.in_flight -= packet.wire as usize;
             }
-            self.kept -= packet.kind.kept();
+            if let Record::Retransmittable(place) = packet.kind {
+                self.kept.take(place);
+            }
         }
         self.open = self.open.max(self.base);
         while self.lost.first().is_some_and(|lost| *lost < self.base) {
@@ -454,16 +472,6 @@ impl<P> SentPackets<P> {
         // A burst does not take its room for ever.
         if self.packets.capacity() > LEAST_ROOM.max(self.packets.len() * 4) {
             self.packets.shrink_to(self.packets.len() * 2);
-        }
-    }
-}
-
-impl<P> Kind<P> {
-    /// Bytes that are kept for it.
-    fn kept(&self) -> usize {
-        match self {
-            Self::Retransmittable(packet) => packet.len(),
-            Self::Uncounted | Self::InFlight => 0,
         }
     }
 }

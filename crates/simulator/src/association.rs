@@ -211,6 +211,8 @@ pub(crate) struct End {
     order: Reordering,
     copies: Copies,
     paths: Vec<EndPath>,
+    /// The sender knows what the paths are like.
+    is_told: bool,
     rng: Rng,
     /// By flow, path by path.
     counted: Vec<Counted>,
@@ -252,6 +254,7 @@ impl End {
             counted: vec![Counted::default(); flows * paths.len()],
             high: vec![0; flows],
             paths: paths.iter().map(path).collect(),
+            is_told: false,
             rng,
             out: Vec::new(),
             delivered: Vec::new(),
@@ -271,6 +274,7 @@ impl End {
             let state = self.state(index);
             self.sender.add_path(now, id_of(index), state, state.rate.unwrap_or(UNKNOWN_RATE));
         }
+        self.is_told = false;
         self.refresh();
     }
 
@@ -295,6 +299,7 @@ impl End {
         let is_report = matches!(content, Content::Reports(_));
         if !self.config.rates_configured {
             self.reporter.on_packet(now, id, ReceivedPacket { number, wire, is_marked, is_report }, srtt);
+            self.is_told = false;
         }
         match content {
             Content::Reports(reports) => {
@@ -438,6 +443,9 @@ impl End {
 
     /// Tells the sender what its paths are like now.
     fn sync(&mut self) {
+        if std::mem::replace(&mut self.is_told, true) {
+            return;
+        }
         for index in 0..self.paths.len() {
             let state = self.state(index);
             self.sender.set_path(id_of(index), state);
@@ -526,6 +534,7 @@ impl End {
     fn watch(&mut self, now: Instant) {
         self.sync();
         for event in self.sender.handle_timeout(now) {
+            self.is_told = false;
             match event {
                 PathEvent::Probe(id) => {
                     if let Some(path) = self.paths.get_mut(usize::from(id.0)) {
@@ -550,6 +559,7 @@ impl End {
                 continue;
             };
             let nonce = self.rng.next_u64();
+            self.is_told = false;
             let Some(change) = path.heartbeat.handle_timeout(now, nonce) else { continue };
             path.probes += u64::from(!path.heartbeat.is_alive());
             self.send_control(now, index, HEARTBEAT, true, Content::Heartbeat { nonce, is_answer: false });
@@ -574,6 +584,7 @@ impl End {
     fn answered(&mut self, now: Instant, index: usize, nonce: u64) {
         let Some(path) = self.paths.get_mut(index) else { return };
         let change = path.heartbeat.answered(now, nonce);
+        self.is_told = false;
         let rtt = path.heartbeat.rtt();
         if let (Some(latest), Some(least)) = (rtt.latest(), rtt.min()) {
             self.sender.on_heartbeat(now, id_of(index), latest.saturating_sub(least));

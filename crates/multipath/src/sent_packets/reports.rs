@@ -1,6 +1,6 @@
 //! Takes the peer's reports of one path: what has arrived, round-trip times, delivery rates.
 
-use super::{AckOutcome, InvalidReport, Kind, SentPackets, State, THRESHOLD};
+use super::{AckOutcome, InvalidReport, Record, SentPackets, State, THRESHOLD};
 use crate::report::Report;
 use clock::{Duration, Instant};
 
@@ -128,7 +128,7 @@ impl<P> SentPackets<P> {
         let skips = self.skips_between(sequence, previous.unwrap_or(0));
         let Some(at) = sequence.checked_sub(self.base) else { return };
         let Some(packet) = self.packets.get_mut(at as usize) else { return };
-        let counts = !matches!(packet.kind, Kind::Uncounted);
+        let counts = packet.kind != Record::Uncounted;
         match packet.state {
             State::Delivered | State::Skipped => return,
             State::Lost => {
@@ -139,14 +139,16 @@ impl<P> SentPackets<P> {
                 }
             }
             State::InFlight if counts => {
-                self.in_flight -= packet.wire;
-                outcome.acked += packet.wire as u64;
+                self.in_flight -= packet.wire as usize;
+                outcome.acked += u64::from(packet.wire);
             }
             State::InFlight => {}
         }
         packet.state = State::Delivered;
-        self.kept -= packet.kind.kept();
-        packet.kind = if counts { Kind::InFlight } else { Kind::Uncounted };
+        if let Record::Retransmittable(place) = packet.kind {
+            packet.kind = Record::InFlight;
+            self.kept.take(place);
+        }
         self.counts.delivered += 1;
         if let Some(highest) = previous.filter(|highest| sequence < *highest) {
             self.counts.reordered += 1;
@@ -155,7 +157,7 @@ impl<P> SentPackets<P> {
             self.threshold = self.threshold.max(extent + 1).min(THRESHOLD.1);
         }
         if counts {
-            self.delivered += packet.wire as u64;
+            self.delivered += u64::from(packet.wire);
             if newest.as_ref().is_none_or(|newest| packet.at >= newest.at) {
                 *newest = Some(Newest { at: packet.at, delivered: packet.delivered, first_at: packet.first_at });
             }
