@@ -19,6 +19,8 @@ pub struct Link {
     pub address: IpAddr,
     /// The interface that its packets are bound to.
     pub device: Option<String>,
+    /// The kernel's number of the interface that has the address.
+    pub interface: u32,
     /// The largest IP packet, in bytes.
     pub mtu: u16,
     /// Out of this host, in bit/s.
@@ -74,6 +76,7 @@ fn configured(
         name: path.name.clone(),
         address,
         device: (path.interface.is_some() || config.paths.len() > 1).then(|| interface.name.clone()),
+        interface: interface.index,
         mtu: path.mtu.map_or(carries, |mtu| mtu.min(carries)),
         rate: path.rate,
         delay: path.delay,
@@ -109,6 +112,7 @@ fn automatic(config: &Config, interfaces: &[Interface]) -> Vec<Link> {
                     name: format!("{}{suffix}", interface.name),
                     address: *address,
                     device: Some(interface.name.clone()),
+                    interface: interface.index,
                     mtu: config.interfaces.mtu.map_or(carries(interface), |mtu| mtu.min(carries(interface))),
                     rate: None,
                     delay: crate::config::UNKNOWN_DELAY,

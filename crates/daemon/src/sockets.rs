@@ -1,6 +1,10 @@
-//! The sockets towards the network: for each path of this host one UDP socket on port 10500 (RFC 5770, RFC 6078), or two raw
-//! sockets for the native protocols 139 (HIP) and 50 (ESP). Each is bound to the path's own address, and to its device if
-//! the configuration names one, so that a packet never leaves by another path than the scheduler chose.
+//! The sockets towards the network: for each path of this host one UDP socket on port 10500 (RFC 5770, RFC 6078), bound to the
+//! path's own address, and to its device if the configuration names one, so that a packet never leaves by another path than
+//! the scheduler chose.
+//!
+//! The native protocols 139 (HIP) and 50 (ESP) have one raw socket each for all paths of a family, because opening one takes a
+//! privilege that a running daemon has given up; address and device are said of each packet (`IP_PKTINFO`), and the kernel says
+//! them of what comes. So a host takes a new address as it does over UDP.
 //!
 //! Over UDP, packets of one size to one place go to the kernel in trains, and come in trains (segmentation offload, found and
 //! received by `quinn-udp`): one system call and one pass of the network stack for up to 64 of them. `quinn-udp` sends a
@@ -8,12 +12,13 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 
 use hip::Route;
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
 };
@@ -33,13 +38,15 @@ const BATCH: usize = quinn_udp::BATCH_SIZE;
 /// Packets that wait for a socket whose buffer is full; what comes then is lost, as in any queue.
 const WAITING: usize = 4096;
 
-/// One socket of one path.
+/// One socket of one path, or of all paths of a family.
 #[derive(Debug)]
 pub struct PathSocket {
     socket: Socket,
     /// For UDP only.
     offload: Option<UdpSocketState>,
-    local: SocketAddr,
+    is_v4: bool,
+    /// Whose packets leave and come here: one path's for UDP, any number's for the native protocols.
+    places: Vec<Place>,
     protocol: Protocol,
     waiting: VecDeque<Transmit>,
     /// How many packets can go as one train at most.
@@ -54,6 +61,13 @@ pub struct PathSocket {
     lost: u64,
     /// The trouble has been told.
     warned: bool,
+}
+
+/// An address of this host, and the interface that its packets are bound to; 0 for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    local: SocketAddr,
+    interface: u32,
 }
 
 /// Datagrams that have come, where the kernel has put them.
@@ -98,49 +112,93 @@ impl Received {
 }
 
 impl PathSocket {
-    /// Opens a socket on `local` (port 10500 for UDP, 0 for the native protocols).
+    /// Opens a UDP socket on `local`.
     ///
     /// # Errors
-    /// Where the address is not this host's, the port is taken, or `CAP_NET_RAW` is missing.
-    pub fn open(local: SocketAddr, protocol: Protocol, device: Option<&str>) -> io::Result<Self> {
-        let (kind, number) = match protocol {
-            Protocol::Udp => (Type::DGRAM, socket2::Protocol::UDP),
-            Protocol::Hip => (Type::RAW, socket2::Protocol::from(139)),
-            Protocol::Esp => (Type::RAW, socket2::Protocol::from(50)),
-        };
-        let socket = Socket::new(Domain::for_address(local), kind, Some(number))?;
-        // Raw IPv6 sockets have no other way, and the kernel refuses to be told so.
-        if local.is_ipv6() && protocol == Protocol::Udp {
+    /// Where the address is not this host's, or the port is taken.
+    pub fn open(local: SocketAddr, device: Option<&str>) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(socket2::Protocol::UDP))?;
+        if local.is_ipv6() {
             socket.set_only_v6(true)?;
         }
         if let Some(device) = device {
             socket.bind_device(Some(device.as_bytes()))?;
         }
-        // The kernel may give less.
-        let _ = socket.set_recv_buffer_size(BUFFER);
-        let _ = socket.set_send_buffer_size(BUFFER);
-        if local.is_ipv6() && protocol != Protocol::Udp {
+        let mut opened = Self::around(socket, Protocol::Udp, local.is_ipv4())?;
+        opened.socket.bind(&local.into())?;
+        let offload = offload(&opened.socket)?;
+        opened.longest_train = offload.max_gso_segments();
+        opened.offload = Some(offload);
+        opened.places.push(Place { local, interface: 0 });
+        Ok(opened)
+    }
+
+    /// Opens a raw socket for all addresses of a family. Nothing leaves or is taken before [`PathSocket::join`].
+    ///
+    /// # Errors
+    /// Where `CAP_NET_RAW` is missing, or the machine does not have the family.
+    pub fn open_native(protocol: Protocol, is_v4: bool) -> io::Result<Self> {
+        let number = if protocol == Protocol::Hip { 139 } else { 50 };
+        let domain = if is_v4 { Domain::IPV4 } else { Domain::IPV6 };
+        let socket = Socket::new(domain, Type::RAW, Some(socket2::Protocol::from(number)))?;
+        if is_v4 {
+            setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?;
+        } else {
+            setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &true)?;
             // Raw IPv4 sockets see it in the header.
             setsockopt(&socket, sockopt::Ipv6RecvTClass, &true)?;
         }
+        Self::around(socket, protocol, is_v4)
+    }
+
+    fn around(socket: Socket, protocol: Protocol, is_v4: bool) -> io::Result<Self> {
+        // The kernel may give less.
+        let _ = socket.set_recv_buffer_size(BUFFER);
+        let _ = socket.set_send_buffer_size(BUFFER);
         socket.set_nonblocking(true)?;
-        socket.bind(&local.into())?;
-        let offload = if protocol == Protocol::Udp { Some(offload(&socket)?) } else { None };
-        fragmentation(&socket, local, true)?;
-        let longest_train = offload.as_ref().map_or(1, UdpSocketState::max_gso_segments);
-        let (waiting, singly) = (VecDeque::new(), 0);
-        let (may_fragment, full, lost, warned) = (true, false, 0, false);
-        Ok(Self { socket, offload, local, protocol, waiting, longest_train, singly, may_fragment, full, lost, warned })
+        fragmentation(&socket, is_v4, true)?;
+        Ok(Self {
+            socket,
+            offload: None,
+            is_v4,
+            places: Vec::new(),
+            protocol,
+            waiting: VecDeque::new(),
+            longest_train: 1,
+            singly: 0,
+            may_fragment: true,
+            full: false,
+            lost: 0,
+            warned: false,
+        })
+    }
+
+    /// The path that begins at `local` is served from now on, on the interface of this number alone unless it is 0. False
+    /// where this is not its socket.
+    pub fn join(&mut self, local: SocketAddr, interface: u32) -> bool {
+        let is_ours = self.offload.is_none() && self.is_v4 == local.is_ipv4();
+        if is_ours {
+            self.leave(local);
+            self.places.push(Place { local, interface });
+        }
+        is_ours
+    }
+
+    /// The path that begins at `local` is gone. True if the socket has none left, and is of no use any more.
+    pub fn leave(&mut self, local: SocketAddr) -> bool {
+        self.places.retain(|place| place.local != local);
+        self.places.is_empty() && self.offload.is_some()
     }
 
     /// True if packets of `protocol` from `local` leave here.
     pub fn serves(&self, local: SocketAddr, protocol: Protocol) -> bool {
-        self.local == local && self.protocol == protocol
+        self.protocol == protocol && self.places.iter().any(|place| place.local == local)
     }
 
-    /// True if it is bound to this locator.
-    pub fn is_at(&self, local: SocketAddr) -> bool {
-        self.local == local
+    /// Where what the kernel says to have come to an address and an interface is to go.
+    fn place(&self, to: IpAddr, interface: u32) -> Option<SocketAddr> {
+        let is = |place: &&Place| place.local.ip() == to && (place.interface == 0 || place.interface == interface);
+        self.places.iter().find(is).map(|place| place.local)
     }
 
     /// Packets that could not be sent so far.
@@ -177,11 +235,12 @@ impl PathSocket {
     fn receive_trains(&self, offload: &UdpSocketState, batch: &mut Batch) -> io::Result<()> {
         let mut metas = [RecvMeta::default(); BATCH];
         let mut buffers: Vec<_> = batch.bytes.chunks_mut(LONGEST).take(BATCH).map(IoSliceMut::new).collect();
+        let Some(local) = self.places.first().map(|place| place.local) else { return Ok(()) };
         let used = buffers.len().min(metas.len());
         let count = offload.recv((&self.socket).into(), &mut buffers, metas.get_mut(..used).unwrap_or_default())?;
         for (at, meta) in metas.iter().enumerate().take(count) {
             let remote = SocketAddr::new(meta.addr.ip(), meta.addr.port());
-            let route = Route { local: self.local, remote };
+            let route = Route { local, remote };
             let ecn = meta.ecn.map_or(Ecn::NotEct, |ecn| Ecn::of(ecn as u8));
             let (start, stride) = (at * LONGEST, meta.stride.max(1));
             for from in (0..meta.len).step_by(stride) {
@@ -195,17 +254,20 @@ impl PathSocket {
     fn receive_raw(&self, batch: &mut Batch) -> io::Result<()> {
         for start in (0..BATCH).map(|at| at * LONGEST) {
             let room = batch.bytes.get_mut(start..start + LONGEST).unwrap_or_default();
-            let Some((length, remote, traffic_class)) = receive_one(&self.socket, room)? else { continue };
+            let Some(One { length, remote, traffic_class, to: (to, interface) }) = receive_one(&self.socket, room)?
+            else {
+                continue;
+            };
+            let Some(local) = self.place(to, interface) else { continue };
             let packet = room.get(..length).unwrap_or_default();
             // Raw IPv4 sockets give the IP header along (raw(7)), raw IPv6 sockets do not (RFC 3542 §3).
-            let header =
-                if self.local.is_ipv4() { packet.first().map_or(0, |first| usize::from(first & 0x0f) * 4) } else { 0 };
+            let header = if self.is_v4 { packet.first().map_or(0, |first| usize::from(first & 0x0f) * 4) } else { 0 };
             if header > packet.len() {
                 continue;
             }
             let traffic_class = if header > 0 { packet.get(1).copied() } else { traffic_class };
             // What a raw socket has instead of a port is no port.
-            let route = Route { local: self.local, remote: SocketAddr::new(remote, 0) };
+            let route = Route { local, remote: SocketAddr::new(remote, 0) };
             let ecn = Ecn::of(traffic_class.unwrap_or(0));
             batch.entries.push((route, self.protocol, ecn, start + header..start + length));
         }
@@ -227,8 +289,8 @@ impl PathSocket {
         while let Some(first) = self.waiting.front() {
             if first.may_fragment != self.may_fragment {
                 // What cannot be sent as it has to be is lost.
-                if let Err(error) = fragmentation(&self.socket, self.local, first.may_fragment) {
-                    tracing::debug!(local = %self.local, %error, "fragmentation");
+                if let Err(error) = fragmentation(&self.socket, self.is_v4, first.may_fragment) {
+                    tracing::debug!(local = %first.route.local, %error, "fragmentation");
                     self.waiting.pop_front();
                     self.lost += 1;
                     continue;
@@ -253,7 +315,8 @@ impl PathSocket {
                     }
                 }
                 Err(error) => {
-                    self.tell(error);
+                    let local = first.route.local;
+                    self.tell(local, error);
                     self.waiting.pop_front();
                     self.singly = self.singly.saturating_sub(1);
                     self.lost += 1;
@@ -279,14 +342,30 @@ impl PathSocket {
         };
         let size = u16::try_from(first.bytes.len()).unwrap_or(u16::MAX);
         let train = ControlMessage::UdpGsoSegments(&size);
-        let control: &[_] = match (first.ecn == Ecn::NotEct, count) {
-            (true, 1) => &[],
-            (false, 1) => &[class],
-            (true, _) => &[train],
-            (false, _) => &[class, train],
-        };
+        let (info4, info6);
+        let mut control = Vec::with_capacity(2);
+        if first.ecn != Ecn::NotEct {
+            control.push(class);
+        }
+        if count > 1 {
+            control.push(train);
+        }
+        if self.protocol != Protocol::Udp {
+            let of = |place: &&Place| place.local == first.route.local;
+            let interface = self.places.iter().find(of).map_or(0, |place| place.interface);
+            match first.route.local.ip() {
+                IpAddr::V4(address) => {
+                    info4 = packet_info_v4(address, interface);
+                    control.push(ControlMessage::Ipv4PacketInfo(&info4));
+                }
+                IpAddr::V6(address) => {
+                    info6 = packet_info_v6(address, interface);
+                    control.push(ControlMessage::Ipv6PacketInfo(&info6));
+                }
+            }
+        }
         loop {
-            match sendmsg(self.socket.as_raw_fd(), &bytes, control, MsgFlags::MSG_DONTWAIT, Some(&remote)) {
+            match sendmsg(self.socket.as_raw_fd(), &bytes, &control, MsgFlags::MSG_DONTWAIT, Some(&remote)) {
                 Err(Errno::EINTR) => {}
                 result => return result.map(|_| ()),
             }
@@ -300,7 +379,7 @@ impl PathSocket {
         let fitting = most.min(LONGEST_TRAIN / size.max(1));
         let mut count = 1;
         for packet in self.waiting.iter().skip(1).take(fitting.saturating_sub(1)) {
-            let alike = |packet: &Transmit| (packet.route.remote, packet.ecn, packet.may_fragment, packet.is_alone);
+            let alike = |packet: &Transmit| (packet.route, packet.ecn, packet.may_fragment, packet.is_alone);
             if alike(packet) != alike(first) || packet.bytes.len() > size {
                 break;
             }
@@ -313,12 +392,12 @@ impl PathSocket {
     }
 
     /// A path that is down is the wedge's business: its heartbeats go unanswered. A packet that is too long has a remedy.
-    fn tell(&mut self, error: Errno) {
+    fn tell(&mut self, local: SocketAddr, error: Errno) {
         if error == Errno::EMSGSIZE && !self.warned {
             self.warned = true;
-            tracing::warn!(local = %self.local, "packets are too long for this path's interface");
+            tracing::warn!(%local, "packets are too long for this path's interface");
         }
-        tracing::debug!(local = %self.local, %error, "a packet could not be sent");
+        tracing::debug!(%local, %error, "a packet could not be sent");
     }
 }
 
@@ -345,8 +424,8 @@ fn offload(socket: &Socket) -> io::Result<UdpSocketState> {
 /// What may be cut leaves as long as the interface takes it, without DF, and an IPv4 router on a smaller link cuts it. In IPv6 no
 /// router does, so 'packet too big' has to be believed; what it can do is little, because a link carries 1,280 bytes (RFC 8200
 /// §5).
-fn fragmentation(socket: &Socket, local: SocketAddr, may_fragment: bool) -> io::Result<()> {
-    if local.is_ipv4() {
+fn fragmentation(socket: &Socket, is_v4: bool, may_fragment: bool) -> io::Result<()> {
+    if is_v4 {
         let how = if may_fragment { Ipv4PathMtuDiscovery::OMIT } else { Ipv4PathMtuDiscovery::PROBE };
         return Ok(rustix::net::sockopt::set_ip_mtu_discover(socket, how)?);
     }
@@ -355,21 +434,55 @@ fn fragmentation(socket: &Socket, local: SocketAddr, may_fragment: bool) -> io::
     Ok(setsockopt(socket, sockopt::Ipv6DontFrag, &!may_fragment)?)
 }
 
-/// Takes a packet from a raw socket: its length, where it comes from, and, for IPv6, its traffic class.
-fn receive_one(socket: &Socket, scratch: &mut [u8]) -> io::Result<Option<(usize, IpAddr, Option<u8>)>> {
-    let mut control = nix::cmsg_space!(i32);
+/// That a packet is to leave from this address, by this interface.
+fn packet_info_v4(from: Ipv4Addr, interface: u32) -> libc::in_pktinfo {
+    libc::in_pktinfo {
+        ipi_ifindex: i32::try_from(interface).unwrap_or(0),
+        ipi_spec_dst: libc::in_addr { s_addr: u32::from_ne_bytes(from.octets()) },
+        ipi_addr: libc::in_addr { s_addr: 0 },
+    }
+}
+
+fn packet_info_v6(from: Ipv6Addr, interface: u32) -> libc::in6_pktinfo {
+    libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: from.octets() }, ipi6_ifindex: interface }
+}
+
+/// What has come to a raw socket.
+struct One {
+    length: usize,
+    remote: IpAddr,
+    /// Of IPv6.
+    traffic_class: Option<u8>,
+    /// The address and the interface that it came to.
+    to: (IpAddr, u32),
+}
+
+/// Takes a packet from a raw socket.
+fn receive_one(socket: &Socket, scratch: &mut [u8]) -> io::Result<Option<One>> {
+    let mut control = nix::cmsg_space!(i32, libc::in6_pktinfo);
     let mut buffers = [IoSliceMut::new(scratch)];
     let flags = MsgFlags::MSG_DONTWAIT;
     let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut buffers, Some(&mut control), flags)?;
-    let traffic_class = message.cmsgs()?.find_map(|one| match one {
-        ControlMessageOwned::Ipv6TClass(class) => u8::try_from(class).ok(),
-        _ => None,
-    });
+    let (mut traffic_class, mut to) = (None, None);
+    for one in message.cmsgs()? {
+        match one {
+            ControlMessageOwned::Ipv6TClass(class) => traffic_class = u8::try_from(class).ok(),
+            ControlMessageOwned::Ipv4PacketInfo(info) => {
+                let address = Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes());
+                to = Some((address.into(), u32::try_from(info.ipi_ifindex).unwrap_or(0)));
+            }
+            ControlMessageOwned::Ipv6PacketInfo(info) => {
+                to = Some((Ipv6Addr::from(info.ipi6_addr.s6_addr).into(), info.ipi6_ifindex));
+            }
+            _ => {}
+        }
+    }
     let source = message.address.and_then(|address| {
         let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
         v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
     });
-    Ok(source.map(|source| (message.bytes, source, traffic_class)))
+    let length = message.bytes;
+    Ok(source.zip(to).map(|(remote, to)| One { length, remote, traffic_class, to }))
 }
 
 #[cfg(test)]
@@ -382,7 +495,7 @@ mod tests {
     /// Sends `packets` from one of our sockets to another, and, as the oracle, to an ordinary socket that knows no offloads.
     fn round_trip(local: &str, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let local: SocketAddr = local.parse().expect("an address");
-        let open = || PathSocket::open(local, Protocol::Udp, None).expect("opens");
+        let open = || PathSocket::open(local, None).expect("opens");
         let (mut sender, receiver) = (open(), open());
         let ordinary = UdpSocket::bind(local).expect("binds");
         ordinary.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
@@ -447,7 +560,7 @@ mod tests {
     fn what_several_sockets_had_is_there_together() {
         let local: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         let ordinary = UdpSocket::bind(local).expect("binds");
-        let sockets = [(); 3].map(|()| PathSocket::open(local, Protocol::Udp, None).expect("opens"));
+        let sockets = [(); 3].map(|()| PathSocket::open(local, None).expect("opens"));
         let mut received = Received::default();
         for round in 0..3 {
             received.clear();
@@ -467,7 +580,7 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_counted_and_does_not_stop_the_rest() {
         let local: SocketAddr = "127.0.0.1:0".parse().expect("an address");
-        let mut sender = PathSocket::open(local, Protocol::Udp, None).expect("opens");
+        let mut sender = PathSocket::open(local, None).expect("opens");
         let ordinary = UdpSocket::bind(local).expect("binds");
         ordinary.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
         let mut send = |remote: SocketAddr, bytes: Vec<u8>| {
@@ -489,5 +602,51 @@ mod tests {
         assert_eq!(sender.lost(), 2);
         let mut buffer = [0; 100];
         assert_eq!(ordinary.recv(&mut buffer).expect("a datagram"), 30);
+    }
+
+    /// One socket for several addresses: what leaves has the one that it is to have, and what comes to another is nobody's.
+    #[test]
+    fn native_sockets_serve_the_addresses_that_there_are() {
+        for (v4, addresses) in [(true, ["127.0.0.2", "127.0.0.3"]), (false, ["::1", "::1"])] {
+            let open = || PathSocket::open_native(Protocol::Esp, v4);
+            let (mut left, mut right) = match (open(), open()) {
+                (Ok(left), Ok(right)) => (left, right),
+                (Err(error), _) | (_, Err(error)) => {
+                    // Not everybody may, and not every machine has both families.
+                    eprintln!("skipped: {error}");
+                    continue;
+                }
+            };
+            let [a, b] = addresses.map(|address| SocketAddr::new(address.parse().expect("an address"), 0));
+            assert!(left.join(a, 0) && right.join(b, 0) && !left.join("192.0.2.1:0".parse().expect("one"), 0) == !v4);
+            let mut send = |bytes: &[u8]| {
+                left.send(Transmit {
+                    route: Route { local: a, remote: b },
+                    protocol: Protocol::Esp,
+                    bytes: bytes.to_vec(),
+                    ecn: Ecn::Ect0,
+                    may_fragment: true,
+                    is_alone: false,
+                });
+                left.flush();
+                assert_eq!(left.lost(), 0);
+            };
+            let receive = |right: &PathSocket| {
+                let mut received = Received::default();
+                right.receive(&mut received).expect("receives");
+                let all = received.datagrams();
+                all.iter().map(|one| (one.route, one.ecn, one.payload.to_vec())).collect::<Vec<_>>()
+            };
+            send(b"first");
+            assert_eq!(receive(&right), [(Route { local: b, remote: a }, Ecn::Ect0, b"first".to_vec())]);
+            // Of another interface than that of this number, which there is not.
+            right.join(b, 9_999);
+            send(b"second");
+            assert!(receive(&right).is_empty());
+            right.join(b, 0);
+            assert!(!right.leave(b), "it stays for others");
+            send(b"third");
+            assert!(receive(&right).is_empty());
+        }
     }
 }

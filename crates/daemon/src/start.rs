@@ -188,10 +188,9 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         wedge.add_peer(peer_config(&config, peer, *lsi, &links));
     }
 
-    let mut sockets = Vec::new();
+    let mut sockets = shared_sockets(&config)?;
     for link in &links {
-        let opened = open_sockets(&config, link);
-        sockets.extend(opened.map_err(|(local, error)| socket_failure(link, local, &error))?);
+        open_sockets(&config, link, &mut sockets).map_err(|(local, error)| socket_failure(link, local, &error))?;
     }
     let device_config = DeviceConfig {
         name: config.device.clone(),
@@ -360,15 +359,49 @@ pub(crate) fn peer_config(config: &Config, peer: &config::PeerConfig, lsi: Lsi, 
     known
 }
 
-/// The sockets of a link.
-pub(crate) fn open_sockets(config: &Config, link: &Link) -> Result<Vec<PathSocket>, (SocketAddr, io::Error)> {
-    let protocols: &[Protocol] = match config.encapsulation {
-        Encapsulation::Udp => &[Protocol::Udp],
-        Encapsulation::Native => &[Protocol::Hip, Protocol::Esp],
-    };
+/// The sockets that all paths share, where there are such: raw sockets of the native protocols.
+///
+/// # Errors
+/// A sentence where they cannot be opened.
+fn shared_sockets(config: &Config) -> Result<Vec<PathSocket>, UpError> {
+    let mut sockets = Vec::new();
+    if config.encapsulation == Encapsulation::Udp {
+        return Ok(sockets);
+    }
+    for (is_v4, protocol) in [true, false].into_iter().flat_map(|v4| [(v4, Protocol::Hip), (v4, Protocol::Esp)]) {
+        match PathSocket::open_native(protocol, is_v4) {
+            Ok(socket) => sockets.push(socket),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let why = "a raw socket for the native protocols cannot be opened";
+                return Err(UpError::Setup(format!("{why}: {error}; this needs root or CAP_NET_RAW: try sudo")));
+            }
+            // A machine without IPv6 has no such address either.
+            Err(error) => tracing::info!(%error, "no native protocols over IPv{}", if is_v4 { 4 } else { 6 }),
+        }
+    }
+    Ok(sockets)
+}
+
+/// A link has sockets from now on.
+pub(crate) fn open_sockets(
+    config: &Config,
+    link: &Link,
+    sockets: &mut Vec<PathSocket>,
+) -> Result<(), (SocketAddr, io::Error)> {
     let local = locator(config, link.address);
-    let open = |protocol: &Protocol| PathSocket::open(local, *protocol, link.device.as_deref());
-    protocols.iter().map(|protocol| open(protocol).map_err(|error| (local, error))).collect()
+    if config.encapsulation == Encapsulation::Udp {
+        sockets.push(PathSocket::open(local, link.device.as_deref()).map_err(|error| (local, error))?);
+        return Ok(());
+    }
+    let interface = if link.device.is_some() { link.interface } else { 0 };
+    let joined = sockets.iter_mut().map(|socket| socket.join(local, interface)).filter(|joined| *joined).count();
+    if joined == 0 { Err((local, io::ErrorKind::Unsupported.into())) } else { Ok(()) }
+}
+
+/// And none any more.
+pub(crate) fn close_sockets(config: &Config, link: &Link, sockets: &mut Vec<PathSocket>) {
+    let local = locator(config, link.address);
+    sockets.retain_mut(|socket| !socket.leave(local));
 }
 
 /// The names of this host and its peers; of so many of these there are routes to the LSIs.

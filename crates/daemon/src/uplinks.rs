@@ -1,8 +1,7 @@
 //! The access links while the daemon runs: when an interface or an address appears, disappears or changes, the paths
-//! follow. Nothing here needs privileges: since Linux 5.7 anyone may bind a fresh socket to a device. Only raw sockets, for
-//! the native protocols, cannot be opened any more once privileges are given up.
+//! follow. Nothing here needs privileges: since Linux 5.7 anyone may bind a fresh socket to a device, and the raw sockets of the
+//! native protocols are open already.
 
-use std::io;
 use std::net::IpAddr;
 
 use clock::Instant;
@@ -10,11 +9,11 @@ use rand_core::CryptoRng;
 use wedge::Wedge;
 use wire::Lsi;
 
-use crate::config::{Config, Encapsulation};
+use crate::config::Config;
 use crate::links::{self, Link};
 use crate::netlink::{self, Monitor};
 use crate::sockets::PathSocket;
-use crate::start::{local_path, locator, open_sockets, peer_config};
+use crate::start::{close_sockets, local_path, open_sockets, peer_config};
 
 /// What is configured, and what there is of it.
 #[derive(Debug)]
@@ -84,30 +83,18 @@ impl Uplinks {
         sockets: &mut Vec<PathSocket>,
         link: Link,
     ) {
-        let opened = match open_sockets(&self.config, &link) {
-            Ok(opened) => opened,
-            Err((_, error)) => {
-                let remedy = match (self.config.encapsulation, error.kind()) {
-                    (Encapsulation::Native, io::ErrorKind::PermissionDenied) => {
-                        "; its raw sockets need privileges that were given up: start Sinnet again, or use \
-                         encapsulation = \"udp\""
-                    }
-                    _ => "",
-                };
-                return tracing::warn!("{} on {} is no path: {error}{remedy}", link.address, link.name);
-            }
-        };
+        if let Err((_, error)) = open_sockets(&self.config, &link, sockets) {
+            return tracing::warn!("{} on {} is no path: {error}", link.address, link.name);
+        }
         let path = local_path(&self.config, &link);
         self.links.push(link);
         self.tell_routes(wedge);
         let Some(link) = self.links.last() else { return };
         match wedge.add_path(now, random, path) {
-            Ok(()) => {
-                tracing::info!("{} on {} is there and is used", link.address, link.name);
-                sockets.extend(opened);
-            }
+            Ok(()) => tracing::info!("{} on {} is there and is used", link.address, link.name),
             Err(error) => {
                 tracing::warn!("{} on {} is no path: {error}", link.address, link.name);
+                close_sockets(&self.config, link, sockets);
                 self.links.pop();
             }
         }
@@ -122,8 +109,7 @@ impl Uplinks {
         link: &Link,
     ) {
         tracing::warn!("{} on {} is gone and is not used any more", link.address, link.name);
-        let local = locator(&self.config, link.address);
-        sockets.retain(|socket| !socket.is_at(local));
+        close_sockets(&self.config, link, sockets);
         self.links.retain(|other| other != link);
         self.tell_routes(wedge);
         wedge.remove_path(now, random, link.address);
@@ -139,9 +125,10 @@ impl Uplinks {
     }
 }
 
-/// A path is the same while its name, its address and its interface are.
-fn key(link: &Link) -> (&str, IpAddr, Option<&str>) {
-    (&link.name, link.address, link.device.as_deref())
+/// A path is the same while its name, its address and its interface are: one of the same name that was unplugged between is
+/// another, and what is bound to the one before reaches nobody.
+fn key(link: &Link) -> (&str, IpAddr, Option<&str>, u32) {
+    (&link.name, link.address, link.device.as_deref(), link.interface)
 }
 
 /// What is different.

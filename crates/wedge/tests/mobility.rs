@@ -338,3 +338,96 @@ fn idle_peers_cost_a_packet_nothing() {
     assert!(heard >= 95 && alone > 50, "{heard} {alone}");
     assert_eq!(turns(1_000), (alone, heard));
 }
+
+/// Where a client with one link is: its network, of which there are many, and the server has an address of its own.
+struct Walk {
+    world: World,
+    at: usize,
+}
+
+impl Walk {
+    fn path(number: usize) -> wedge::LocalPath {
+        wedge::LocalPath::new(format!("link{number}"), locator(number, 0, 10500))
+    }
+
+    /// In the first of so many networks.
+    fn new(networks: usize, seed: u64) -> Self {
+        let mut world = World::configured(&specs(networks), 10500, |config| {
+            config.paths.truncate(1);
+            config.paths.iter_mut().for_each(|path| path.rate = None);
+        });
+        world.meshed = true;
+        world.rngs = [seed, seed + 1_000].map(rand_chacha::ChaCha20Rng::seed_from_u64);
+        let (a, b) = (world.hit(0), world.hit(1));
+        // The server knows who comes, and not from where.
+        world.hosts[0].add_peer(wedge::PeerConfig::new("b", b, LSIS[1], [locator(0, 1, 10500)]));
+        world.hosts[1].add_peer(wedge::PeerConfig::new("a", a, LSIS[0], []));
+        Self { world, at: 0 }
+    }
+
+    fn join(&mut self, number: usize) {
+        let (now, [host, _], [rng, _]) = (self.world.now, &mut self.world.hosts, &mut self.world.rngs);
+        host.add_path(now, rng, Self::path(number)).unwrap();
+        // Nothing that is sent to the address before gets there.
+        self.at = number;
+    }
+
+    fn leave(&mut self, number: usize) {
+        let (now, [host, _], [rng, _]) = (self.world.now, &mut self.world.hosts, &mut self.world.rngs);
+        host.remove_path(now, rng, locator(number, 0, 10500).ip());
+        self.world.links[number].iter_mut().for_each(|link| link.change(now, ChangeKind::Down));
+    }
+}
+
+/// A client walks through twenty addresses under a download, in 40 s: the next is there up to 300 ms before the last is gone, or
+/// after. Whatever the order and the moment, nothing stands still for a second, it stays one association, and keys and paths do
+/// not pile up.
+#[test]
+fn a_client_walks_through_twenty_addresses() {
+    const NETWORKS: usize = 20;
+    for seed in 0..8 {
+        let mut walk = Walk::new(NETWORKS, seed);
+        let (a, b) = (walk.world.hit(0), walk.world.hit(1));
+        // The client is the first host, and downloads.
+        let (mut receiver, mut sender) = (Receiver::new(a, b, SEGMENT), Sender::new(b, a, SEGMENT));
+        let mut boxes = [Mailbox::default(), Mailbox::default()];
+        boxes[0].to_send.push(udp_v6(a, b, (9, 9), b"hello"));
+        let [left, right] = &mut boxes;
+        walk.world.run(at(2_000), &mut [left, right]);
+        let mut chance = clock::Rng::from_seed(seed);
+        let mut begun = None;
+        for next in 1..NETWORKS {
+            let moment = at(2_000 * next as u64 + 2_000) + ms(500).mul_f64(chance.unit());
+            walk.world.run(moment, &mut [&mut receiver, &mut sender]);
+            begun.get_or_insert(moment);
+            let gap = ms(300).mul_f64(chance.unit());
+            let (last, makes_first) = (walk.at, chance.chance(0.5));
+            if makes_first {
+                walk.join(next)
+            } else {
+                walk.leave(last)
+            }
+            walk.world.run(moment + gap, &mut [&mut receiver, &mut sender]);
+            if makes_first { walk.leave(last) } else { walk.join(next) }
+        }
+        let end = at(2_000 * NETWORKS as u64 + 4_000);
+        walk.world.run(end, &mut [&mut receiver, &mut sender]);
+        let from = begun.unwrap();
+        let times = receiver.progress.iter().map(|(time, _)| *time).filter(|time| *time > from - ms(500));
+        let times: Vec<Instant> = times.chain([end]).collect();
+        let stall = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+        assert!(stall < ms(1_000), "seed {seed}: {stall:?}");
+        let goodput = receiver.goodput(from, end);
+        // Headers, up to 300 ms of two seconds without an address, and what it takes to find the new path's rate.
+        assert!(goodput > 0.5 * RATE as f64, "seed {seed}: {goodput}");
+        let events = walk.world.events.iter().flatten();
+        let begun = events.clone().filter(|event| matches!(event, WedgeEvent::Established { .. })).count();
+        assert_eq!(begun, 2, "seed {seed}: once on each side");
+        for (side, host) in walk.world.hosts.iter().enumerate() {
+            let peer = host.status(end).peers.remove(0);
+            let paths: Vec<_> = peer.paths.iter().map(|path| (path.local.clone(), path.remote.clone())).collect();
+            let ends = [locator(NETWORKS - 1, 0, 10500).to_string(), locator(0, 1, 10500).to_string()];
+            assert_eq!(paths, [(ends[side].clone(), ends[1 - side].clone())], "seed {seed}");
+        }
+    }
+}

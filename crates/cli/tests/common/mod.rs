@@ -62,4 +62,6 @@ fn run(users: &[&str], script: &str, seconds: u32, arguments: &[&str]) {
     let log = |name| std::fs::read_to_string(directory.path().join(name)).unwrap_or_default();
     let logs = format!("{}\n{}", log("a.log"), log("b.log"));
     assert!(output.status.success() && out.contains("all went well"), "{out}\n{error}\n{logs}");
+    // What was measured, for who asks to see it.
+    print!("{out}");
 }
