@@ -17,7 +17,7 @@ use wire::{Hit, Lsi};
 
 use crate::config::{Config, PeerConfig};
 use crate::dns::Names;
-use crate::start::{names_of, peer_config, remote};
+use crate::start::{names_of, peer_config, policies, remote};
 use crate::uplinks::Uplinks;
 
 /// Gives the peers of the configuration the HITs that were found out before.
@@ -177,6 +177,10 @@ impl Strangers {
         let hit = known.hit;
         hosts.uplinks.config.peers.push(known);
         hosts.uplinks.peer_lsis.push(lsi);
+        if !hosts.uplinks.config.policies.is_empty() {
+            // Those that are about it know it by its name.
+            hosts.wedge.set_policies(policies(&hosts.uplinks.config));
+        }
         let line = format!("{name} {hit}\n");
         let kept = self.file.as_mut().map_or(Ok(()), |file| file.write_all(line.as_bytes()));
         Some(match kept {

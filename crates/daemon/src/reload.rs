@@ -9,7 +9,7 @@ use wire::{Hit, Lsi};
 
 use crate::config::{self, Config};
 use crate::names::Responder;
-use crate::start::{names_of, peer_config};
+use crate::start::{names_of, peer_config, policies};
 use crate::uplinks::Uplinks;
 
 /// Where the configuration is.
@@ -46,6 +46,11 @@ impl Reload {
         }
         uplinks.config.peers = config.peers;
         uplinks.config.rendezvous = config.rendezvous;
+        let before = policies(&uplinks.config);
+        uplinks.config.policies = config.policies;
+        if policies(&uplinks.config) != before {
+            wedge.set_policies(policies(&uplinks.config));
+        }
         uplinks.peer_lsis = lsis;
         Ok(told)
     }
@@ -106,6 +111,7 @@ fn merge(old: &Config, old_lsis: &[Lsi], own: Lsi, mut new: Config) -> Result<Me
     let told = if told.is_empty() { String::new() } else { format!(": {}", told.join("; ")) };
     let mut config = old.clone();
     config.rendezvous = new.rendezvous;
+    config.policies = new.policies;
     config.peers = peers;
     Ok(Merged { config, lsis, routed, told: format!("SIGHUP: the peers of the configuration are taken over{told}") })
 }

@@ -10,7 +10,7 @@ use hip::identity::HostIdentity;
 use hip::{Registrar, Route};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use text::Diagnostic;
-use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Protocol, Wedge, WedgeConfig};
+use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Policy, Protocol, Wedge, WedgeConfig};
 use wire::Lsi;
 
 use crate::config::{self, Config, Congestion, Encapsulation};
@@ -320,12 +320,24 @@ fn wedge_config(config: &Config, lsi: Lsi, links: &[Link]) -> WedgeConfig {
         registrar
     });
     wedge.renew_at = config.rekey_packets;
+    wedge.policies = policies(config);
     wedge.scheduler.clone_from(&config.scheduler);
     match &config.congestion {
         Congestion::Measured(rule) => wedge.congestion = rule.clone(),
         Congestion::ConfiguredRates => wedge.hip.feedback = false,
     }
     wedge
+}
+
+/// The policies, with the HITs of those peers that are known by now.
+pub(crate) fn policies(config: &Config) -> Vec<Policy> {
+    let hit = |name: &String| config.peers.iter().find(|peer| peer.name == *name).map(|peer| peer.hit);
+    let of = |configured: &config::PolicyConfig| {
+        let mut policy = configured.policy.clone();
+        policy.peers = configured.peers.as_ref().map(|names| names.iter().filter_map(hit).collect());
+        policy
+    };
+    config.policies.iter().map(of).collect()
 }
 
 pub(crate) fn local_path(config: &Config, link: &Link) -> LocalPath {

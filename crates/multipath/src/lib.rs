@@ -40,6 +40,7 @@ mod pacing;
 mod packet;
 mod path;
 mod path_mtu;
+mod policy;
 mod reach;
 mod received;
 mod report;
@@ -64,6 +65,7 @@ pub use path::{Overhead, PathState, PathStatistics};
 pub use path_mtu::{
     BASE_PLPMTU, GRANULARITY, MAX_PROBES, MIN_PLPMTU, MtuCounts, MtuPhase, PathMtu, Probe, RAISE_AFTER,
 };
+pub use policy::{FlowPolicy, PolicyId, Priority};
 pub use queue::Ecn;
 pub use report::{RANGES, Report, message_len};
 pub use reporter::{ReceivedPacket, Reporter, ReportingPath};

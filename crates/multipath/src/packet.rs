@@ -2,6 +2,7 @@
 
 use crate::copies::CopyNumber;
 use crate::order::Number;
+use crate::policy::PolicyId;
 use queue::Ecn;
 
 /// A flow between two hosts: its protocol and its ports, or what it has in their place.
@@ -85,6 +86,8 @@ pub struct QueuedPacket<P> {
     pub number: Option<Number>,
     /// What it has in common with its copies on other paths, where there are any.
     pub copy: Option<CopyNumber>,
+    /// The policy that holds for it, if there is one.
+    pub policy: Option<PolicyId>,
     /// Bytes of the whole outer IP packet.
     pub wire: usize,
     /// How many packets left the send buffer before it.
@@ -100,7 +103,18 @@ pub struct QueuedPacket<P> {
 impl<P> QueuedPacket<P> {
     /// A packet that has not been sent yet, of so many bytes with all headers.
     pub fn new(meta: Meta, payload: P, wire: usize) -> Self {
-        Self { payload, meta, number: None, copy: None, wire, order: 0, place: 0, retransmissions: 0, rescues: 0 }
+        Self {
+            payload,
+            meta,
+            number: None,
+            copy: None,
+            policy: None,
+            wire,
+            order: 0,
+            place: 0,
+            retransmissions: 0,
+            rescues: 0,
+        }
     }
 
     /// Bytes of what is sealed, its numbers included.

@@ -120,6 +120,8 @@ pub(crate) struct SenderPath<P> {
     pub(crate) pacer: Pacer<P>,
     /// What waits for this path alone, as a scheduler has decided: its window or its pace has no room.
     pub(crate) queue: VecDeque<QueuedPacket<P>>,
+    /// The policies to whose packets it is closed, a bit each.
+    pub(crate) barred: u64,
     /// Where paths have windows.
     pub(crate) control: Option<Control<P>>,
 }
@@ -147,7 +149,7 @@ pub(crate) struct Control<P> {
 
 impl<P> SenderPath<P> {
     pub(crate) fn new(id: PathId, state: PathState, rate: u64, control: Option<Control<P>>) -> Self {
-        Self { id, state, pacer: Pacer::new(rate), queue: VecDeque::new(), control }
+        Self { id, state, pacer: Pacer::new(rate), queue: VecDeque::new(), barred: 0, control }
     }
 
     /// The smoothed round-trip time, by reports or by heartbeats.

@@ -5,6 +5,7 @@ use crate::copies::CopyNumber;
 use crate::order::header;
 use crate::packet::QueuedPacket;
 use crate::path::SenderPath;
+use crate::policy::PolicyId;
 use crate::sender::{Dispatch, Feedback, LONGEST_QUEUE, Sender, Treatment};
 use crate::transmit::Round;
 use clock::Instant;
@@ -19,7 +20,7 @@ impl<P: Clone> Sender<P> {
     pub(crate) fn schedule(&mut self, now: Instant, round: Round) -> Option<Dispatch<P>> {
         self.look_at_paths(now);
         // What was lost leaves before what waits.
-        if self.again.is_empty()
+        if self.next_again().is_none()
             && let Some(dispatch) = self.poll_queue(now)
         {
             return Some(dispatch);
@@ -32,8 +33,9 @@ impl<P: Clone> Sender<P> {
         let longest = self.views.iter().map(|view| view.srtt.as_nanos()).max().unwrap_or_default();
         let in_longest = |view: &PathView| view.cwnd.saturating_mul(longest.div_ceil(view.srtt.as_nanos().max(1)));
         let most = self.views.iter().map(in_longest).fold(1, u64::saturating_add);
-        while room > 0 && (!self.again.is_empty() || self.views.iter().map(|view| view.queued).sum::<u64>() < most) {
-            let is_new = self.again.is_empty();
+        while room > 0 && (self.next_again().is_some() || self.views.iter().map(|view| view.queued).sum::<u64>() < most)
+        {
+            let is_new = self.next_again().is_none();
             let decision = self.decide(now, room);
             let (Decision::Send(id) | Decision::Enqueue(id)) = decision else { break };
             let Some(mut packet) = self.next_packet(now, &limits) else { break };
@@ -48,12 +50,24 @@ impl<P: Clone> Sender<P> {
             }
             self.path_mut(id)?.queue.push_back(packet);
             self.views.iter_mut().filter(|view| view.id == id).for_each(|view| view.queued += 1);
+            if !self.policies.is_empty() {
+                if !self.prepare_next() {
+                    break;
+                }
+                self.look_at_paths(now);
+            }
         }
         if let Some(dispatch) = self.poll_queue(now) {
             return Some(dispatch);
         }
         self.wake_at = self.next_pair(now);
         None
+    }
+
+    /// The next packet that waits for one path alone.
+    pub(crate) fn poll_assigned(&mut self, now: Instant) -> Option<Dispatch<P>> {
+        self.look_at_paths(now);
+        self.poll_queue(now)
     }
 
     /// What waits for one path alone goes first there, or it would be overtaken.
@@ -75,14 +89,14 @@ impl<P: Clone> Sender<P> {
         if waiting == 0 {
             return Decision::Blocked;
         }
-        let len = self.again.front().map_or(1500, |packet| packet.wire);
+        let len = self.next_again().map_or(1500, |packet| packet.wire);
         let packet = PacketMeta { len, unscheduled: waiting as u64, window: room as u64 };
         let view = |id: PathId| self.views.iter().find(|view| view.id == id);
         match self.scheduler.select(&packet, &self.views, now) {
             Decision::Send(id) if view(id).is_some_and(|view| view.open) => Decision::Send(id),
             // What was lost waits for no path: others wait for it.
-            Decision::Enqueue(id) if self.again.is_empty() && view(id).is_some() => Decision::Enqueue(id),
-            Decision::Wait if self.again.is_empty() && self.views.iter().any(|view| will_ask(view, now)) => {
+            Decision::Enqueue(id) if self.next_again().is_none() && view(id).is_some() => Decision::Enqueue(id),
+            Decision::Wait if self.next_again().is_none() && self.views.iter().any(|view| will_ask(view, now)) => {
                 Decision::Wait
             }
             _ => self.fastest_open().map_or(Decision::Blocked, Decision::Send),
@@ -128,17 +142,22 @@ impl<P: Clone> Sender<P> {
 impl<P> Sender<P> {
     /// The path of a packet that waits in no send buffer. Where none answers there is nothing to lose by trying: the peer may
     /// be one that answers no echoes.
-    pub(crate) fn choose_for_one(&mut self, now: Instant, urgent: bool, wire: usize) -> Option<&mut SenderPath<P>> {
-        let (any_usable, compares_arrivals) = (self.any_usable(), self.scheduler.needs().arrivals);
+    pub(crate) fn choose_for_one(
+        &mut self,
+        now: Instant,
+        (urgent, policy): (bool, Option<PolicyId>),
+        wire: usize,
+    ) -> Option<&mut SenderPath<P>> {
+        let (allowed, compares_arrivals) = (self.allowed(policy), self.scheduler.needs().arrivals);
         let Self { paths, views, windows, .. } = self;
         views.clear();
         views.extend(paths.iter().filter_map(|path| {
-            let is_usable = path.state.may_carry(any_usable);
+            let is_usable = allowed.may_carry(path);
             let may = !urgent || path.state.allows(wire) && path.has_room_beyond(windows);
             // To who compares arrivals a queue is a delay, to others it is full or not.
             let has_room = urgent || compares_arrivals || path.pacer.queued() < longest_queue(path.pacer.rate());
             let view = path.view(is_usable && may && has_room, urgent, now, windows);
-            (is_usable || compares_arrivals).then_some(view)
+            (is_usable || compares_arrivals && allowed.has(path)).then_some(view)
         }));
         let meta = PacketMeta { len: wire, ..PacketMeta::default() };
         let id = match self.scheduler.select(&meta, &self.views, now) {
@@ -171,7 +190,9 @@ impl<P> Sender<P> {
         let any_usable = self.any_usable();
         for index in 0..self.paths.len() {
             let Some(path) = self.paths.get_mut(index).filter(|path| !path.queue.is_empty()) else { continue };
-            if !path.state.may_carry(any_usable) {
+            // A policy may have let it wait for a backup.
+            let stays = path.state.may_carry(any_usable) || !self.policies.is_empty() && path.state.answers();
+            if !stays {
                 let mut queue = std::mem::take(&mut path.queue);
                 self.reassign(&mut queue);
             }

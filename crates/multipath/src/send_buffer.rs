@@ -3,8 +3,11 @@
 //!
 //! Each queue is kept by CoDel (RFC 8289), with a target that leaves the kernel's TCP the queue it needs: below it are
 //! windows that rise and fall, and a buffer that is empty when they are high wastes the paths.
+//!
+//! Policies may have flows go before or after the others: there is a turn for each priority.
 
 use crate::packet::{FlowId, QueuedPacket};
+use crate::policy::{PolicyId, Priority};
 use clock::{Duration, Instant};
 use queue::codel::{self, CoDel};
 use queue::rounds::Rounds;
@@ -12,6 +15,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// What a flow may send in its turn.
 const QUANTUM: u32 = 1514;
+/// While others go first, so much of what leaves is of those that would have to wait for ever, in bytes: a packet in so many.
+const YIELDED: u64 = 20 * QUANTUM as u64;
+
+/// A flow under one policy. What belongs to no flow is one.
+type Key = (Option<FlowId>, Option<PolicyId>);
 
 /// How long packets may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +34,8 @@ pub(crate) struct Limits {
     /// How long the packets of a flow may wait.
     pub codel: codel::Parameters,
 }
+
+const NORMAL: usize = Priority::Normal as usize;
 
 #[derive(Clone, Debug)]
 struct Entry<P> {
@@ -64,8 +74,13 @@ impl<P> Queue<P> {
 #[derive(Clone, Debug)]
 pub(crate) struct SendBuffer<P> {
     /// The queues of the flows that are in `rounds`.
-    queues: BTreeMap<Option<FlowId>, Queue<P>>,
-    rounds: Rounds<Option<FlowId>>,
+    queues: BTreeMap<Key, Queue<P>>,
+    /// A turn for each priority, the first of which comes first.
+    rounds: [Rounds<Key>; 3],
+    /// Whose turn it is.
+    tier: usize,
+    /// Bytes that have left while others of less priority waited.
+    preferred: u64,
     bytes: usize,
     packets: usize,
     dropped: u64,
@@ -79,7 +94,9 @@ impl<P> Default for SendBuffer<P> {
     fn default() -> Self {
         Self {
             queues: BTreeMap::new(),
-            rounds: Rounds::new(QUANTUM),
+            rounds: std::array::from_fn(|_| Rounds::new(QUANTUM)),
+            tier: NORMAL,
+            preferred: 0,
             bytes: 0,
             packets: 0,
             dropped: 0,
@@ -112,7 +129,7 @@ impl<P> SendBuffer<P> {
 
     /// Whether the next flow sends little, and is none of TCP's.
     pub(crate) fn next_is_thin(&self) -> bool {
-        let new = self.rounds.first().filter(|(_, is_new)| *is_new);
+        let new = self.first().filter(|(_, is_new)| *is_new);
         let queue = new.and_then(|(flow, _)| self.queues.get(&flow));
         queue.is_some_and(|queue| {
             let first = queue.packets.front();
@@ -122,17 +139,17 @@ impl<P> SendBuffer<P> {
 
     /// The next flow.
     pub(crate) fn next_flow(&self) -> Option<FlowId> {
-        self.rounds.first().and_then(|(flow, _)| flow)
+        self.first().and_then(|((flow, _), _)| flow)
     }
 
     /// Whether something of a flow waits.
     pub(crate) fn has(&self, flow: FlowId) -> bool {
-        self.queues.get(&Some(flow)).is_some_and(|queue| queue.bytes > 0)
+        self.of(flow).any(|queue| queue.bytes > 0)
     }
 
     /// Since when the oldest packet of the next flow waits.
     pub(crate) fn waits_since(&self) -> Option<Instant> {
-        let (flow, _) = self.rounds.first()?;
+        let (flow, _) = self.first()?;
         let queue = self.queues.get(&flow)?;
         queue.again.front().or(queue.packets.front()).map(|entry| entry.at)
     }
@@ -141,10 +158,15 @@ impl<P> SendBuffer<P> {
     ///
     /// What a TCP sends again while it still waits is passed over: the copy would arrive before what comes before it, and make
     /// that look lost. (Linux spares it likewise where the first copy has not left a queue of its own.)
-    pub(crate) fn push(&mut self, now: Instant, packet: QueuedPacket<P>, limits: &Limits) {
-        let flow = packet.meta.flow;
+    pub(crate) fn push(&mut self, now: Instant, packet: QueuedPacket<P>, priority: Priority, limits: &Limits) {
+        let flow = (packet.meta.flow, packet.policy);
         let queue = self.queues.entry(flow).or_insert_with(|| {
-            self.rounds.begin(flow);
+            let [urgent, normal, bulk] = &mut self.rounds;
+            match priority {
+                Priority::Urgent => urgent.begin(flow),
+                Priority::Normal => normal.begin(flow),
+                Priority::Bulk => bulk.begin(flow),
+            }
             Queue::default()
         });
         let again = packet.meta.segment().is_some_and(|segment| segment.is_retransmission);
@@ -190,7 +212,8 @@ impl<P> SendBuffer<P> {
     pub(crate) fn drain(&mut self) -> Vec<QueuedPacket<P>> {
         let queues = std::mem::take(&mut self.queues);
         (self.bytes, self.packets) = (0, 0);
-        self.rounds.clear();
+        self.rounds.iter_mut().for_each(Rounds::clear);
+        self.tier = NORMAL;
         queues
             .into_values()
             .flat_map(|queue| queue.again.into_iter().chain(queue.packets))
@@ -201,27 +224,72 @@ impl<P> SendBuffer<P> {
     /// What a flow may have waiting more than it has, or less if it is negative, if it can be clamped: its part of what does no
     /// harm.
     pub(crate) fn room(&self, flow: FlowId, limits: &Limits) -> i64 {
-        let waits = self.queues.get(&Some(flow)).map(|queue| queue.bytes);
+        let waits = self.of(flow).map(|queue| queue.bytes).reduce(|a, b| a + b);
         let queues = self.queues.len() + usize::from(waits.is_none());
         (limits.clamped / queues) as i64 - waits.unwrap_or(0) as i64
     }
 
-    /// The next packet.
+    /// The next packet, of whatever policy.
     pub(crate) fn pop(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<P>> {
-        while let Some(flow) = self.rounds.turn() {
-            if let Some(entry) = self.dequeue(now, flow, limits) {
-                self.sojourn = now - entry.at;
-                self.rounds.spend(entry.packet.wire as u32);
-                return Some(entry.packet);
-            }
-            if self.rounds.end() {
-                self.queues.remove(&flow);
+        while let Some(flow) = self.rounds.get_mut(self.tier)?.turn() {
+            if let Some(packet) = self.pop_of(now, flow, limits) {
+                return Some(packet);
             }
         }
         None
     }
 
-    fn take(&mut self, flow: Option<FlowId>) -> Option<Entry<P>> {
+    /// Brings a flow to the front of which something waits and whose policy is free: which policy that is.
+    pub(crate) fn prepare(&mut self, is_free: impl Fn(Option<PolicyId>) -> bool) -> Option<Option<PolicyId>> {
+        let Self { rounds, queues, tier, preferred, .. } = self;
+        let waits = |flow: &Key| is_free(flow.1) && queues.get(flow).is_some_and(|queue| queue.bytes > 0);
+        let mut free = (0..rounds.len()).filter(|at| rounds.get(*at).is_some_and(|rounds| rounds.any(waits)));
+        let (first, later) = (free.next()?, free.next());
+        *tier = first;
+        if let Some(later) = later.filter(|_| *preferred >= YIELDED) {
+            (*tier, *preferred) = (later, 0);
+        }
+        rounds.get_mut(*tier)?.turn_of(waits).map(|(_, policy)| policy)
+    }
+
+    /// The next packet of the flow that was brought to the front; none where CoDel lets none pass.
+    pub(crate) fn pop_prepared(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<P>> {
+        let (flow, _) = self.first()?;
+        let packet = self.pop_of(now, flow, limits)?;
+        self.preferred += packet.wire as u64;
+        Some(packet)
+    }
+
+    fn pop_of(&mut self, now: Instant, flow: Key, limits: &Limits) -> Option<QueuedPacket<P>> {
+        let entry = self.dequeue(now, flow, limits);
+        let rounds = self.rounds.get_mut(self.tier)?;
+        match entry {
+            Some(entry) => {
+                self.sojourn = now - entry.at;
+                rounds.spend(entry.packet.wire as u32);
+                Some(entry.packet)
+            }
+            None => {
+                if rounds.end() {
+                    self.queues.remove(&flow);
+                }
+                None
+            }
+        }
+    }
+
+    /// Whose turn it is next.
+    fn first(&self) -> Option<(Key, bool)> {
+        self.rounds.get(self.tier)?.first()
+    }
+
+    /// The queues of a flow.
+    fn of(&self, flow: FlowId) -> impl Iterator<Item = &Queue<P>> {
+        let all = (Some(flow), None)..=(Some(flow), Some(PolicyId(u8::MAX)));
+        self.queues.range(all).map(|(_, queue)| queue)
+    }
+
+    fn take(&mut self, flow: Key) -> Option<Entry<P>> {
         let queue = self.queues.get_mut(&flow)?;
         let entry = queue.again.pop_front().or_else(|| queue.packets.pop_front())?;
         queue.bytes -= entry.packet.wire;
@@ -231,7 +299,7 @@ impl<P> SendBuffer<P> {
     }
 
     /// The next packet of a flow that CoDel lets pass. What TCP sends again is never dropped here.
-    fn dequeue(&mut self, now: Instant, flow: Option<FlowId>, limits: &Limits) -> Option<Entry<P>> {
+    fn dequeue(&mut self, now: Instant, flow: Key, limits: &Limits) -> Option<Entry<P>> {
         loop {
             let goes_first = self.queues.get(&flow).is_some_and(|queue| !queue.again.is_empty());
             let entry = self.take(flow);
@@ -282,11 +350,11 @@ mod tests {
     #[test]
     fn a_call_does_not_wait_behind_a_download() {
         let mut buffer = SendBuffer::default();
-        (0..100).for_each(|number| buffer.push(at(0), packet(flow(1), number, 1500), &LIMITS));
+        (0..100).for_each(|number| buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, &LIMITS));
         for _ in 0..3 {
             assert!(buffer.pop(at(0), &LIMITS).is_some());
         }
-        buffer.push(at(1), packet(flow(2), 1000, 200), &LIMITS);
+        buffer.push(at(1), packet(flow(2), 1000, 200), Priority::Normal, &LIMITS);
         assert_eq!(buffer.pop(at(1), &LIMITS).unwrap().payload, 1000);
     }
 
@@ -294,9 +362,9 @@ mod tests {
     fn two_downloads_share() {
         let mut buffer = SendBuffer::default();
         for number in 0..200 {
-            buffer.push(at(0), packet(flow(1), number, 1500), &LIMITS);
+            buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, &LIMITS);
             if number % 2 == 0 {
-                buffer.push(at(0), packet(flow(2), 1000 + number, 1500), &LIMITS);
+                buffer.push(at(0), packet(flow(2), 1000 + number, 1500), Priority::Normal, &LIMITS);
             }
         }
         let popped: Vec<u32> = (0..100).map(|_| buffer.pop(at(0), &LIMITS).unwrap().payload).collect();
@@ -316,7 +384,7 @@ mod tests {
         let mut buffer = SendBuffer::default();
         let first = u32::MAX - 1500;
         let push = |buffer: &mut SendBuffer<u32>, offset, len, again| {
-            buffer.push(at(0), segment(first.wrapping_add(offset), len, again, false), &LIMITS);
+            buffer.push(at(0), segment(first.wrapping_add(offset), len, again, false), Priority::Normal, &LIMITS);
         };
         (0..3).for_each(|number| push(&mut buffer, 1000 * number, 1000, false));
         // A FIN.
@@ -337,7 +405,7 @@ mod tests {
         let limits = Limits { bytes: 5 * 1400, ..LIMITS };
         let push = |buffer: &mut SendBuffer<u32>, seq: u32, stamp: u32, again| {
             let packet = segment(seq, 1000, again, true);
-            buffer.push(at(0), QueuedPacket { payload: stamp, ..packet }, &limits);
+            buffer.push(at(0), QueuedPacket { payload: stamp, ..packet }, Priority::Normal, &limits);
         };
         // The first of six is dropped, for they are too many.
         (0..6).for_each(|number| push(&mut buffer, 1000 * number, 10, false));
@@ -360,12 +428,12 @@ mod tests {
     #[test]
     fn a_standing_queue_is_dropped_from_and_a_burst_is_not() {
         let mut buffer = SendBuffer::default();
-        (0..50).for_each(|number| buffer.push(at(0), packet(flow(1), number, 1500), &LIMITS));
+        (0..50).for_each(|number| buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, &LIMITS));
         (0..50).for_each(|ms| assert!(buffer.pop(at(ms), &LIMITS).is_some()));
         assert_eq!((buffer.dropped(), buffer.packets()), (0, 0));
-        (0..100).for_each(|number| buffer.push(at(100), packet(flow(1), number, 1500), &LIMITS));
+        (0..100).for_each(|number| buffer.push(at(100), packet(flow(1), number, 1500), Priority::Normal, &LIMITS));
         for ms in 100..1100 {
-            buffer.push(at(ms), packet(flow(1), ms as u32, 1500), &LIMITS);
+            buffer.push(at(ms), packet(flow(1), ms as u32, 1500), Priority::Normal, &LIMITS);
             assert!(buffer.pop(at(ms), &LIMITS).is_some());
         }
         assert!((3..40).contains(&buffer.dropped()), "{}", buffer.dropped());
@@ -383,7 +451,7 @@ mod tests {
                 now += Duration::from_millis(action);
                 if action < 3 {
                     pushed += 1;
-                    buffer.push(now, packet(flow(port), pushed, wire), &limits);
+                    buffer.push(now, packet(flow(port), pushed, wire), Priority::Normal, &limits);
                     prop_assert!(buffer.bytes() <= limits.most);
                 } else if let Some(packet) = buffer.pop(now, &limits) {
                     out.push((packet.meta.flow.map_or(0, |flow| flow.local), packet.payload));

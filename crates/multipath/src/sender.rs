@@ -10,6 +10,7 @@ use crate::feedback::RETRANSMISSIONS;
 use crate::order::Numbers;
 use crate::packet::{Meta, QueuedPacket};
 use crate::path::{Control, PathState, SenderPath};
+use crate::policy::{Policies, PolicyId};
 use crate::reach::Reach;
 use crate::send_buffer::SendBuffer;
 use crate::sent_packets::Kind;
@@ -136,6 +137,8 @@ pub struct Sender<P> {
     pub(crate) buffer: SendBuffer<P>,
     /// What a path has lost, in the order in which it left the send buffer.
     pub(crate) again: VecDeque<QueuedPacket<P>>,
+    /// Which of them is next, where policies have a say; beyond all of them if none is.
+    pub(crate) again_at: usize,
     /// Their bytes.
     pub(crate) again_bytes: usize,
     /// Packets that left the send buffer.
@@ -144,6 +147,7 @@ pub struct Sender<P> {
     pub(crate) reach: Reach,
     pub(crate) snooping: Snooping,
     pub(crate) scheduler: Scheduler,
+    pub(crate) policies: Policies,
     /// What the next packet that has copies is numbered by.
     pub(crate) next_copy: CopyNumber,
     pub(crate) views: Vec<PathView>,
@@ -188,12 +192,14 @@ impl<P> Sender<P> {
             windows,
             buffer: SendBuffer::default(),
             again: VecDeque::new(),
+            again_at: 0,
             again_bytes: 0,
             taken: 0,
             numbers: Numbers::default(),
             reach: Reach::default(),
             snooping: Snooping::default(),
             scheduler: Scheduler::default(),
+            policies: Policies::default(),
             next_copy: CopyNumber(0),
             views: Vec::new(),
             around: Vec::new(),
@@ -223,8 +229,8 @@ impl<P> Sender<P> {
     /// Another association with the same peer begins, or none.
     pub fn restart(&mut self, feedback: Feedback, rule: Rule) {
         // The scheduler stays; what breaks ties between equal paths goes on.
-        let scheduler = std::mem::take(&mut self.scheduler);
-        *self = Self { scheduler, memory: self.memory, ..Self::new(feedback, rule) };
+        let (scheduler, policies) = (std::mem::take(&mut self.scheduler), std::mem::take(&mut self.policies));
+        *self = Self { scheduler, policies, memory: self.memory, ..Self::new(feedback, rule) };
     }
 
     /// How it knows what has arrived.
@@ -450,7 +456,8 @@ impl<P> Sender<P> {
         if self.buffer.packets() == 0 {
             self.moved = now;
         }
-        self.buffer.push(now, packet, &limits);
+        let priority = self.policies.of(packet.policy).priority;
+        self.buffer.push(now, packet, priority, &limits);
     }
 
     /// Whether a packet that leaves at once is sent again if it is lost: what opens a connection, and has no copy elsewhere.
@@ -479,6 +486,12 @@ impl<P> Sender<P> {
 impl<P: Clone> Sender<P> {
     /// Takes a packet. What is to leave at once is fetched by [`Sender::poll_urgent`].
     pub fn enqueue(&mut self, now: Instant, meta: Meta, payload: P) -> Enqueued {
+        self.enqueue_under(now, meta, payload, None)
+    }
+
+    /// As [`Sender::enqueue`], under a policy.
+    pub fn enqueue_under(&mut self, now: Instant, meta: Meta, payload: P, policy: Option<PolicyId>) -> Enqueued {
+        let packet = |wire| QueuedPacket { policy, ..QueuedPacket::new(meta, payload, wire) };
         let wire = self.paths.first().map_or(0, |path| path.state.overhead.wire(meta.len));
         // Where only a multiple of what came may be sent, all waits in one queue.
         let has_credit = self.paths.iter().any(|path| path.state.is_verified && path.state.allows(wire));
@@ -487,24 +500,24 @@ impl<P: Clone> Sender<P> {
         // Of what is not TCP nothing is known without reports, so no window could tell when to send it.
         let has_window = self.feedback == Feedback::Reports || self.is_snooping() && meta.is_tcp();
         if !urgent && has_window {
-            self.hold(now, QueuedPacket::new(meta, payload, wire));
+            self.hold(now, packet(wire));
             return Enqueued::Taken;
         }
         if !urgent && self.queues_are_full() {
             return Enqueued::Full;
         }
-        let Some(path) = self.choose_for_one(now, urgent, wire) else { return Enqueued::NoPath };
+        let Some(path) = self.choose_for_one(now, (urgent, policy), wire) else { return Enqueued::NoPath };
         let wire = path.state.overhead.wire(meta.len);
         let id = path.id;
         if !urgent {
-            path.pacer.push(QueuedPacket::new(meta, payload, wire));
+            path.pacer.push(packet(wire));
             self.to_release.push_back(id);
         } else if path.pacer.clear_at() > now + LONGEST_QUEUE {
             self.counts.queue_full += 1;
         } else {
             // RFC 3168 §6.1.4 wants acknowledgments alone without a mark.
-            let meta = Meta { ecn: queue::Ecn::NotEct, ..meta };
-            let packet = QueuedPacket::new(meta, payload, wire);
+            let mut packet = packet(wire);
+            packet.meta.ecn = queue::Ecn::NotEct;
             self.leave_at_once(now, id, packet);
         }
         Enqueued::Taken

@@ -132,6 +132,11 @@ impl<P: Clone> Sender<P> {
         if !self.waits() {
             return None;
         }
+        if self.policies.is_empty() { self.next_of(now, round) } else { self.next_by_policy(now, round) }
+    }
+
+    /// The next packet, of the policy whose turn it is.
+    pub(crate) fn next_of(&mut self, now: Instant, round: Round) -> Option<Dispatch<P>> {
         if !self.scheduler.needs().arrivals {
             return self.schedule(now, round);
         }
@@ -156,16 +161,16 @@ impl<P: Clone> Sender<P> {
 
     /// The paths as the scheduler sees them: to one that compares arrivals only those whose windows have room.
     pub(crate) fn look_at_paths(&mut self, now: Instant) {
-        let (any_usable, is_snooping, next_wire) = (self.any_usable(), self.is_snooping(), self.next_wire());
-        let is_new = self.again.is_empty();
+        let allowed = self.allowed(self.policies.current());
+        let (any_usable, is_snooping, next_wire) = (allowed.any_usable, self.is_snooping(), self.next_wire());
+        let is_new = self.next_again().is_none();
         let compares_arrivals = self.scheduler.needs().arrivals;
         let looks_around = compares_arrivals && self.paths.len() > 1 && self.feedback == Feedback::Reports;
         let Self { paths, retired, views, around, windows, .. } = self;
         views.clear();
         around.clear();
         for path in paths {
-            let usable = path.state.may_carry(any_usable);
-            let usable = usable && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
+            let usable = allowed.may_carry(path) && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
             let Some(control) = path.control.as_mut().filter(|_| usable) else { continue };
             let is_blocked = is_new && windows.is_blocked(control.slot, now);
             if is_blocked && compares_arrivals {
@@ -209,7 +214,7 @@ impl<P: Clone> Sender<P> {
 
     /// Bytes that have to be allowed for the next packet: its own, or where several wait, those of any (`None`).
     fn next_wire(&self) -> Option<usize> {
-        match (self.again.front(), self.again.len() + self.buffer.packets()) {
+        match (self.next_again(), self.again.len() + self.buffer.packets()) {
             (Some(packet), _) => Some(packet.wire),
             (None, 1) => Some(self.buffer.bytes() + crate::order::HEADER),
             _ => None,
@@ -220,11 +225,12 @@ impl<P: Clone> Sender<P> {
     /// if it takes the faster ones longer to send all of that.
     fn leave_out_distant(&mut self, now: Instant) {
         let Some(least) = self.around.iter().map(|path| path.delay).min() else { return };
-        let flow = if self.again.is_empty() { self.buffer.next_flow() } else { None };
-        let waiting = if self.again.is_empty() { self.buffer.bytes() } else { self.again_bytes };
+        let is_new = self.next_again().is_none();
+        let flow = if is_new { self.buffer.next_flow() } else { None };
+        let waiting = if is_new { self.buffer.bytes() } else { self.again_bytes };
         let in_flight: usize = self.around.iter().map(|path| path.in_flight).sum();
         let outstanding = (in_flight + waiting) as u64;
-        let Self { views, around, reach, again, bridge, .. } = self;
+        let Self { views, around, reach, bridge, .. } = self;
         views.retain(|view| {
             let late = view.delay.saturating_sub(least);
             if late <= NEAR {
@@ -245,7 +251,7 @@ impl<P: Clone> Sender<P> {
             let rate = faster().map(|path| path.delivered).fold(0, u64::saturating_add);
             let distant = Distant { late, round: view.delay + least, rate, pace, outstanding, drained };
             let Some(flow) = flow else {
-                return again.is_empty() || drained >= late || !faster().any(|path| path.has_room);
+                return is_new || drained >= late || !faster().any(|path| path.has_room);
             };
             if reach.wants(now, flow, &distant) {
                 *bridge = (distant.bridge(), now);
@@ -273,13 +279,14 @@ impl<P: Clone> Sender<P> {
 
     /// The path of the next packet; where none is to take it yet, notes when one will.
     fn choose_path(&mut self, now: Instant) -> Option<PathId> {
-        if self.again.is_empty()
+        let is_new = self.next_again().is_none();
+        if is_new
             && self.buffer.next_is_thin()
             && let Some(near) = self.nearest_path(now)
         {
             return Some(near);
         }
-        let len = self.again.front().map_or(1500, |packet| packet.wire);
+        let len = self.next_again().map_or(1500, |packet| packet.wire);
         let meta = PacketMeta { len, ..PacketMeta::default() };
         let Decision::Send(best) = self.scheduler.select(&meta, &self.views, now) else { return None };
         let is_late = |view: &PathView| view.free_at > now;
@@ -287,7 +294,7 @@ impl<P: Clone> Sender<P> {
             return Some(best);
         }
         let waited = self.buffer.waits_since().is_some_and(|since| now - since > PATIENT_TIME);
-        if self.again.is_empty() && !waited && self.buffer.bytes() <= PATIENT_BYTES {
+        if is_new && !waited && self.buffer.bytes() <= PATIENT_BYTES {
             self.wake_at = self.views.iter().filter(|view| is_late(view)).map(|view| view.free_at).min();
             return None;
         }
@@ -313,8 +320,8 @@ impl<P: Clone> Sender<P> {
     /// longer than another. Jumping between queues, which windows that open now here and now there would make it do, is jitter
     /// to a call; what little it sends finds room.
     fn nearest_path(&mut self, now: Instant) -> Option<PathId> {
-        let next_wire = self.next_wire();
-        let near = self.paths.iter().filter(|path| path.state.is_usable()).filter_map(|path| {
+        let (next_wire, allowed) = (self.next_wire(), self.allowed(self.policies.current()));
+        let near = self.paths.iter().filter(|path| allowed.any_usable && allowed.may_carry(path)).filter_map(|path| {
             let control = path.control.as_ref()?;
             let has_room = (control.sent.in_flight() as f64) < self.windows.window(control.slot) + SPARE;
             let has_room = has_room && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
@@ -329,11 +336,13 @@ impl<P: Clone> Sender<P> {
 
     /// Takes the next packet: what was lost before what waits. What has waited gets its number.
     pub(crate) fn next_packet(&mut self, now: Instant, limits: &Limits) -> Option<QueuedPacket<P>> {
-        if let Some(packet) = self.again.pop_front() {
-            self.again_bytes -= packet.wire;
+        if let Some(packet) = self.take_again() {
             return Some(packet);
         }
-        let mut packet = self.buffer.pop(now, limits)?;
+        let mut packet = match self.policies.is_empty() {
+            true => self.buffer.pop(now, limits)?,
+            false => self.buffer.pop_prepared(now, limits)?,
+        };
         self.moved = now;
         packet.order = self.taken;
         self.taken += 1;

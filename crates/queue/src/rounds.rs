@@ -43,6 +43,30 @@ impl<K: Copy> Rounds<K> {
         }
     }
 
+    /// Whether it holds for any of the flows.
+    pub fn any(&self, is: impl Fn(&K) -> bool) -> bool {
+        self.new.iter().chain(&self.old).any(|(flow, _)| is(flow))
+    }
+
+    /// As [`Rounds::turn`], of the flows for which it holds; the others keep their order.
+    pub fn turn_of(&mut self, is: impl Fn(&K) -> bool) -> Option<K> {
+        loop {
+            let position = |list: &VecDeque<(K, i64)>| list.iter().position(|(flow, _)| is(flow));
+            let (was_new, next) = match position(&self.new) {
+                Some(at) => (true, self.new.remove(at)),
+                None => (false, position(&self.old).and_then(|at| self.old.remove(at))),
+            };
+            let (flow, credit) = next?;
+            if credit > 0 {
+                // What comes first is at the front of the new ones, if there are any.
+                let list = if was_new || !self.new.is_empty() { &mut self.new } else { &mut self.old };
+                list.push_front((flow, credit));
+                return Some(flow);
+            }
+            self.old.push_back((flow, credit + self.quantum));
+        }
+    }
+
     /// The flow whose turn it is sends a packet of so many bytes.
     pub fn spend(&mut self, bytes: u32) {
         if let Some((_, credit)) = self.new.front_mut().or(self.old.front_mut()) {
@@ -112,5 +136,25 @@ mod tests {
             assert!(rounds.end());
         }
         assert_eq!(rounds.turn(), None);
+    }
+
+    /// The same bound among those that may send; who may not loses nothing of its turn.
+    #[test]
+    fn who_may_not_send_keeps_nobody_waiting() {
+        let sizes = [40u32, 1500, 576, 9000];
+        let mut rounds = Rounds::new(1514);
+        (0..sizes.len()).for_each(|flow| rounds.begin(flow));
+        let mut sent = [0i64; 4];
+        for step in 0..100_000 {
+            // The first and the last begin again and again to be kept from sending.
+            let may = |flow: &usize| step % 100 < 50 || [1, 2].contains(flow);
+            let flow = rounds.turn_of(may).unwrap();
+            assert!(may(&flow) && rounds.first().map(|(first, _)| first) == Some(flow));
+            rounds.spend(sizes[flow]);
+            sent[flow] += i64::from(sizes[flow]);
+            assert!((sent[1] - sent[2]).abs() <= 1514 + 2 * 1500, "{sent:?}");
+        }
+        assert!(sent.iter().all(|sent| *sent > 0), "{sent:?}");
+        assert_eq!(rounds.turn_of(|flow| *flow > 9), None);
     }
 }

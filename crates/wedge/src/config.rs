@@ -19,6 +19,8 @@ pub struct WedgeConfig {
     pub congestion: congestion::Rule,
     /// Which path a packet takes.
     pub scheduler: scheduler::Scheduler,
+    /// What is to hold for some flows, the first that fits; at most [`crate::Policy::MOST`].
+    pub policies: Vec<crate::Policy>,
     /// Hand out the keys of each security association as a [`crate::WedgeEvent::KeyLog`]: for the user's own eyes only.
     pub keylog: bool,
     /// The most bytes that are held for all peers together: see the crate's page. A fourth of it for any one of them.
@@ -161,6 +163,7 @@ impl WedgeConfig {
             paths,
             congestion: Self::default_congestion(),
             scheduler: scheduler::Scheduler::default(),
+            policies: Vec::new(),
             keylog: false,
             memory: Self::MEMORY,
             renew_at: Self::RENEW_AT,

@@ -80,6 +80,7 @@ mod path;
 mod path_mtu;
 mod payload;
 mod peer;
+mod policy;
 mod rebinding;
 mod renewal;
 mod report;
@@ -91,8 +92,9 @@ mod window_clamp;
 
 pub use config::{LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
 pub use event::WedgeEvent;
-pub use multipath::{Ecn, FIRST_WINDOW};
+pub use multipath::{Ecn, FIRST_WINDOW, Priority};
 pub use packet::{HEADROOM, Packet};
+pub use policy::Policy;
 pub use status::{Counters, Measured, PathStatus, PeerStatus, SendBufferStatus, Status};
 pub use wedge::{TimerKind, Wedge, WedgeError};
 

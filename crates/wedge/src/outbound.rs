@@ -3,9 +3,10 @@
 use crate::flows::{Family, Refusal, flow_of, flow_of_quoted};
 use crate::path::Path;
 use crate::payload::Payload;
+use crate::policy::Outgoing;
 use crate::wedge::Wedge;
 use clock::Instant;
-use multipath::{Ecn, QueuedPacket};
+use multipath::{Ecn, PolicyId, QueuedPacket};
 use rand_core::CryptoRng;
 use std::net::IpAddr;
 use wire::icmp::{self, IcmpError};
@@ -18,20 +19,21 @@ impl Wedge {
     pub(crate) fn outbound(&mut self, now: Instant, rng: &mut dyn CryptoRng, mut packet: Vec<u8>) {
         match IpPacket::parse(&packet) {
             Ok(IpPacket::V6(view)) => {
-                let Some(index) = self.outbound_v6(now, &packet, &view) else { return };
+                let Some((index, policy)) = self.outbound_v6(now, &packet, &view) else { return };
                 // RFC 7402 §3.2, BEET: all after the inner header goes; ESP's next header is what was the inner header's.
                 let Some(next_header) = packet.get(6).copied() else { return };
                 let (ecn, end) = (Ecn::of(IpPacket::V6(view).ecn()), IpPacket::V6(view).len());
                 packet.truncate(end);
-                self.outbound_payload(now, rng, index, ecn, Payload::behind(next_header, packet, V6_HEADER));
+                let payload = Payload::behind(next_header, packet, V6_HEADER).under(policy);
+                self.outbound_payload(now, rng, index, ecn, payload);
             }
             Ok(IpPacket::V4(view)) => self.outbound_v4(now, rng, &packet, &view),
             Err(_) => self.counters.unreadable += 1,
         }
     }
 
-    /// The peer to which an IPv6 packet goes, if it does.
-    fn outbound_v6(&mut self, now: Instant, packet: &[u8], view: &V6<'_>) -> Option<usize> {
+    /// The peer to which an IPv6 packet goes, if it does, and the policy that holds for it.
+    fn outbound_v6(&mut self, now: Instant, packet: &[u8], view: &V6<'_>) -> Option<(usize, Option<PolicyId>)> {
         let Some(index) = self.by_hit.get(&Hit::from(view.dst())).copied() else {
             self.counters.no_peer += 1;
             self.answer_unreachable(packet);
@@ -49,7 +51,8 @@ impl Wedge {
             self.answer_too_big(packet, most);
             return None;
         }
-        (!self.is_refusal(now, index, view)).then_some(index)
+        let policy = self.permitted(index, packet, IpPacket::V6(*view))?;
+        (!self.is_refusal(now, index, view)).then_some((index, policy))
     }
 
     fn outbound_v4(&mut self, now: Instant, rng: &mut dyn CryptoRng, packet: &[u8], view: &V4<'_>) {
@@ -62,6 +65,7 @@ impl Wedge {
             self.counters.wrong_source += 1;
             return;
         }
+        let Some(policy) = self.permitted(index, packet, IpPacket::V4(*view)) else { return };
         let Some(peer) = self.peers.get_mut(index) else { return };
         let (payload, device) = (view.payload().len(), self.max_payload);
         let most =
@@ -76,11 +80,39 @@ impl Wedge {
             return;
         }
         let next_header = translated.get(6).copied().unwrap_or(protocol::TCP);
-        let payload = Payload::behind(next_header, translated, V6_HEADER);
+        let payload = Payload::behind(next_header, translated, V6_HEADER).under(policy);
         if let Some(key) = flow_of(next_header, payload.bytes(), true) {
             peer.flows.outbound(now, key, Family::Four);
         }
         self.outbound_payload(now, rng, index, Ecn::of(IpPacket::V4(*view).ecn()), payload);
+    }
+
+    /// The policy that holds for a packet; `None` where it is that it may not pass, and its program is told.
+    fn permitted(&mut self, index: usize, packet: &[u8], view: IpPacket<'_>) -> Option<Option<PolicyId>> {
+        let peer = self.peers.get(index).filter(|peer| !peer.policies.is_empty());
+        let Some(peer) = peer else { return Some(None) };
+        // The same flows in both families.
+        let number = if view.protocol() == protocol::ICMP { protocol::ICMPV6 } else { view.protocol() };
+        let is_later = view.fragment().is_some_and(|fragment| fragment.offset != 0);
+        let payload = if is_later { &[][..] } else { view.payload() };
+        let asked = Outgoing { protocol: number, dscp: view.dscp(), payload };
+        let (policy, passes) = peer.policies.find(&asked);
+        if passes {
+            return Some(policy);
+        }
+        self.counters.prohibited += 1;
+        let mut answer = Vec::new();
+        // RFC 4443 §3.1, RFC 1122 §3.2.2.1: communication is administratively prohibited.
+        let made = match view.dst() {
+            IpAddr::V6(to) => icmp::error_v6(packet, icmp::v6::UNREACHABLE, icmp::v6::PROHIBITED, 0, to, &mut answer),
+            IpAddr::V4(to) => {
+                icmp::error_v4(packet, icmp::v4::UNREACHABLE, icmp::v4::HOST_PROHIBITED, 0, to, &mut answer)
+            }
+        };
+        if made.is_ok() {
+            self.deliver.push(answer.into());
+        }
+        None
     }
 
     /// Whether an IPv6 packet of the local stack refuses a flow that is, or is now offered as, IPv4. Notes whose flow

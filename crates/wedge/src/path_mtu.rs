@@ -125,7 +125,9 @@ impl PeerState {
         let (from, to) = (own.address().into(), self.config.hit.address().into());
         let pieces = tcp::cut(&segment, room.now, V6_HEADER, from, to);
         counters.segments_cut += u64::from(!pieces.is_empty());
-        pieces.into_iter().map(|piece| Payload::behind(protocol::TCP, piece, V6_HEADER)).collect()
+        let policy = payload.policy;
+        let of = |piece| Payload::behind(protocol::TCP, piece, V6_HEADER).under(policy);
+        pieces.into_iter().map(of).collect()
     }
 
     /// A SYN of the peer tells the program here what the paths carry.

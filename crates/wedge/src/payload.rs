@@ -4,7 +4,7 @@ use crate::flows::flow_of;
 use crate::numbers::{Header, ROOM};
 use crate::window_clamp::Connections;
 use hip::feedback::NEXT_HEADER;
-use multipath::{Class, CopyNumber, Ecn, LARGEST_URGENT_ICMP, Meta, Number, Segment};
+use multipath::{Class, CopyNumber, Ecn, LARGEST_URGENT_ICMP, Meta, Number, PolicyId, Segment};
 use wire::ip::protocol;
 use wire::{icmp, tcp};
 
@@ -16,6 +16,8 @@ pub(crate) struct Payload {
     /// The packet as it came: what was its header is room for numbers, so that they move nothing.
     bytes: Vec<u8>,
     start: usize,
+    /// What holds for it, if anything does.
+    pub policy: Option<PolicyId>,
 }
 
 impl Payload {
@@ -23,7 +25,12 @@ impl Payload {
     pub(crate) fn behind(next_header: u8, packet: Vec<u8>, header: usize) -> Self {
         debug_assert!(header >= ROOM, "numbers have no room");
         let start = header.min(packet.len());
-        Self { next_header, bytes: packet, start }
+        Self { next_header, bytes: packet, start, policy: None }
+    }
+
+    /// The same under a policy.
+    pub(crate) fn under(self, policy: Option<PolicyId>) -> Self {
+        Self { policy, ..self }
     }
 
     /// All after the inner header.

@@ -6,6 +6,7 @@ use crate::memory::Share;
 use crate::packet::Packet;
 use crate::path::Path;
 use crate::payload::Payload;
+use crate::policy::PeerPolicies;
 use crate::status::{Counters, PathStatus, PeerStatus};
 use crate::wedge::TimerKind;
 use crate::window_clamp::Connections;
@@ -47,6 +48,8 @@ pub(crate) struct PeerState {
     /// When it is due, as noted in the index of all peers.
     pub due: Option<(Instant, TimerKind)>,
     pub flows: Flows,
+    /// What holds for some of them.
+    pub policies: PeerPolicies,
     /// The TCP connections of programs.
     pub connections: Connections,
     /// What waits for a path, and since when.
@@ -84,6 +87,7 @@ impl PeerState {
             share: Share::default(),
             due: None,
             flows: Flows::new(),
+            policies: PeerPolicies::default(),
             connections: Connections::default(),
             waiting: VecDeque::new(),
             order: Reordering::default(),
@@ -295,6 +299,7 @@ impl PeerState {
     pub(crate) fn refresh(&mut self, now: Instant) {
         let answers = self.echoes || self.gives_feedback();
         self.paths.iter_mut().for_each(|path| path.credit.applies = answers);
+        self.bar_paths();
         self.choose_backups(now);
         self.sync();
         self.order = self.sender.reordering();

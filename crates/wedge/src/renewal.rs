@@ -68,6 +68,7 @@ impl PeerState {
             old,
         );
         self.successors.push(path);
+        self.bar_paths();
     }
 
     /// Gives the place of a path to its successor, if it has one. Whether it had.

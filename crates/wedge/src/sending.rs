@@ -52,6 +52,7 @@ impl PeerState {
         let rate = path.parameters.rate.unwrap_or(UNKNOWN_RATE);
         self.sender.add_path(now, path.id, path.state(Instant::ZERO), rate);
         self.paths.push(path);
+        self.bar_paths();
     }
 
     /// The smoothed round-trip time of a path, by reports or by heartbeats.
@@ -71,7 +72,8 @@ impl PeerState {
     ) {
         self.sync();
         let meta = payload.meta(ecn, &mut self.connections);
-        let enqueued = self.sender.enqueue(now, meta, payload);
+        let policy = payload.policy;
+        let enqueued = self.sender.enqueue_under(now, meta, payload, policy);
         match enqueued {
             Enqueued::Full => counters.queue_full += 1,
             Enqueued::NoPath if self.is_reachable() => counters.queue_full += 1,

@@ -175,6 +175,8 @@ pub struct Counters {
     pub unreadable: u64,
     /// From a program: to an address that is no peer's.
     pub no_peer: u64,
+    /// Packets of programs that a policy keeps from passing.
+    pub prohibited: u64,
     /// From a program: from an address that is not this host's.
     pub wrong_source: u64,
     /// From a program: larger than the paths carry; answered with ICMP.

@@ -7,6 +7,7 @@ use crate::packet::Packet;
 use crate::path::{Credit, Path, Traffic, outer_header, overhead};
 use crate::path_mtu::LEAST_V6;
 use crate::peer::PeerState;
+use crate::policy::Policy;
 use crate::status::{Counters, Status};
 use crate::{Datagram, Ecn, Protocol, Transmit};
 use clock::Instant;
@@ -18,6 +19,7 @@ use rand_core::CryptoRng;
 use scheduler::{PathId, PathScheduler};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use wire::esp::{Encapsulated, classify, emit_hip_in_udp};
 use wire::ip::{V4_HEADER, V6_HEADER};
 use wire::{Hit, Lsi, Spi};
@@ -58,6 +60,8 @@ pub enum TimerKind {
 /// A host with all its associations and the packets that pass through them.
 pub struct Wedge {
     pub(crate) config: WedgeConfig,
+    /// Those of the configuration, for all peers to share.
+    pub(crate) policies: Arc<[Policy]>,
     pub(crate) host: Host,
     pub(crate) hit: Hit,
     /// The largest inner payload: what follows an IPv6 header without extensions.
@@ -98,6 +102,7 @@ impl Wedge {
         let host = Host::new(identity, hip, rng)?;
         Ok(Self {
             hit: host.hit(),
+            policies: config.policies.as_slice().into(),
             config,
             host,
             max_payload,
@@ -135,7 +140,9 @@ impl Wedge {
                 index
             }
             None => {
-                self.peers.push(PeerState::new(peer, self.config.scheduler.clone()));
+                let mut new = PeerState::new(peer, self.config.scheduler.clone());
+                new.set_policies(&self.policies);
+                self.peers.push(new);
                 self.peers.len() - 1
             }
         };
@@ -153,6 +160,15 @@ impl Wedge {
         if let Some(index) = self.by_hit.remove(&peer) {
             // Its place stays, since the others are known by theirs.
             self.by_lsi.retain(|_, other| *other != index);
+        }
+    }
+
+    /// What is to hold for flows from now on, in place of [`WedgeConfig::policies`]. What waits may go by either.
+    pub fn set_policies(&mut self, policies: Vec<Policy>) {
+        self.policies = policies.as_slice().into();
+        self.config.policies = policies;
+        for peer in &mut self.peers {
+            peer.set_policies(&self.policies);
         }
     }
 

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 use text::units::{RATES, TIMES, pattern, spellings};
 
+use super::policies::{PRIORITIES, PROTOCOLS};
 use super::sections::{ENCAPSULATIONS, GROUPS, SUITES, congestions};
 
 /// A key of the configuration.
@@ -117,8 +118,11 @@ const ESP: &str = "[esp]";
 const HIP: &str = "[hip]";
 const DNS: &str = "[dns]";
 const RENDEZVOUS: &str = "[rendezvous]";
+const GROUP: &str = "[[group]]";
+const POLICY: &str = "[[policy]]";
 /// All tables, as messages call them.
-const TABLES: [&str; 11] = [FILE, PATH, INTERFACES, PEER, LOCATOR, ROUTE, TUN, ESP, HIP, DNS, RENDEZVOUS];
+const TABLES: [&str; 13] =
+    [FILE, PATH, INTERFACES, PEER, LOCATOR, ROUTE, TUN, ESP, HIP, DNS, RENDEZVOUS, GROUP, POLICY];
 
 pub(super) fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
     words.iter().map(|(name, _)| *name).collect()
@@ -205,6 +209,14 @@ pub const KEYS: &[Key] = &[
         Table(RENDEZVOUS),
         "none: this host is no such server",
         "This host is a rendezvous server (RFC 8004): it passes on to peers that register who asks for them here.",
+    ),
+    key(FILE, "group", Tables(GROUP), "none", "Names for several peers, for policies."),
+    key(
+        FILE,
+        "policy",
+        Tables(POLICY),
+        "none",
+        "What is to hold for some flows of this host's programs; of several the first that fits counts. What comes back is the peer's business.",
     ),
     key(
         FILE,
@@ -379,6 +391,39 @@ pub const KEYS: &[Key] = &[
         Flag,
         "false; true in `sinnet relay`",
         "Pass on all HIP packets of clients until they have found a way past this host (RFC 9028), so that two hosts behind NATs meet; no data.",
+    ),
+    key(GROUP, "name", Text("a name", "offices"), "", "What policies call it."),
+    key(GROUP, "peers", Texts("names of peers", "b.hip"), "", "Who belongs to it."),
+    key(POLICY, "to", Texts("names of peers or groups", "offices"), "all peers", "Where the flows go."),
+    key(POLICY, "protocol", Word(|| names(&PROTOCOLS)), "any", "Their protocol."),
+    key(POLICY, "ports", Texts("ports, or ranges of them", "5060-5070"), "any", "Their ports, of either end."),
+    key(
+        POLICY,
+        "paths",
+        Texts("names of paths, or with * at the end what they begin with", "dsl"),
+        "any",
+        "Which paths they take, also those that are backups. Where none of these works they take the others, unless `strict`.",
+    ),
+    key(
+        POLICY,
+        "strict",
+        Flag,
+        "false",
+        "Whether they rather wait for one of `paths`, and are dropped when they have waited too long.",
+    ),
+    key(
+        POLICY,
+        "priority",
+        Word(|| names(&PRIORITIES)),
+        "\"normal\"",
+        "Whether they go before all that waits, or after it; what comes last has a twentieth of what leaves at least.",
+    ),
+    key(
+        POLICY,
+        "through",
+        Flag,
+        "true",
+        "Whether they may pass at all; where not, programs are told that it is prohibited.",
     ),
     key(DNS, "enabled", Flag, "true", "Whether names of peers are answered for on the LSI, port 53."),
 ];

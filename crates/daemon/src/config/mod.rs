@@ -14,6 +14,7 @@
 
 mod keys;
 mod lsis;
+mod policies;
 mod sections;
 mod units;
 
@@ -34,6 +35,7 @@ use wire::{Hit, Lsi};
 
 pub use keys::{KEYS, Key, Type, json_schema};
 pub use lsis::LsiRange;
+pub use policies::PolicyConfig;
 pub(crate) use sections::UNKNOWN_DELAY;
 
 /// A configuration that makes sense in itself; whether its addresses are this host's is seen when the daemon starts.
@@ -77,6 +79,8 @@ pub struct Config {
     pub known_hits: PathBuf,
     /// This host is a rendezvous server.
     pub rendezvous: Option<RendezvousConfig>,
+    /// What is to hold for some flows.
+    pub policies: Vec<PolicyConfig>,
     /// ESP suites in order of preference.
     pub esp_suites: Vec<EspSuite>,
     /// How packets travel.

@@ -19,7 +19,7 @@ use wire::{Hit, Lsi};
 use super::units::{delay, lifetime, rate};
 use super::{
     Config, Congestion, Encapsulation, InterfacesConfig, LocatorConfig, LsiRange, PathConfig, PeerConfig,
-    RendezvousConfig, RouteConfig, keys,
+    RendezvousConfig, RouteConfig, keys, policies,
 };
 
 /// One way, where it is not configured: of a peer that gives no feedback it is all that is known before heartbeats.
@@ -56,7 +56,7 @@ pub(super) const ENCAPSULATIONS: [(&str, Encapsulation); 2] =
     [("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
 
 /// A table that has no other keys than the table of keys says.
-fn table<'a>(what: &'static str, node: &'a Node) -> Result<Reader<'a>, Diagnostic> {
+pub(super) fn table<'a>(what: &'static str, node: &'a Node) -> Result<Reader<'a>, Diagnostic> {
     Reader::strict(what, node, keys::of(what))
 }
 
@@ -107,6 +107,7 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
     let peer = |node| peer(node, &paths, lsi_range, encapsulation, &mut seen);
     let peers = file.tables("peer")?.iter().map(peer).collect::<Result<Vec<_>, _>>()?;
     let rendezvous = rendezvous(&file, &peers, encapsulation)?;
+    let policies = policies::read(&file, &peers, &paths)?;
     let known_hits = text("known_hits", "known_hits = \"known-hits\", a file")?.map(PathBuf::from);
     let (peers, unknown) = peers.into_iter().partition(|peer| peer.hit != Hit::NULL);
     Ok(Config {
@@ -129,6 +130,7 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
         unknown,
         known_hits: known_hits.unwrap_or_else(|| PathBuf::from(KNOWN_HITS)),
         rendezvous,
+        policies,
         esp_suites,
         encapsulation,
         port,

@@ -19,6 +19,8 @@ const DUPTHRESH: u64 = 3;
 
 pub struct Sender {
     hits: (Hit, Hit),
+    /// The sender's and the receiver's.
+    pub ports: (u16, u16),
     segment: usize,
     /// In segments from here on: first not acknowledged, next to send for the first time.
     una: u64,
@@ -59,6 +61,7 @@ impl Sender {
     pub fn elsewhere(from: Hit, to: Hit, segment: usize) -> Self {
         Self {
             hits: (from, to),
+            ports: PORTS,
             segment,
             window: Some(u64::MAX),
             una: 0,
@@ -87,8 +90,8 @@ impl Sender {
 
     fn syn(&self) -> Vec<u8> {
         let header = tcp::Header {
-            src_port: PORTS.0,
-            dst_port: PORTS.1,
+            src_port: self.ports.0,
+            dst_port: self.ports.1,
             seq: ISN,
             flags: tcp::Flags::SYN,
             window: u16::MAX,
@@ -100,8 +103,8 @@ impl Sender {
 
     fn packet(&self, number: u64) -> Vec<u8> {
         let header = tcp::Header {
-            src_port: PORTS.0,
-            dst_port: PORTS.1,
+            src_port: self.ports.0,
+            dst_port: self.ports.1,
             seq: (number * self.segment as u64) as u32,
             flags: tcp::Flags::ACK,
             ..Default::default()
@@ -130,6 +133,9 @@ impl Program for Sender {
     fn receive(&mut self, now: Instant, packet: &[u8]) {
         let view = IpPacket::parse(packet).unwrap();
         let Ok(segment) = tcp::Segment::parse(view.payload()) else { return };
+        if segment.dst_port() != self.ports.0 {
+            return;
+        }
         if segment.flags().contains(tcp::Flags::SYN) {
             // Only the windows of later segments are scaled.
             self.window.get_or_insert(segment.window().into());
@@ -245,6 +251,8 @@ impl Program for Sender {
 
 pub struct Receiver {
     hits: (Hit, Hit),
+    /// As [`Sender::ports`].
+    pub ports: (u16, u16),
     segment: usize,
     next: u64,
     above: BTreeSet<u64>,
@@ -258,6 +266,7 @@ impl Receiver {
     pub fn new(from: Hit, to: Hit, segment: usize) -> Self {
         Self {
             hits: (from, to),
+            ports: PORTS,
             segment,
             next: 0,
             above: BTreeSet::new(),
@@ -274,7 +283,7 @@ impl Receiver {
     }
 
     fn answer(&mut self, ack: u32, flags: tcp::Flags, options: &[u8]) {
-        let (src_port, dst_port, window) = (PORTS.1, PORTS.0, u16::MAX);
+        let (src_port, dst_port, window) = (self.ports.1, self.ports.0, u16::MAX);
         let header = tcp::Header { src_port, dst_port, ack, flags, window, options, ..Default::default() };
         self.to_send.push(tcp_v6(self.hits.0, self.hits.1, &header, &[]));
     }
@@ -296,6 +305,9 @@ impl Program for Receiver {
     fn receive(&mut self, now: Instant, packet: &[u8]) {
         let view = IpPacket::parse(packet).unwrap();
         let Ok(segment) = tcp::Segment::parse(view.payload()) else { return };
+        if segment.dst_port() != self.ports.1 {
+            return;
+        }
         assert!(segment.checksum_is_right(view.src(), view.dst()));
         if segment.flags().contains(tcp::Flags::SYN) {
             self.answer(segment.seq().wrapping_add(1), tcp::Flags::SYN | tcp::Flags::ACK, &SCALE);
