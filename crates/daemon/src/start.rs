@@ -311,6 +311,7 @@ fn wedge_config(config: &Config, lsi: Lsi, links: &[Link]) -> WedgeConfig {
     wedge.hip.esp_suites.clone_from(&config.esp_suites);
     wedge.hip.groups.clone_from(&config.groups);
     wedge.hip.puzzle_difficulty = config.puzzle_difficulty;
+    wedge.hip.encrypts_identity = config.encrypt_identity;
     wedge.hip.first_generation = time::seconds_since_1970();
     wedge.hip.rekey_interval = config.rekey_interval;
     wedge.hip.registrar = config.rendezvous.as_ref().map(|rendezvous| {

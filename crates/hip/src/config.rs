@@ -63,6 +63,9 @@ pub struct HostConfig {
     pub pathless: Duration,
     /// The most bytes of one KEYMAT that are used; 255 hashes is what there is. Less is for tests.
     pub keymat_limit: u16,
+    /// As Initiator tell only the Responder, and not who is on the way, which public key this host has (RFC 7401 §5.2.18). The
+    /// HIT is told in each packet all the same.
+    pub encrypts_identity: bool,
     /// Be a rendezvous server for the peers that may register ([`Peer::may_register`], RFC 8004).
     pub registrar: Option<Registrar>,
 }
@@ -122,6 +125,7 @@ impl Default for HostConfig {
             keylog: false,
             pathless: Duration::from_secs(120),
             keymat_limit: u16::MAX,
+            encrypts_identity: false,
             registrar: None,
         }
     }

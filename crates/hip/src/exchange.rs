@@ -229,7 +229,7 @@ impl Host {
             .push(&Parameter::Solution(solution))
             .push(&Parameter::DiffieHellman(own))
             .push(&Parameter::HipCipher(vec![choice.cipher.number()]))
-            .push(&Parameter::HostId(host_id(self.identity.public())))
+            .push(&self.own_host_id(rng, &session, choice.cipher))
             .push_some(request.as_ref());
         for parameter in packet.parameters() {
             if let Parameter::EchoRequestSigned(echo) = parameter {
@@ -272,6 +272,17 @@ impl Host {
             retry: Retry { at: now + wait, tries: 1, wait },
             tries_before,
         })
+    }
+
+    /// Who we are, as the I2 tells it: for the Responder's eyes only where that is configured (RFC 7401 §5.2.18, §5.3.3).
+    fn own_host_id(&self, rng: &mut dyn CryptoRng, session: &Session, cipher: HipCipher) -> Parameter {
+        let plain = Parameter::HostId(host_id(self.identity.public()));
+        if !self.config.encrypts_identity {
+            return plain;
+        }
+        let mut bytes = Vec::new();
+        plain.emit(&mut bytes);
+        Parameter::Encrypted(cipher.encrypt(&session.keys.ours.encryption, rng, &bytes))
     }
 
     /// RFC 7401 §6.10.

@@ -1,4 +1,4 @@
-//! An Initiator that hides its HOST_ID in ENCRYPTED (RFC 7401 §5.2.18), made by hand: Sinnet itself never does.
+//! An Initiator that hides its HOST_ID in ENCRYPTED (RFC 7401 §5.2.18): one made by hand, and Sinnet where it is configured to.
 
 mod common;
 
@@ -86,4 +86,38 @@ fn a_changed_ciphertext_is_never_more_than_a_wrong_mac() {
     let side = &mut pair.sides[1];
     side.host.handle_packet(pair.now, &mut side.rng, route, &right);
     assert_eq!(pair.sides[1].state(), State::R2Sent, "as it was it is taken");
+}
+
+/// Who is on the way sees a HIT and no key, and only where that is configured; the Responder sees whose it is. Initiators alone
+/// hide: an R1 is for everybody.
+#[test]
+fn an_initiator_hides_its_key_where_it_is_configured_to() {
+    for (hides, ciphers) in [(false, HipCipher::Aes256Cbc), (true, HipCipher::Aes256Cbc), (true, HipCipher::Aes128Cbc)]
+        .map(|(h, c)| (h, vec![c]))
+    {
+        let mut configs = ["10.1.0.1", "10.1.0.2"].map(|address| config(&addresses(&[address], 10500)));
+        configs.iter_mut().for_each(|config| config.encrypts_identity = hides);
+        configs[0].ciphers.clone_from(&ciphers);
+        let identities = identities();
+        let keys = [0, 1].map(|side: usize| identities[side].public().encoded().to_vec());
+        let mut pair = Pair::new(identities, configs, 5);
+        pair.connect(0);
+        let (mut seen, mut i2s) = ([0, 0], 0);
+        let until = pair.now + clock::Duration::from_secs(2);
+        while pair.step(until, &mut |flying, fly| {
+            let packet = Packet::parse(&flying.bytes).unwrap();
+            for (seen, key) in seen.iter_mut().zip(&keys) {
+                *seen += flying.bytes.windows(key.len()).filter(|window| window == key).count();
+            }
+            if packet.kind() == PacketKind::I2 {
+                i2s += 1;
+                let told = (packet.host_id().is_some(), packet.encrypted().map(|bytes| bytes.len() % 16));
+                // An IV and whole blocks of AES (RFC 7401 §5.2.18).
+                assert_eq!(told, if hides { (false, Some(0)) } else { (true, None) });
+            }
+            fly.push(flying);
+        }) {}
+        pair.check_paths(1);
+        assert_eq!((i2s, seen), (1, [usize::from(!hides), 1]), "{hides} {ciphers:?}");
+    }
 }

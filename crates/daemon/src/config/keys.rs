@@ -383,6 +383,13 @@ pub const KEYS: &[Key] = &[
         "10",
         "The difficulty K of the puzzles that we set; it rises with the load (RFC 7401 §4.1.2).",
     ),
+    key(
+        HIP,
+        "encrypt_identity",
+        Flag,
+        "false",
+        "Whether the public key of this host is for the peer's eyes only where it begins an association (RFC 7401 §5.2.18). Its HIT is in each HIP packet all the same, and not every other host can read it.",
+    ),
     key(RENDEZVOUS, "clients", Texts("names of peers", "a.hip"), "all peers", "Who may register."),
     key(RENDEZVOUS, "most", Whole(1, 10_000), "10000", "The most registrations at a time."),
     key(

@@ -95,6 +95,8 @@ pub struct Config {
     pub groups: Vec<Group>,
     /// The difficulty K of the puzzles we set (RFC 7401 §4.1.2).
     pub puzzle_difficulty: u8,
+    /// Whether our public key is encrypted where we begin.
+    pub encrypt_identity: bool,
     /// Whether names are answered for.
     pub dns: bool,
     identity: At<PathBuf>,

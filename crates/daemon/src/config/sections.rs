@@ -92,7 +92,7 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
     let scheduler = scheduler(&file, &congestion)?;
     let Tun { device, forward, firewall } = tun(&file)?;
     let Esp { suites: esp_suites, encapsulation, port, rekey_packets, rekey_interval } = esp(&file)?;
-    let (groups, puzzle_difficulty) = hip(&file)?;
+    let (groups, puzzle_difficulty, encrypt_identity) = hip(&file)?;
     let dns = match file.read("dns", |node| table("[dns]", node))? {
         Some(dns) => dns.read("enabled", reader::boolean)?.unwrap_or(true),
         None => true,
@@ -138,6 +138,7 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
         rekey_interval,
         groups,
         puzzle_difficulty,
+        encrypt_identity,
         dns,
         identity,
     })
@@ -323,17 +324,18 @@ fn esp(file: &Reader<'_>) -> Result<Esp, Diagnostic> {
     })
 }
 
-fn hip(file: &Reader<'_>) -> Result<(Vec<Group>, u8), Diagnostic> {
+fn hip(file: &Reader<'_>) -> Result<(Vec<Group>, u8, bool), Diagnostic> {
     let HostConfig { groups, puzzle_difficulty, .. } = HostConfig::default();
     let Some(hip) = file.read("hip", |node| table("[hip]", node))? else {
-        return Ok((groups, puzzle_difficulty));
+        return Ok((groups, puzzle_difficulty, false));
     };
     let groups = hip.read("groups", |node| choices(node, &GROUPS))?.unwrap_or(groups);
     let puzzle = |node: &Node| {
         let help = "a number of bits from 0 (no work for the peer) to 22 (seconds); each bit doubles it";
         reader::whole(node, 0, HostConfig::MAX_DIFFICULTY).map_err(|error| error.with_help(help))
     };
-    Ok((groups, hip.read("puzzle", puzzle)?.unwrap_or(puzzle_difficulty)))
+    let encrypt_identity = hip.read("encrypt_identity", reader::boolean)?.unwrap_or(false);
+    Ok((groups, hip.read("puzzle", puzzle)?.unwrap_or(puzzle_difficulty), encrypt_identity))
 }
 
 /// Who may be a client of this host's rendezvous service.
