@@ -70,7 +70,9 @@ fn adopted(old: &Config, mut new: Config) -> Config {
 fn read(path: &Path) -> Result<Config, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{} cannot be read by the daemon's user: {error}", path.display()))?;
-    config::parse(&text, &path.display().to_string()).map_err(|error| error.to_string())
+    let mut config = config::parse(&text, &path.display().to_string()).map_err(|error| error.to_string())?;
+    config.read_peer_identities(path.parent().unwrap_or(Path::new(""))).map_err(|error| error.to_string())?;
+    Ok(config)
 }
 
 /// The peers of before and of now.

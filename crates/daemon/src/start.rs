@@ -284,6 +284,7 @@ fn load(path: &Path) -> Result<Loaded, UpError> {
     let mut config = config::parse(&text, &path.display().to_string())?;
     let directory = path.parent().unwrap_or(Path::new(""));
     let identity = config.read_identity(directory)?;
+    config.read_peer_identities(directory)?;
     opportunistic::recall(&mut config, directory).map_err(UpError::Setup)?;
     config.check_peers(identity.hit())?;
     Ok(Loaded { config, identity })

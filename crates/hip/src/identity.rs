@@ -12,7 +12,7 @@ use p384::ecdsa as ecdsa_p384;
 use p384::ecdsa::signature::{DigestVerifier, RandomizedDigestSigner, SignatureEncoding};
 use rand_core::CryptoRng;
 use rsa::pkcs1::DecodeRsaPrivateKey;
-use rsa::pkcs8::{DecodePrivateKey, EncodePrivateKey, LineEnding};
+use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePrivateKey, LineEnding};
 use rsa::traits::PublicKeyParts;
 use rsa::{BoxedUint, RsaPrivateKey, RsaPublicKey, pss};
 use sha2::{Digest, Sha256, Sha384};
@@ -51,6 +51,12 @@ pub enum IdentityError {
     /// No PEM block of a private key.
     #[error("no private key in this PEM text: expected PRIVATE KEY, EC PRIVATE KEY or RSA PRIVATE KEY")]
     NoPrivateKey,
+    /// No PEM block of a public key.
+    #[error("no public key in this PEM text: expected PUBLIC KEY, which `openssl pkey -pubout` makes of an identity")]
+    NoPublicKey,
+    /// A private key stands where a public one should.
+    #[error("a private key, which should never leave its host: `openssl pkey -pubout` makes the public one of it")]
+    Private,
     /// OpenSSH's own format.
     #[error(
         "a key in OpenSSH's own format: `sinnet keygen` makes one for this host; `ssh-keygen -p -m PKCS8 -f FILE` turns a \
@@ -76,7 +82,7 @@ pub enum IdentityError {
         number: u16,
     },
     /// A Host Identity field that is no valid public key, or not in its one canonical form.
-    #[error("a Host Identity that is not a valid public key")]
+    #[error("a Host Identity that is not a valid public key for RSA, ECDSA P-256 or ECDSA P-384")]
     BadPublicKey,
 }
 
@@ -227,6 +233,26 @@ impl PublicIdentity {
         };
         let identity = Self::new(key);
         if identity.encoded == host_identity { Ok(identity) } else { Err(IdentityError::BadPublicKey) }
+    }
+
+    /// Reads the first public key of a PEM text (`PUBLIC KEY`, RFC 7468 §13).
+    ///
+    /// # Errors
+    /// [`IdentityError`]: what is wrong with the text or the key; also where a private key is in the text.
+    pub fn from_pem(pem: &str) -> Result<Self, IdentityError> {
+        const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
+        if pem.contains(" PRIVATE KEY-----") || pem.contains("-BEGIN PRIVATE KEY-----") {
+            return Err(IdentityError::Private);
+        }
+        let block = pem.find(BEGIN).and_then(|start| pem.get(start..)).ok_or(IdentityError::NoPublicKey)?;
+        let key = if let Ok(key) = p384::PublicKey::from_public_key_pem(block) {
+            PublicKey::P384(key.into())
+        } else if let Ok(key) = p256::PublicKey::from_public_key_pem(block) {
+            PublicKey::P256(key.into())
+        } else {
+            rsa_verifier(RsaPublicKey::from_public_key_pem(block).map_err(|_| IdentityError::BadPublicKey)?)?
+        };
+        Ok(Self::new(key))
     }
 
     /// HOST_ID's algorithm: 5 or 7.
@@ -456,6 +482,11 @@ mod tests {
         #[test]
         fn any_signature_is_refused(message: Vec<u8>, signature in prop::collection::vec(any::<u8>(), 90..100)) {
             prop_assert_eq!(p384().verify(&message, &signature), Err(BadSignature));
+        }
+
+        #[test]
+        fn any_text_is_a_public_key_or_refused(text in "(-----BEGIN PUBLIC KEY-----\n)?[A-Za-z0-9+/=\n]{0,100}") {
+            prop_assert!(PublicIdentity::from_pem(&text).is_err());
         }
 
         #[test]

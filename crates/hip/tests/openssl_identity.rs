@@ -30,6 +30,10 @@ fn load(directory: &Path, name: &str) -> Result<HostIdentity, IdentityError> {
     HostIdentity::from_pem(&std::fs::read_to_string(directory.join(name)).unwrap())
 }
 
+fn load_public(directory: &Path, name: &str) -> Result<PublicIdentity, IdentityError> {
+    PublicIdentity::from_pem(&std::fs::read_to_string(directory.join(name)).unwrap())
+}
+
 /// r | s as OpenSSL writes and reads it.
 fn to_der(signature: &[u8]) -> Vec<u8> {
     match signature.len() {
@@ -60,6 +64,7 @@ fn rsa_agrees_with_openssl() {
     openssl(directory, "pkey -in pkcs8.pem -pubout -out public.pem");
     let identity = load(directory, "pkcs8.pem").unwrap();
     assert_eq!(load(directory, "pkcs1.pem").unwrap().public(), identity.public());
+    assert_eq!(load_public(directory, "public.pem").as_ref(), Ok(identity.public()));
     // Our own PEM is read by OpenSSL, as the same key.
     std::fs::write(directory.join("ours.pem"), identity.to_pem().as_bytes()).unwrap();
     assert_eq!(openssl(directory, "pkey -in ours.pem -pubout"), openssl(directory, "pkey -in pkcs8.pem -pubout"));
@@ -109,6 +114,7 @@ fn ecdsa_agrees_with_openssl() {
         openssl(directory, "pkey -in pkcs8.pem -pubout -out public.pem");
         let identity = load(directory, "sec1.pem").unwrap();
         assert_eq!(load(directory, "pkcs8.pem").unwrap().public(), identity.public());
+        assert_eq!(load_public(directory, "public.pem").as_ref(), Ok(identity.public()));
         std::fs::write(directory.join("ours.pem"), identity.to_pem().as_bytes()).unwrap();
         assert_eq!(openssl(directory, "pkey -in ours.pem -pubout"), openssl(directory, "pkey -in pkcs8.pem -pubout"));
 
@@ -149,6 +155,13 @@ fn unfit_keys_are_refused_with_their_reason() {
     assert_eq!(load(directory, "encrypted.pem").unwrap_err(), IdentityError::Encrypted);
     openssl(directory, "pkey -in short.pem -pubout -out public.pem");
     assert_eq!(load(directory, "public.pem").unwrap_err(), IdentityError::NoPrivateKey);
+    assert_eq!(load_public(directory, "public.pem"), Err(IdentityError::RsaSize { bits: 1024 }));
+    for private in ["short.pem", "encrypted.pem", "curve.pem"] {
+        assert_eq!(load_public(directory, private), Err(IdentityError::Private));
+    }
+    openssl(directory, "pkey -in other.pem -pubout -out public.pem");
+    assert_eq!(load_public(directory, "public.pem"), Err(IdentityError::BadPublicKey));
+    assert_eq!(PublicIdentity::from_pem("nothing"), Err(IdentityError::NoPublicKey));
 }
 
 #[test]

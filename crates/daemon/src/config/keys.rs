@@ -276,8 +276,15 @@ pub const KEYS: &[Key] = &[
         PEER,
         "hit",
         Text("a HIT", "2001:20::1"),
-        "none, which needs `opportunistic`",
+        "none, which needs `identity` or `opportunistic`",
         "Its identity, as `sinnet keygen` printed it there.",
+    ),
+    key(
+        PEER,
+        "identity",
+        Text("a file", "b.pub"),
+        "none",
+        "Instead of `hit`: its public key in PEM, as `openssl pkey -pubout -in b.pem -out b.pub` makes it there; relative to this file.",
     ),
     key(
         PEER,

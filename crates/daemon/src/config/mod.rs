@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use clock::Duration;
 use hip::dh::Group;
 use hip::esp::EspSuite;
-use hip::identity::HostIdentity;
+use hip::identity::{HostIdentity, PublicIdentity};
 use scheduler::Scheduler;
 use text::Diagnostic;
 use text::reader::At;
@@ -227,6 +227,8 @@ pub struct PeerConfig {
     pub via: Vec<LocatorConfig>,
     /// It is a rendezvous server, and this host registers there.
     pub register: bool,
+    /// The file of its public key, where its HIT follows from that.
+    pub identity: Option<PathBuf>,
     /// Its HIT is what the first who answers at its addresses has.
     pub opportunistic: bool,
     name_place: Place,
@@ -314,6 +316,44 @@ impl Config {
         })
     }
 
+    /// Reads the public keys of those peers that are known by them. A relative path is relative to `directory`.
+    ///
+    /// # Errors
+    /// Points at the `identity` of the peer.
+    pub(crate) fn read_peer_identities(&mut self, directory: &Path) -> Result<(), Diagnostic> {
+        let (files, unknown) = std::mem::take(&mut self.unknown).into_iter().partition(|peer| peer.identity.is_some());
+        self.unknown = unknown;
+        let files: Vec<PeerConfig> = files;
+        for peer in files {
+            let path = directory.join(peer.identity.as_deref().unwrap_or(Path::new("")));
+            let shown = path.display();
+            let error = |message, help: String| Err(peer.hit_place.error(message, Some(help)));
+            let make = "its host makes it: `openssl pkey -pubout -in b.pem -out b.pub`, of the file that `sinnet keygen` wrote";
+            let pem = match read_text(&path) {
+                Ok(pem) => pem,
+                Err(failure) => {
+                    let message = format!("the public key {shown} of \"{}\" cannot be read: {failure}", peer.name);
+                    return error(message, make.to_owned());
+                }
+            };
+            let hit = match PublicIdentity::from_pem(&pem) {
+                Ok(identity) => identity.hit(),
+                Err(failure) => {
+                    return error(
+                        format!("{shown} is not the public key of \"{}\": {failure}", peer.name),
+                        make.to_owned(),
+                    );
+                }
+            };
+            if let Some(other) = self.peers.iter().find(|other| other.hit == hit) {
+                let message = format!("the peers \"{}\" and \"{}\" have one HIT, {hit}", other.name, peer.name);
+                return error(message, "a HIT is one host: put all its locators into one [[peer]]".to_owned());
+            }
+            self.peers.push(peer.of(hit));
+        }
+        Ok(())
+    }
+
     /// Refuses this host as a peer of its own.
     ///
     /// # Errors
@@ -353,6 +393,15 @@ impl Config {
         let own = assign(self.lsi, &own);
         (own, self.peers.iter().map(|peer| assign(peer.lsi, &peer.hit)).collect())
     }
+}
+
+/// A public key has less than this; a file that has more is none.
+const LONGEST_PUBLIC: u64 = 16_384;
+
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LONGEST_PUBLIC).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// A key file's mode and text.

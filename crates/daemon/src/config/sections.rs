@@ -37,6 +37,8 @@ const LSI_RANGE: &str = "lsi_range = \"198.18.0.0/15\", /8 to /24: addresses tha
 const HIT: &str =
     "hit = \"2001:20::1\", an IPv6 address in 2001:20::/28, as `sinnet keygen` printed it on the peer's machine";
 
+const PUBLIC: &str = "identity = \"b.pub\", a public key in PEM";
+
 pub(super) const SUITES: [(&str, EspSuite); 5] = [
     ("aes-128-gcm-16", EspSuite::Aes128Gcm16),
     ("aes-128-cbc-hmac-sha-256", EspSuite::Aes128CbcHmacSha256),
@@ -417,13 +419,19 @@ fn peer(
     let name = section.need("name", NAME, at(dns_name))?;
     seen.name(&name)?;
     let opportunistic = section.read("opportunistic", at(reader::boolean))?;
-    let hit = match opportunistic.as_ref().filter(|opportunistic| opportunistic.value) {
-        None => section.need("hit", HIT, at(hit))?,
-        Some(At { place, .. }) if section.read("hit", at(hit))?.is_some() => {
+    let file = section.read("identity", at(|node| reader::text(node, PUBLIC).map(PathBuf::from)))?;
+    let opportunistic = opportunistic.filter(|opportunistic| opportunistic.value);
+    let hit = match (&opportunistic, &file) {
+        (None, None) => section.need("hit", HIT, at(hit))?,
+        (None, Some(At { place, .. })) if section.read("hit", at(hit))?.is_some() => {
+            let help = "leave `identity` out, or `hit`, which follows from it".to_owned();
+            return Err(place.error(format!("the HIT of \"{}\" is there already", name.value), Some(help)));
+        }
+        (Some(At { place, .. }), _) if file.is_some() || section.read("hit", at(hit))?.is_some() => {
             let help = "leave `opportunistic` out: whose HIT is known is asked by it".to_owned();
             return Err(place.error(format!("the HIT of \"{}\" is there already", name.value), Some(help)));
         }
-        Some(At { place, .. }) => At { value: Hit::NULL, place: place.clone() },
+        (Some(At { place, .. }), _) | (None, Some(At { place, .. })) => At { value: Hit::NULL, place: place.clone() },
     };
     if hit.value != Hit::NULL {
         seen.hit(&hit, &name.value)?;
@@ -456,7 +464,7 @@ fn peer(
     };
     match (&register, hit.value == Hit::NULL) {
         (Some(At { place, .. }), _) if locators.is_empty() => return needs(place, "asked to be our rendezvous server"),
-        (_, true) if locators.is_empty() => return needs(&hit.place, "asked who it is"),
+        (_, true) if locators.is_empty() && file.is_none() => return needs(&hit.place, "asked who it is"),
         _ => {}
     }
     let via = section.read("via", |node| {
@@ -481,7 +489,8 @@ fn peer(
         routes: routes.unwrap_or_default(),
         via: via.unwrap_or_default(),
         register: register.is_some(),
-        opportunistic: opportunistic.is_some_and(|opportunistic| opportunistic.value),
+        identity: file.map(|file| file.value),
+        opportunistic: opportunistic.is_some(),
         name_place: name.place,
         hit_place: hit.place,
     })
