@@ -76,6 +76,7 @@ fn unused(config: &Config, interfaces: &[Interface], own: Lsi, peers: &[Lsi]) ->
     const INTERNET: u8 = 8;
     let resolvers = resolvers();
     let names = std::iter::once("this host").chain(config.peers.iter().map(|peer| &*peer.name));
+    let names = names.chain(std::iter::repeat("a guest"));
     for (lsi, name) in std::iter::once(own).chain(peers.iter().copied()).zip(names) {
         let address = IpAddr::V4(lsi.address());
         let remedy = format!("choose another `lsi`, or another `lsi_range` than {}", config.lsi_range);

@@ -205,7 +205,8 @@ impl Strangers {
 
     /// The LSI of a peer that comes while we run.
     fn lsi(&self, hosts: &Hosts<'_>, hit: Hit) -> Lsi {
-        let taken: Vec<Lsi> = hosts.uplinks.peer_lsis.iter().copied().chain([hosts.own.1]).collect();
+        let pool = &hosts.uplinks.config.guest_pool;
+        let taken: Vec<Lsi> = hosts.uplinks.peer_lsis.iter().chain(pool).copied().chain([hosts.own.1]).collect();
         hosts.uplinks.config.lsi_range.free(&hit, &taken)
     }
 }

@@ -106,7 +106,7 @@ fn merge(old: &Config, old_lsis: &[Lsi], own: Lsi, mut new: Config) -> Result<Me
     told.extend(new.unknown.iter().map(|peer| format!("{} is asked who it is after a restart", peer.name)));
     for peer in new.peers {
         told.push(format!("{} is new, over IPv6 until a restart", peer.name));
-        let taken: Vec<Lsi> = lsis.iter().copied().chain([own]).collect();
+        let taken: Vec<Lsi> = lsis.iter().chain(&old.guest_pool).copied().chain([own]).collect();
         lsis.push(peer.lsi.filter(|lsi| !taken.contains(lsi)).unwrap_or_else(|| old.lsi_range.free(&peer.hit, &taken)));
         peers.push(peer);
     }

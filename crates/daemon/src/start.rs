@@ -10,7 +10,7 @@ use hip::identity::HostIdentity;
 use hip::{Registrar, Route};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use text::Diagnostic;
-use wedge::{LocalPath, PeerConfig, PeerLocator, PeerRoute, Policy, Protocol, Wedge, WedgeConfig};
+use wedge::{GuestConfig, LocalPath, PeerConfig, PeerLocator, PeerRoute, Policy, Protocol, Wedge, WedgeConfig};
 use wire::Lsi;
 
 use crate::config::{self, Config, Congestion, Encapsulation};
@@ -163,6 +163,8 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     }
     let hit = identity.hit();
     let (lsi, peer_lsis) = config.assign_lsis(hit);
+    config.guest_pool = config.guest_lsis(lsi, &peer_lsis);
+    let other_lsis = [&peer_lsis[..], &config.guest_pool].concat();
 
     // The control socket first: it also keeps a second daemon from starting.
     let control_path =
@@ -173,15 +175,23 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     let control = Control::listen(control_path, access).map_err(|error| control_failure(control_path, &error))?;
     let keylog = options.esp_keylog.as_deref().map(open_keylog).transpose()?;
 
+    if config.accept.as_ref().is_some_and(|accept| accept.hits.is_empty()) {
+        tracing::warn!("anybody may come: what programs of this host listen on with its HIT or LSI is open to all");
+    }
     let strangers = Strangers::open(&config, path.parent().unwrap_or(Path::new(""))).map_err(UpError::Setup)?;
 
     // Before there is any address of ours that a stranger could speak to.
     let has_device = !options.relay_only;
-    let protect = || network::protect(&config, &interfaces, hit, (lsi, &peer_lsis)).map_err(UpError::Setup);
+    let protect = || network::protect(&config, &interfaces, hit, (lsi, &other_lsis)).map_err(UpError::Setup);
     let firewall = if has_device { protect()? } else { None };
 
     let mut wedge_config = wedge_config(&config, lsi, &links);
     wedge_config.keylog = keylog.is_some();
+    wedge_config.guests = config.accept.as_ref().map(|accept| {
+        let mut guests = GuestConfig::anybody(config.guest_pool.clone());
+        (guests.hits, guests.idle) = (accept.hits.clone(), accept.idle);
+        guests
+    });
     let mut wedge = Wedge::new(identity, wedge_config, &mut random)
         .map_err(|error| UpError::Setup(format!("this configuration cannot work: {error}")))?;
     for (peer, lsi) in config.peers.iter().zip(&peer_lsis) {
@@ -196,14 +206,14 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         name: config.device.clone(),
         hit,
         lsi,
-        peers: peer_lsis.clone(),
+        peers: other_lsis.clone(),
         mtu: wedge.tun_mtu(),
         lsi_mtu: wedge.lsi_mtu(),
     };
     let open = || Device::open(&device_config).map_err(|error| device_failure(&config.device, &error));
     let device = has_device.then(open).transpose()?;
     let watch = || {
-        watch(&config, hit, lsi, &peer_lsis)
+        watch(&config, hit, lsi, &other_lsis)
             .map_err(|error| UpError::Setup(format!("listening for changes of routes: {error}")))
     };
     let watch = has_device.then(watch).transpose()?;

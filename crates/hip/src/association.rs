@@ -87,6 +87,27 @@ pub(crate) struct PeerRecord {
     pub(crate) registered: Option<Registered>,
     /// Its last packet that proved to be its own came by our relay.
     pub(crate) behind: Option<Behind>,
+    /// Nobody has configured it ([`crate::Guests`]).
+    pub(crate) is_guest: bool,
+}
+
+impl PeerRecord {
+    /// Without an association.
+    pub(crate) fn new(peer: Peer) -> Self {
+        Self {
+            r1_counter: 0,
+            epoch: 0,
+            is_sinnet: false,
+            phase: Phase::Unassociated,
+            standby: None,
+            notice: None,
+            enrolment: Enrolment::default(),
+            registered: None,
+            behind: None,
+            is_guest: false,
+            peer,
+        }
+    }
 }
 
 /// The state with what belongs to it.

@@ -42,6 +42,7 @@ impl Host {
             let retry = Retry { at: now + wait, tries: 1, wait };
             record.phase = Phase::Closing(Box::new(Closing { session: up.session, routes, packet, nonce, retry }));
         }
+        self.see_off(peer);
     }
 
     /// Ends all associations for good: none begins any more.

@@ -9,6 +9,7 @@ use crate::budget::Limits;
 use crate::cipher::HipCipher;
 use crate::dh::Group;
 use crate::esp::EspSuite;
+use crate::guests::Guests;
 use crate::route::Route;
 
 /// The configuration of a [`crate::Host`]: begin with [`HostConfig::new`] and set what is to be different.
@@ -66,6 +67,8 @@ pub struct HostConfig {
     /// As Initiator tell only the Responder, and not who is on the way, which public key this host has (RFC 7401 §5.2.18). The
     /// HIT is told in each packet all the same.
     pub encrypts_identity: bool,
+    /// Who may come that is not configured; nobody, unless this says so.
+    pub guests: Option<Guests>,
     /// Be a rendezvous server for the peers that may register ([`Peer::may_register`], RFC 8004).
     pub registrar: Option<Registrar>,
 }
@@ -126,6 +129,7 @@ impl Default for HostConfig {
             pathless: Duration::from_secs(120),
             keymat_limit: u16::MAX,
             encrypts_identity: false,
+            guests: None,
             registrar: None,
         }
     }

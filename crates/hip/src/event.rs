@@ -145,6 +145,17 @@ pub enum Event {
         /// Where it was asked.
         route: Route,
     },
+    /// A host that nobody has configured has proved an identity that may come ([`crate::Guests`]); its association follows. It is
+    /// told again in each.
+    Admitted {
+        /// The guest.
+        peer: Hit,
+    },
+    /// A guest is forgotten, after its association has ended.
+    Departed {
+        /// The guest.
+        peer: Hit,
+    },
     /// The base exchange did not come to an end.
     Failed {
         /// The peer.

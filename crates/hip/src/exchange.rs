@@ -472,6 +472,9 @@ impl Host {
         if let Some(old) = self.peers.get_mut(&peer).and_then(|record| record.standby.take()) {
             self.out.end_association(peer, &old, "it has been replaced by one with new keys");
         }
+        if self.peers.get(&peer).is_some_and(|record| record.is_guest) {
+            self.out.events.push_back(Event::Admitted { peer });
+        }
         self.out.events.push_back(Event::Established { peer, feedback });
         if let Some(record) = self.peers.get_mut(&peer) {
             record.epoch += 1;

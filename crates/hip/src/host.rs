@@ -16,6 +16,7 @@ use crate::checks::Uplinks;
 use crate::config::{HostConfig, Peer};
 use crate::costs::{Costs, Meter};
 use crate::event::{Control, Counters, Event, TimerKind};
+use crate::guests::Present;
 use crate::hint::{Hints, is_hint};
 use crate::identity::HostIdentity;
 use crate::inquiry::Inquiry;
@@ -23,7 +24,6 @@ use crate::locators::give_way;
 use crate::notice::Allowance;
 use crate::r1::R1Pool;
 use crate::refused::RefusalLog;
-use crate::registration::Enrolment;
 use crate::relay::Behind;
 use crate::rendezvous;
 use crate::route::Route;
@@ -45,6 +45,7 @@ pub struct Host {
     pub(crate) mapped: BTreeMap<SocketAddr, SocketAddr>,
     /// Numbers of our uplinks, which peers hear.
     pub(crate) uplinks: Uplinks,
+    pub(crate) guests: Present,
 }
 
 /// What waits to be polled, and what is counted on the way.
@@ -114,8 +115,8 @@ impl Host {
         }
         let out = Output::default();
         let r1s = R1Pool::new(&identity, &config, out.meter.clone(), rng).map_err(|_| HostError::IdentityTooLong)?;
-        let (peers, mapped, inquiries, uplinks) = Default::default();
-        Ok(Self { identity, config, r1s, peers, out, leaving: false, inquiries, mapped, uplinks })
+        let (peers, mapped, inquiries, uplinks, guests) = Default::default();
+        Ok(Self { identity, config, r1s, peers, out, leaving: false, inquiries, mapped, uplinks, guests })
     }
 
     /// This host's HIT.
@@ -126,6 +127,7 @@ impl Host {
     /// Lets a peer in. A peer that is known gets the new locators, and keeps its association; a base exchange that waits
     /// for its R1 goes on at the new ones, and the Initiator of an association opens paths there.
     pub fn add_peer(&mut self, now: Instant, peer: Peer) {
+        self.is_guest_no_more(peer.hit);
         match self.peers.get_mut(&peer.hit) {
             Some(record) => {
                 let all = routes(&self.config, &peer, &[]);
@@ -153,25 +155,14 @@ impl Host {
                 record.peer = peer;
             }
             None => {
-                let record = PeerRecord {
-                    r1_counter: 0,
-                    epoch: 0,
-                    is_sinnet: false,
-                    phase: Phase::Unassociated,
-                    standby: None,
-                    notice: None,
-                    enrolment: Enrolment::default(),
-                    registered: None,
-                    behind: None,
-                    peer,
-                };
-                self.peers.insert(record.peer.hit, record);
+                self.peers.insert(peer.hit, PeerRecord::new(peer));
             }
         }
     }
 
     /// Lets a peer in no more. An association with it ends without a word.
     pub fn remove_peer(&mut self, peer: Hit) {
+        self.is_guest_no_more(peer);
         if let Some(mut record) = self.peers.remove(&peer) {
             self.out.end(&mut record, "it is no peer any more");
         }
@@ -212,6 +203,7 @@ impl Host {
         if let Some(record) = self.peers.get_mut(&peer) {
             self.out.end(record, reason);
         }
+        self.see_off(peer);
     }
 
     /// Takes a HIP packet that came in on `route`, without the zero bytes that precede it inside UDP. Whatever is
@@ -291,11 +283,19 @@ impl Host {
             }
             return false;
         }
-        if !self.peers.contains_key(&sender) {
+        if !self.peers.contains_key(&sender) && !self.welcome(packet) {
             self.out.refuse(now, Refusal::Stranger, route, Some(sender));
             self.explain(now, rng, route, packet, Refusal::Stranger);
             return false;
         }
+        let proves = self.take(now, rng, route, packet);
+        self.see_off(sender);
+        proves
+    }
+
+    /// Takes a packet of a peer's. Returns true if it showed that the peer has sent it.
+    fn take(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, packet: &Packet<'_>) -> bool {
+        let sender = packet.sender();
         if let Some(parameter) = packet.unknown_critical() {
             self.out.counters.unknown_critical += 1;
             self.explain_critical(now, rng, route, packet, parameter);
@@ -332,6 +332,7 @@ impl Host {
             self.keep_registered(now, rng, peer);
             self.open_paths(now, rng, peer);
             self.keep_checking(now, rng, peer);
+            self.see_off(peer);
         }
         self.retry_inquiries(now);
     }

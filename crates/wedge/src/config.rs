@@ -21,6 +21,8 @@ pub struct WedgeConfig {
     pub scheduler: scheduler::Scheduler,
     /// What is to hold for some flows, the first that fits; at most [`crate::Policy::MOST`].
     pub policies: Vec<crate::Policy>,
+    /// Who may come that is no peer; nobody unless this says so.
+    pub guests: Option<GuestConfig>,
     /// Hand out the keys of each security association as a [`crate::WedgeEvent::KeyLog`]: for the user's own eyes only.
     pub keylog: bool,
     /// The most bytes that are held for all peers together: see the crate's page. A fourth of it for any one of them.
@@ -99,6 +101,25 @@ impl PeerConfig {
     }
 }
 
+/// Hosts that are no peers and may come all the same, as peers for as long as they stay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GuestConfig {
+    /// Their HITs, or the beginnings of these in bits; empty for anybody.
+    pub hits: Vec<(Hit, u8)>,
+    /// What local IPv4 programs call them, each in turn; there are no more guests at a time than LSIs.
+    pub lsis: Vec<Lsi>,
+    /// A guest with whom no program has exchanged a packet for so long has to go.
+    pub idle: Duration,
+}
+
+impl GuestConfig {
+    /// Anybody, as many as there are LSIs, until ten minutes after the last packet.
+    pub fn anybody(lsis: Vec<Lsi>) -> Self {
+        Self { hits: Vec::new(), lsis, idle: Duration::from_secs(600) }
+    }
+}
+
 /// A locator of a peer and what is known of the path there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -164,6 +185,7 @@ impl WedgeConfig {
             congestion: Self::default_congestion(),
             scheduler: scheduler::Scheduler::default(),
             policies: Vec::new(),
+            guests: None,
             keylog: false,
             memory: Self::MEMORY,
             renew_at: Self::RENEW_AT,

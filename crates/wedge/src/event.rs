@@ -129,6 +129,18 @@ pub enum WedgeEvent {
         /// The failure type of RFC 8003 §4.4.
         reason: u8,
     },
+    /// A host that is no peer has proved an identity that may come, and is called by its HIT.
+    Admitted {
+        /// Its HIT.
+        peer: String,
+        /// Its LSI while it stays.
+        lsi: wire::Lsi,
+    },
+    /// A guest is gone.
+    Departed {
+        /// Its HIT.
+        peer: String,
+    },
     /// Somebody has answered an inquiry ([`crate::Wedge::inquire`]).
     Discovered {
         /// The identity that it has.
@@ -191,6 +203,8 @@ impl fmt::Display for WedgeEvent {
                 };
                 write!(f, "{peer} does not want to be our rendezvous server: {why}")
             }
+            Self::Admitted { peer, lsi } => write!(f, "{peer} comes as a guest, and is {lsi} for IPv4"),
+            Self::Departed { peer } => write!(f, "{peer} is no guest any more"),
             Self::Discovered { hit, route } => write!(f, "{} has the identity {hit}", route.remote.ip()),
             Self::Opening { peer, route } => write!(f, "trying a path to {peer}: {route}"),
             Self::Refused { peer: Some(peer), route, what } => {

@@ -68,6 +68,7 @@ mod ecn;
 mod event;
 mod feedback;
 mod flows;
+mod guests;
 mod heartbeat;
 mod inbound;
 mod jump;
@@ -90,7 +91,7 @@ mod status;
 mod wedge;
 mod window_clamp;
 
-pub use config::{LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
+pub use config::{GuestConfig, LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
 pub use event::WedgeEvent;
 pub use multipath::{Ecn, FIRST_WINDOW, Priority};
 pub use packet::{HEADROOM, Packet};

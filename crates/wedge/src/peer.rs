@@ -64,6 +64,12 @@ pub(crate) struct PeerState {
     pub(crate) silent_since: Option<Instant>,
     /// Since when there is an association, if there is one.
     pub(crate) since: Option<Instant>,
+    /// When a program's packet came or went last, or the association began.
+    pub(crate) used_at: Instant,
+    /// It goes when it was not used for so long: it is a guest.
+    pub(crate) idle: Option<Duration>,
+    /// The place is nobody's.
+    pub(crate) is_vacant: bool,
     /// It has answered a heartbeat in this association.
     echoes: bool,
     /// Packets may have copies, whose numbers take room.
@@ -95,6 +101,9 @@ impl PeerState {
             copies: Copies::default(),
             silent_since: None,
             since: None,
+            used_at: Instant::ZERO,
+            idle: None,
+            is_vacant: false,
             echoes: false,
             has_copies: scheduler.needs().copies,
             sender: Sender::new(Feedback::None, WedgeConfig::default_congestion()).with_scheduler(scheduler),
@@ -170,8 +179,18 @@ impl PeerState {
         let silence = self.sender.poll_timeout().map(|at| (at, TimerKind::Feedback));
         let flows = self.flows.resequencing.poll_timeout().map(|at| (at, TimerKind::Resequencing));
         let doubt = self.doubt_deadline().map(|at| (at, TimerKind::Heartbeat));
+        let idle = self.idle_deadline().map(|at| (at, TimerKind::Heartbeat));
         let retired = self.retirement_deadline().map(|at| (at, TimerKind::Feedback));
-        beats.chain(probes).chain(reports).chain(pacing).chain(flows).chain(doubt).chain(retired).chain(silence).min()
+        beats
+            .chain(probes)
+            .chain(reports)
+            .chain(pacing)
+            .chain(flows)
+            .chain(doubt)
+            .chain(idle)
+            .chain(retired)
+            .chain(silence)
+            .min()
     }
 
     /// What waits for a path.
@@ -284,6 +303,7 @@ impl PeerState {
     /// A program's packet came or went. Heartbeats and reports are none, or two hosts would keep each other busy with
     /// nothing else.
     pub(crate) fn traffic(&mut self, now: Instant) {
+        self.used_at = now;
         for path in &mut self.paths {
             path.heartbeat.traffic(now);
         }

@@ -108,6 +108,7 @@ impl Wedge {
         self.release(now, rng, index);
         self.report(now, rng, index);
         self.deliver_due(now, index);
+        self.end_idle(now, rng, index);
     }
 
     /// The next deadline of all.

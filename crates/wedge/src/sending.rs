@@ -30,6 +30,7 @@ impl PeerState {
         let [.., a, b, c, d, e, f, g, h] = self.config.hit.address().octets();
         rule.seed(Rng::from_seed(u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ now.as_nanos()));
         self.since = Some(now);
+        self.used_at = now;
         self.sender.restart(feedback, rule);
         self.copies = Copies::default();
         self.share_memory();

@@ -99,6 +99,11 @@ impl Wedge {
         let (locators, backups, keylog) = (config.locators(), config.backups(), config.keylog);
         let mut hip = config.hip.clone();
         (hip.locators, hip.backups, hip.keylog) = (locators, backups, keylog);
+        hip.guests = config.guests.as_ref().map(|guests| {
+            let mut admitted = hip::Guests::anybody(guests.lsis.len());
+            admitted.hits.clone_from(&guests.hits);
+            admitted
+        });
         let host = Host::new(identity, hip, rng)?;
         Ok(Self {
             hit: host.hit(),
@@ -136,7 +141,8 @@ impl Wedge {
         let index = match self.by_hit.get(&hit).and_then(|index| Some((*index, self.peers.get_mut(*index)?))) {
             Some((index, known)) => {
                 self.by_lsi.retain(|_, other| *other != index);
-                known.config = peer;
+                // A guest that is configured stays.
+                (known.config, known.idle) = (peer, None);
                 index
             }
             None => {
@@ -303,7 +309,7 @@ impl Wedge {
         Status {
             hit: self.hit.to_string(),
             lsi: self.config.lsi.to_string(),
-            peers: self.peers.iter().map(|peer| peer.status(now, state(peer))).collect(),
+            peers: self.peers.iter().filter(|peer| !peer.is_vacant).map(|peer| peer.status(now, state(peer))).collect(),
             counters: self.counters,
             control: *self.host.counters(),
         }
@@ -370,11 +376,16 @@ impl Wedge {
     }
 
     fn handle_event(&mut self, now: Instant, rng: &mut dyn CryptoRng, event: hip::Event) {
+        use hip::Event::{Admitted, Departed, Discovered, Registered, RegistrationRefused};
         use hip::Event::{Closed, Doubted, Established, Failed, Notified, Opening, Refused, Unanswered};
-        use hip::Event::{Discovered, Registered, RegistrationRefused};
         use hip::Event::{PathBackup, PathDown, PathMoved, PathUp, PathVerified};
         if let Discovered { hit, route } = event {
             return self.events.push_back(WedgeEvent::Discovered { hit, route });
+        }
+        match event {
+            Admitted { peer } => return self.admit(peer),
+            Departed { peer } => return self.depart(peer),
+            _ => {}
         }
         if let Refused { what, route, peer } = event {
             let peer = peer.map(|hit| match self.by_hit.get(&hit).and_then(|index| self.peers.get(*index)) {
@@ -513,7 +524,7 @@ impl Wedge {
             RegistrationRefused { reason, .. } => {
                 self.events.push_back(WedgeEvent::RegistrationRefused { peer: name, reason });
             }
-            Refused { .. } | Discovered { .. } => {}
+            Refused { .. } | Discovered { .. } | Admitted { .. } | Departed { .. } => {}
         }
     }
 

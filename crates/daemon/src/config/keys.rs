@@ -118,11 +118,12 @@ const ESP: &str = "[esp]";
 const HIP: &str = "[hip]";
 const DNS: &str = "[dns]";
 const RENDEZVOUS: &str = "[rendezvous]";
+const ACCEPT: &str = "[accept]";
 const GROUP: &str = "[[group]]";
 const POLICY: &str = "[[policy]]";
 /// All tables, as messages call them.
-const TABLES: [&str; 13] =
-    [FILE, PATH, INTERFACES, PEER, LOCATOR, ROUTE, TUN, ESP, HIP, DNS, RENDEZVOUS, GROUP, POLICY];
+const TABLES: [&str; 14] =
+    [FILE, PATH, INTERFACES, PEER, LOCATOR, ROUTE, TUN, ESP, HIP, DNS, RENDEZVOUS, ACCEPT, GROUP, POLICY];
 
 pub(super) fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
     words.iter().map(|(name, _)| *name).collect()
@@ -209,6 +210,13 @@ pub const KEYS: &[Key] = &[
         Table(RENDEZVOUS),
         "none: this host is no such server",
         "This host is a rendezvous server (RFC 8004): it passes on to peers that register who asks for them here.",
+    ),
+    key(
+        FILE,
+        "accept",
+        Table(ACCEPT),
+        "none: who is no peer is refused",
+        "Who may come that is no [[peer]] (RFC 7401 §7); such a guest begins, and is called by its HIT.",
     ),
     key(FILE, "group", Tables(GROUP), "none", "Names for several peers, for policies."),
     key(
@@ -405,6 +413,16 @@ pub const KEYS: &[Key] = &[
         Flag,
         "false; true in `sinnet relay`",
         "Pass on all HIP packets of clients until they have found a way past this host (RFC 9028), so that two hosts behind NATs meet; no data.",
+    ),
+    key(ACCEPT, "anybody", Flag, "false", "Whether anybody may come; this or `hits` must be there."),
+    key(ACCEPT, "hits", Texts("HITs, or the beginnings of such", "2001:22:86f6::/48"), "none", "Those that may come."),
+    key(ACCEPT, "most", Whole(1, 1000), "32", "The most guests at a time; each has an LSI of a pool of so many."),
+    key(
+        ACCEPT,
+        "idle",
+        Time("a time from \"10s\" to \"168h\""),
+        "\"10min\"",
+        "A guest with whom no program has exchanged a packet for so long has to go.",
     ),
     key(GROUP, "name", Text("a name", "offices"), "", "What policies call it."),
     key(GROUP, "peers", Texts("names of peers", "b.hip"), "", "Who belongs to it."),

@@ -12,6 +12,7 @@
 //!
 //! [`KEYS`] has a row for each key; `sinnet help config` and the JSON schema are made from it.
 
+mod accept;
 mod keys;
 mod lsis;
 mod policies;
@@ -33,6 +34,7 @@ use text::reader::At;
 use text::toml::Place;
 use wire::{Hit, Lsi};
 
+pub use accept::AcceptConfig;
 pub use keys::{KEYS, Key, Type, json_schema};
 pub use lsis::LsiRange;
 pub use policies::PolicyConfig;
@@ -79,6 +81,10 @@ pub struct Config {
     pub known_hits: PathBuf,
     /// This host is a rendezvous server.
     pub rendezvous: Option<RendezvousConfig>,
+    /// Who may come that is no peer.
+    pub accept: Option<AcceptConfig>,
+    /// The LSIs of guests, once the daemon has set them aside.
+    pub guest_pool: Vec<Lsi>,
     /// What is to hold for some flows.
     pub policies: Vec<PolicyConfig>,
     /// ESP suites in order of preference.
@@ -378,6 +384,23 @@ impl Config {
             peer.name_place.error(message, Some(help.to_owned())).to_string()
         });
         public.collect()
+    }
+
+    /// The LSIs of guests, each in turn.
+    pub(crate) fn guest_lsis(&self, own: Lsi, peers: &[Lsi]) -> Vec<Lsi> {
+        let mut taken: Vec<Lsi> = peers.iter().copied().chain([own]).collect();
+        let most = self.accept.as_ref().map_or(0, |accept| accept.most);
+        let mut all = Vec::new();
+        for number in 0..most {
+            let mut place = Hit::NULL;
+            // From the last third of the range on, one after the other.
+            let [high, low] = number.to_be_bytes();
+            (place.0[12], place.0[13], place.0[14], place.0[15]) = (0, 1, 0x80 | high, low);
+            let lsi = self.lsi_range.free(&place, &taken);
+            taken.push(lsi);
+            all.push(lsi);
+        }
+        all
     }
 
     /// This host's LSI and those of the peers, in order: the configured ones, and for the others what follows from the HIT.

@@ -19,7 +19,7 @@ use wire::{Hit, Lsi};
 use super::units::{delay, lifetime, rate};
 use super::{
     Config, Congestion, Encapsulation, InterfacesConfig, LocatorConfig, LsiRange, PathConfig, PeerConfig,
-    RendezvousConfig, RouteConfig, keys, policies,
+    RendezvousConfig, RouteConfig, accept, keys, policies,
 };
 
 /// One way, where it is not configured: of a peer that gives no feedback it is all that is known before heartbeats.
@@ -110,6 +110,7 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
     let peers = file.tables("peer")?.iter().map(peer).collect::<Result<Vec<_>, _>>()?;
     let rendezvous = rendezvous(&file, &peers, encapsulation)?;
     let policies = policies::read(&file, &peers, &paths)?;
+    let accept = accept::read(&file)?;
     let known_hits = text("known_hits", "known_hits = \"known-hits\", a file")?.map(PathBuf::from);
     let (peers, unknown) = peers.into_iter().partition(|peer| peer.hit != Hit::NULL);
     Ok(Config {
@@ -132,6 +133,8 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
         unknown,
         known_hits: known_hits.unwrap_or_else(|| PathBuf::from(KNOWN_HITS)),
         rendezvous,
+        accept,
+        guest_pool: Vec::new(),
         policies,
         esp_suites,
         encapsulation,

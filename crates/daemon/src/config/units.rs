@@ -24,6 +24,12 @@ pub(super) fn lifetime(node: &Node) -> Result<Duration, Diagnostic> {
     within(node, reader::time(node)?, bounds, "keys are renewed every 10s to 168h, as in rekey = \"1h\"")
 }
 
+/// How long a guest may be silent.
+pub(super) fn idle(node: &Node) -> Result<Duration, Diagnostic> {
+    let bounds = Duration::from_secs(10)..=Duration::from_secs(604_800);
+    within(node, reader::time(node)?, bounds, "a guest may be silent for 10s to 168h, as in idle = \"10min\"")
+}
+
 fn within<T: PartialOrd>(node: &Node, value: T, bounds: RangeInclusive<T>, help: &str) -> Result<T, Diagnostic> {
     if bounds.contains(&value) {
         return Ok(value);

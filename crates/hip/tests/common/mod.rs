@@ -164,7 +164,7 @@ impl Side {
                 Event::Registered { lifetime, .. } => self.registered.push(Ok(lifetime)),
                 Event::RegistrationRefused { reason, .. } => self.registered.push(Err(reason)),
                 Event::Discovered { hit, .. } => self.discovered.push(hit),
-                Event::Opening { .. } => {}
+                Event::Opening { .. } | Event::Admitted { .. } | Event::Departed { .. } => {}
             }
         }
     }
