@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-simulator hostile interop python-test wheels need-demo need-test
+.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-friendliness bench-simulator hostile interop python-test wheels need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -103,6 +103,13 @@ bench-lab: need-demo
 bench-field: need-demo
 	$(CARGO) build --release --locked -p sinnet-cli
 	tools/bench-lab target/release/sinnet --field --runs $(RUNS) --out target/bench-field.jsonl $(if $(VIRTUAL),--virtual)
+
+## Friendliness over NETWORKS random networks (500), beside a Reno and a CUBIC, with a CUBIC in its place; FRIENDLINESS are further
+## arguments of `sinnet friendliness`. Half an hour on one processor; what is finished is kept.
+NETWORKS ?= 500
+bench-friendliness:
+	$(CARGO) build --release --locked -p sinnet-cli
+	target/release/sinnet friendliness --networks $(NETWORKS) --each --out target/bench-friendliness $(FRIENDLINESS)
 
 ## The simulator on a dumbbell beside ns-2 (Debian's package ns2), in the same call: some minutes.
 bench-simulator:

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Failure, check, clean, compare, demo, down, fairness, help, hosts, keygen, lab, manual, papers, relay, sim, status,
-    store, up,
+    Failure, check, clean, compare, demo, down, fairness, friendliness, help, hosts, keygen, lab, manual, papers, relay,
+    sim, status, store, up,
 };
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.
@@ -36,6 +36,7 @@ enum Command {
     Sim(sim::Arguments),
     Store(store::Arguments),
     Fairness(fairness::Arguments),
+    Friendliness(friendliness::Arguments),
     Papers(papers::Arguments),
     Help(help::Arguments),
     Man(manual::Man),
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Store(arguments) => store::run(&arguments),
         Command::Fairness(arguments) => fairness::run(&arguments),
+        Command::Friendliness(arguments) => friendliness::run(&arguments),
         Command::Papers(arguments) => papers::run(&arguments),
         Command::Help(arguments) => help::run(&arguments),
         Command::Man(arguments) => manual::man(&arguments),

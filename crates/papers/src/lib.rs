@@ -7,10 +7,12 @@
 //! earlier run of the same program.
 
 mod case;
+mod draw;
 mod estimate;
 mod experiment;
 mod experiments;
 mod figure;
+pub mod friendliness;
 mod laboratory;
 mod published;
 mod reasons;

@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod down;
 pub(crate) mod fairness;
+pub(crate) mod friendliness;
 pub(crate) mod help;
 pub(crate) mod hosts;
 pub(crate) mod keygen;

@@ -15,7 +15,7 @@ use crate::output;
 
 /// Longer than this is asked about, in seconds.
 const LONG: f64 = 3600.0;
-const STEPS: u64 = 10_000;
+pub(super) const STEPS: u64 = 10_000;
 
 /// Reproduce the experiments of the papers on multipath HIP: published beside measured, with a verdict. Finished runs are kept
 /// and not run again by the same program.
@@ -187,7 +187,7 @@ fn results(run: &Run) -> Result<Measured, Failure> {
 }
 
 /// A bar on the standard error, where that is a terminal.
-fn bar() -> ProgressBar {
+pub(super) fn bar() -> ProgressBar {
     let target =
         if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(STEPS), target);

@@ -1,11 +1,12 @@
 //! What the papers did not show: the reference experiment on random networks.
 
-use clock::{Rng, Streams};
+use clock::Streams;
 use fairness::statistics::quantile;
 use scenario::{Document, Point};
 
 use super::IN_NO_PAPER;
 use crate::PapersError;
+use crate::draw::logarithmic;
 use crate::estimate::Measured;
 use crate::experiment::{Experiment, Ships};
 use crate::figure::{Figure, Style};
@@ -55,7 +56,7 @@ fn network(document: &Document, number: u64) -> Result<Point, text::Diagnostic> 
     for links in ["n0-n2,n4-n2,n2-n1", "n0-n3,n3-n1"] {
         let rate = logarithmic(&mut rng, RATES);
         let delay = logarithmic(&mut rng, DELAYS);
-        let queue = uniform(&mut rng, QUEUES);
+        let queue = rng.range(QUEUES.0, QUEUES.1);
         document.set(&format!("link.{links}.rate={:.0}kbit/s", rate * 1e3))?;
         // The delay in whole microseconds, half of it a link.
         document.set(&format!("link.{links}.delay={:.0}us", delay / 2.0 * 1e3))?;
@@ -84,18 +85,6 @@ fn network(document: &Document, number: u64) -> Result<Point, text::Diagnostic> 
     document.set(&format!("flow.tested,tcp.receiver_window={:.0}p", windows.ceil().max(16.0)))?;
     document.set(&format!("seed={number}"))?;
     Ok(Point { values: vec![("network".to_owned(), number.to_string())], document })
-}
-
-fn unit(rng: &mut Rng) -> f64 {
-    rng.below(1 << 53) as f64 / (1_u64 << 53) as f64
-}
-
-fn uniform(rng: &mut Rng, (low, high): (f64, f64)) -> f64 {
-    low + (high - low) * unit(rng)
-}
-
-fn logarithmic(rng: &mut Rng, (low, high): (f64, f64)) -> f64 {
-    uniform(rng, (low.ln(), high.ln())).exp()
 }
 
 /// The throughput on Path1 of the flow that is tested.
