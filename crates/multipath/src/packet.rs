@@ -36,6 +36,8 @@ pub struct Segment {
 pub enum Class {
     /// A segment of a TCP: the peer's TCP is going to acknowledge it, if it takes anything of the sequence.
     Tcp(Segment),
+    /// A packet by which a connection of QUIC begins (RFC 9000 §17.2): the others of its flow are QUIC's, too, but do not say so.
+    Quic,
     /// Anything else.
     Datagram,
 }
@@ -65,7 +67,7 @@ impl Meta {
     pub fn segment(&self) -> Option<&Segment> {
         match &self.class {
             Class::Tcp(segment) => Some(segment),
-            Class::Datagram => None,
+            Class::Quic | Class::Datagram => None,
         }
     }
 

@@ -10,7 +10,7 @@
 //! And what is left of a flow can be so little that the faster paths will have delivered it before the distant one delivers
 //! a packet. Nobody knows what a program will still send; it is taken to be about as much as it has sent.
 
-use crate::packet::FlowId;
+use crate::packet::{Class, FlowId, Meta};
 use clock::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -43,6 +43,11 @@ const LATEST: (f64, Duration) = (1.5, Duration::from_millis(20));
 const UNORDERED: Duration = Duration::from_millis(5);
 /// ... but not where the flow waited for longer within this time and has sent so many bytes in such a time.
 const METERED: (Duration, u64) = (Duration::from_secs(1), 500_000);
+/// QUIC takes for lost what three later packets have overtaken (RFC 9002 §6.1.1), so its data are put in order, from packets of so
+/// many bytes on ...
+const LARGE: usize = 600;
+/// ... until so many smaller ones have followed: who sends only those acknowledges, and an acknowledgment waits for none.
+const SMALL: u32 = 8;
 
 /// The flows of an association.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +72,8 @@ struct Flow {
     /// It has sent much in this or the last period.
     is_bulk: bool,
     waited_at: Option<Instant>,
+    /// Of QUIC: small packets since the last large one.
+    quic: Option<u32>,
 }
 
 /// A program sends nothing, while a packet of it is on a distant path.
@@ -80,6 +87,14 @@ struct Silence {
     behind: u64,
 }
 
+impl Flow {
+    /// What a window that was seen is at least by now. A program that nobody tells how much it may have waiting fills the send
+    /// buffer as far as its window goes.
+    fn grown(&self, window: u64, path: &Distant) -> u64 {
+        if self.allowed.is_none() { window.max(path.own) } else { window }
+    }
+}
+
 /// A path that is later than others, as a flow sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Distant {
@@ -91,8 +106,9 @@ pub(crate) struct Distant {
     pub rate: u64,
     /// What they may be sent, which while nothing is known of them is a guess.
     pub pace: u64,
-    /// Bytes that programs have waiting and in flight.
+    /// Bytes that programs have waiting and in flight; and what of it is known to be the flow's.
     pub outstanding: u64,
+    pub own: u64,
     /// What they will have delivered all that waits in, as far as that can be said.
     pub drained: Duration,
 }
@@ -119,13 +135,13 @@ impl Distant {
 pub(crate) struct Left {
     /// Bytes of its flow before it.
     pub place: u64,
-    /// It is one of many that have to wait, and is to be put in order by the receiver.
+    /// It is TCP's or QUIC's, or one of many that have to wait, and is to be put in order by the receiver.
     pub in_order: bool,
 }
 
 impl Reach {
     /// A packet of a flow leaves the send buffer, in which it has waited for so long.
-    pub(crate) fn left(&mut self, now: Instant, flow: FlowId, wire: usize, waited: Duration) -> Left {
+    pub(crate) fn left(&mut self, now: Instant, meta: &Meta, flow: FlowId, wire: usize, waited: Duration) -> Left {
         if self.flows.len() >= FLOWS && !self.flows.contains_key(&flow) {
             self.flows.clear();
         }
@@ -152,7 +168,13 @@ impl Reach {
             flow.waited_at = Some(now);
         }
         let has_waited = flow.waited_at.is_some_and(|at| now - at < METERED.0);
-        Left { place, in_order: waited > UNORDERED || has_waited && flow.is_bulk }
+        if let Some(small) = &mut flow.quic {
+            *small = if wire >= LARGE { 0 } else { small.saturating_add(1) };
+        } else if meta.class == Class::Quic {
+            flow.quic = Some(if wire >= LARGE { 0 } else { SMALL });
+        }
+        let is_quic_data = flow.quic.is_some_and(|small| small < SMALL);
+        Left { place, in_order: meta.is_tcp() || is_quic_data || waited > UNORDERED || has_waited && flow.is_bulk }
     }
 
     /// A program is told that it may have so many bytes waiting more.
@@ -189,7 +211,7 @@ impl Reach {
             return path.drained < path.late;
         }
         if let Some((window, _)) = known.window.filter(|(_, at)| now - *at < REMEMBERED) {
-            return (window as f64) < path.needed(path.rate) as f64 * SHORT;
+            return (known.grown(window, path) as f64) < path.needed(path.rate) as f64 * SHORT;
         }
         let is_in_use = known.distant_at.is_some_and(|at| now - at < path.round * IN_USE);
         !is_in_use
@@ -202,7 +224,8 @@ impl Reach {
         let Some(known) = self.flows.get(&flow) else { return false };
         let window = known.window.filter(|(_, at)| now - *at < REMEMBERED);
         known.sent >= path.lasting()
-            && window.is_none_or(|(window, _)| window as f64 >= path.needed(path.rate) as f64 * SHORT)
+            && window
+                .is_none_or(|(window, _)| known.grown(window, path) as f64 >= path.needed(path.rate) as f64 * SHORT)
     }
 
     /// Bytes of memory that it takes.
@@ -218,6 +241,10 @@ mod tests {
     const FLOW: FlowId = FlowId { protocol: 6, local: 80, remote: 4000 };
     const CALL: FlowId = FlowId { protocol: 17, local: 80, remote: 4000 };
 
+    fn meta(flow: FlowId) -> Meta {
+        crate::packet::datagram((), Some(flow), 0).meta
+    }
+
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
     }
@@ -225,14 +252,14 @@ mod tests {
     /// 300 ms later than a path of 50 Mbit/s and 20 ms, which carries 2,125,000 bytes until a packet is acknowledged.
     fn distant(drained: u64, outstanding: u64) -> Distant {
         let (ms, rate) = (Duration::from_millis, 50_000_000);
-        Distant { late: ms(300), round: ms(340), rate, pace: rate, outstanding, drained: ms(drained) }
+        Distant { late: ms(300), round: ms(340), rate, pace: rate, outstanding, own: 0, drained: ms(drained) }
     }
 
     /// A flow that has sent 10 MB, and then so much from a packet on a distant path on, which left at 0 ms.
     fn after(window: usize) -> (Reach, u64) {
         let mut reach = Reach::default();
-        reach.left(at(0), FLOW, 10_000_000, Duration::ZERO);
-        reach.left(at(0), FLOW, window, Duration::ZERO);
+        reach.left(at(0), &meta(FLOW), FLOW, 10_000_000, Duration::ZERO);
+        reach.left(at(0), &meta(FLOW), FLOW, window, Duration::ZERO);
         (reach, 10_000_000)
     }
 
@@ -245,9 +272,22 @@ mod tests {
             let (mut reach, place) = after(window);
             reach.silent(at(4), FLOW, (at(0), place), round);
             reach.silent(at(100), FLOW, (at(0), place), round);
-            reach.left(at(resumes), FLOW, 1500, Duration::ZERO);
+            reach.left(at(resumes), &meta(FLOW), FLOW, 1500, Duration::ZERO);
             let is = |now| reach.is_too_far(at(now), FLOW, &distant(1000, 3_000_000));
             assert_eq!((is(resumes), is(resumes + 30_000)), (is_too_far, false), "{window} {resumes}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_has_grown_is_known_by_what_is_outstanding() {
+        let (mut reach, place) = after(1_400_000);
+        reach.silent(at(100), FLOW, (at(0), place), Duration::from_millis(340));
+        reach.left(at(340), &meta(FLOW), FLOW, 1500, Duration::ZERO);
+        // SHORT of 2,125,000 bytes.
+        for (own, is_too_far) in [(1_590_000, true), (1_600_000, false)] {
+            let path = Distant { own, ..distant(1000, 3_000_000) };
+            assert_eq!(reach.is_too_far(at(341), FLOW, &path), is_too_far, "{own}");
+            assert_eq!(reach.wants(at(341), FLOW, &path), !is_too_far, "{own}");
         }
     }
 
@@ -256,9 +296,9 @@ mod tests {
         for (room, is_too_far) in [(1_000_000, false), (10_000_000, true)] {
             let mut reach = after(0).0;
             reach.allows(FLOW, room);
-            reach.left(at(0), FLOW, 1_000_000, Duration::ZERO);
+            reach.left(at(0), &meta(FLOW), FLOW, 1_000_000, Duration::ZERO);
             reach.silent(at(100), FLOW, (at(0), 10_000_000), Duration::from_millis(340));
-            reach.left(at(340), FLOW, 1500, Duration::ZERO);
+            reach.left(at(340), &meta(FLOW), FLOW, 1500, Duration::ZERO);
             assert_eq!(reach.is_too_far(at(340), FLOW, &distant(1000, 3_000_000)), is_too_far, "{room}");
         }
     }
@@ -279,22 +319,34 @@ mod tests {
     #[test]
     fn what_the_faster_paths_have_delivered_before_does_not_go_there() {
         let mut reach = Reach::default();
-        reach.left(at(0), FLOW, 100_000, Duration::ZERO);
+        reach.left(at(0), &meta(FLOW), FLOW, 100_000, Duration::ZERO);
         assert!(reach.is_too_far(at(1), FLOW, &distant(299, 3_000_000)));
         assert!(!reach.is_too_far(at(1), FLOW, &distant(301, 3_000_000)));
-        reach.left(at(2), FLOW, 8_500_000, Duration::ZERO);
+        reach.left(at(2), &meta(FLOW), FLOW, 8_500_000, Duration::ZERO);
         assert!(!reach.is_too_far(at(3), FLOW, &distant(0, 3_000_000)), "one that has sent so much goes on");
+    }
+
+    /// RFC 9002 §6.1.1: three packets that overtake one make it a loss. So the data of QUIC are in order from its first packet on,
+    /// whether they wait or not, and its acknowledgments are not: the next tells all that one told.
+    #[test]
+    fn data_of_quic_are_put_in_order_and_its_acknowledgments_are_not() {
+        let (mut reach, begins) = (Reach::default(), Meta { class: Class::Quic, ..meta(CALL) });
+        let mut sent = |now, meta: &Meta, wire| reach.left(at(now), meta, CALL, wire, Duration::ZERO).in_order;
+        assert!(sent(0, &begins, 1280) && (1..9).all(|now| sent(now, &meta(CALL), 1400)));
+        assert!((9..16).all(|now| sent(now, &meta(CALL), 90)), "the end of what it had to send");
+        assert!((16..99).all(|now| !sent(now, &meta(CALL), 90)), "it acknowledges");
+        assert!(sent(99, &meta(CALL), 1400));
     }
 
     #[test]
     fn what_sends_much_and_waits_is_put_in_order_and_a_call_is_not() {
         let (mut reach, ms) = (Reach::default(), Duration::from_millis);
-        let mut bulk = |now, waited| reach.left(at(now), FLOW, 1250, ms(waited)).in_order;
+        let mut bulk = |now, waited| reach.left(at(now), &meta(FLOW), FLOW, 1250, ms(waited)).in_order;
         let before: Vec<bool> = (0..600).map(|now| bulk(now, if now % 100 == 0 { 6 } else { 0 })).collect();
         assert!(before[0] && !before[1] && before[399..].iter().all(|in_order| *in_order));
         assert!((600..1500).all(|now| bulk(now, 0)), "it has waited within a second");
         assert!(!bulk(1501, 0));
-        let mut call = |now, waited| reach.left(at(now), CALL, 200, ms(waited)).in_order;
+        let mut call = |now, waited| reach.left(at(now), &meta(CALL), CALL, 200, ms(waited)).in_order;
         assert!((0..5000).step_by(20).all(|now| call(now, 6) && !call(now + 10, 0)));
     }
 }

@@ -142,6 +142,11 @@ impl<P> SendBuffer<P> {
         self.first().and_then(|((flow, _), _)| flow)
     }
 
+    /// Flows of which something waits.
+    pub(crate) fn flows(&self) -> usize {
+        self.queues.len()
+    }
+
     /// Whether something of a flow waits.
     pub(crate) fn has(&self, flow: FlowId) -> bool {
         self.of(flow).any(|queue| queue.bytes > 0)

@@ -230,6 +230,7 @@ impl<P: Clone> Sender<P> {
         let waiting = if is_new { self.buffer.bytes() } else { self.again_bytes };
         let in_flight: usize = self.around.iter().map(|path| path.in_flight).sum();
         let outstanding = (in_flight + waiting) as u64;
+        let own = if self.buffer.flows() == 1 { outstanding } else { 0 };
         let Self { views, around, reach, bridge, .. } = self;
         views.retain(|view| {
             let late = view.delay.saturating_sub(least);
@@ -249,7 +250,7 @@ impl<P: Clone> Sender<P> {
             let drained = drained.min(Duration::of_transmission(waiting as u64, pace.max(1)));
             let drained = free_at.saturating_since(now) + drained;
             let rate = faster().map(|path| path.delivered).fold(0, u64::saturating_add);
-            let distant = Distant { late, round: view.delay + least, rate, pace, outstanding, drained };
+            let distant = Distant { late, round: view.delay + least, rate, pace, outstanding, own, drained };
             let Some(flow) = flow else {
                 return is_new || drained >= late || !faster().any(|path| path.has_room);
             };
@@ -349,9 +350,10 @@ impl<P: Clone> Sender<P> {
         if self.is_snooping() {
             return Some(packet);
         }
-        let left = packet.meta.flow.map(|flow| self.reach.left(now, flow, packet.wire, self.buffer.sojourn()));
+        let (meta, wire, waited) = (&packet.meta, packet.wire, self.buffer.sojourn());
+        let left = meta.flow.map(|flow| self.reach.left(now, meta, flow, wire, waited));
         packet.place = left.map_or(0, |left| left.place);
-        let in_order = packet.meta.is_tcp() || left.is_some_and(|left| left.in_order);
+        let in_order = left.is_some_and(|left| left.in_order);
         // The number carries the flow's mark along; without one the peer takes the flow for one that has none.
         let in_order = in_order || packet.meta.ecn != Ecn::NotEct;
         if let Some(flow) = packet.meta.flow.filter(|_| in_order) {

@@ -6,7 +6,17 @@ use crate::window_clamp::Connections;
 use hip::feedback::NEXT_HEADER;
 use multipath::{Class, CopyNumber, Ecn, LARGEST_URGENT_ICMP, Meta, Number, PolicyId, Segment};
 use wire::ip::protocol;
-use wire::{icmp, tcp};
+use wire::{icmp, tcp, udp};
+
+/// Versions 1 and 2 of QUIC (RFC 9000 §15, RFC 9369 §3.1).
+const QUIC: [[u8; 4]; 2] = [[0, 0, 0, 1], [0x6b, 0x33, 0x43, 0xcf]];
+
+/// Whether a datagram has the header by which connections of QUIC begin (RFC 9000 §17.2). The fixed bit need not be set (RFC 9287).
+fn begins_quic(datagram: &[u8]) -> bool {
+    // The form and the fixed bit; then the version.
+    let Some(([first], version)) = datagram.split_first_chunk() else { return false };
+    first & 0x80 != 0 && QUIC.iter().any(|known| version.starts_with(known))
+}
 
 /// What follows the inner IPv6 header of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +90,7 @@ impl Payload {
             protocol::ICMPV6 => {
                 meta.is_urgent = payload.len() <= LARGEST_URGENT_ICMP && icmp::Message::parse(payload).is_ok();
             }
+            protocol::UDP if payload.get(udp::HEADER..).is_some_and(begins_quic) => meta.class = Class::Quic,
             _ => {}
         }
         meta
@@ -89,6 +100,24 @@ impl Payload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::ip::V6_HEADER;
+
+    /// The client's Initial of RFC 9001 appendix A.2, that of RFC 9369 appendix A.2, a short header (A.5), and version negotiation
+    /// (RFC 9000 §17.2.1).
+    #[test]
+    fn connections_of_quic_begin_with_a_long_header_of_a_known_version() {
+        let first = |bytes: &[u8]| {
+            let mut packet = vec![0; V6_HEADER + udp::HEADER];
+            packet.extend_from_slice(bytes);
+            let class =
+                Payload::behind(protocol::UDP, packet, V6_HEADER).meta(Ecn::NotEct, &mut Connections::default());
+            class.class == Class::Quic
+        };
+        assert!(first(&[0xc0, 0, 0, 0, 1, 8, 0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 8]));
+        assert!(first(&[0xd7, 0x6b, 0x33, 0x43, 0xcf, 8, 0x83, 0x94, 0xc8, 0xf0]));
+        assert!(!first(&[0x4c, 0xfe, 0x41, 0x89, 0x65, 0x5e, 0x5c, 0xd5, 0x5c, 0x41]));
+        assert!(!first(&[0x80, 0, 0, 0, 0, 8]) && !first(&[0xc0, 0, 0]) && !first(&[]));
+    }
 
     #[test]
     fn a_number_goes_before_the_payload() {
