@@ -7,6 +7,7 @@ use scenario::Scenario;
 use scenario::schema::Engine;
 
 use crate::error::Step;
+use crate::guest::Guest;
 use crate::measure::run_all;
 use crate::plan::Plan;
 use crate::privilege::check_programs;
@@ -71,6 +72,19 @@ impl Options {
 /// [`LabError::Forbidden`] without the right to make namespaces, [`LabError::Scenario`] for what a laboratory cannot do,
 /// and when a program is missing or fails.
 pub fn run(scenario: &Scenario, options: &Options, progress: &mut Progress) -> Result<Report, LabError> {
+    run_with(scenario, options, None, progress)
+}
+
+/// Runs a scenario as [`run`] does, and its main flow's single download by another program than TCP.
+///
+/// # Errors
+/// As [`run`], and when the program fails, or is not there for these hosts.
+pub fn run_with(
+    scenario: &Scenario,
+    options: &Options,
+    guest: Option<&dyn Guest>,
+    progress: &mut Progress,
+) -> Result<Report, LabError> {
     scenario.check_for(if options.hosts == Hosts::Real { Engine::Lab } else { Engine::LabVirtual })?;
     let plan = Plan::new(scenario)?;
     let directory = options.directory.as_deref();
@@ -78,8 +92,15 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut Progress) -> R
         fs::create_dir_all(directory).step(format!("making the directory {}", directory.display()))?;
     }
     interrupt::listen()?;
+    if let Some(guest) = guest.filter(|_| options.hosts != Hosts::Virtual) {
+        let message = "it is there in virtual time only".to_owned();
+        return Err(LabError::Program { program: guest.congestion(), message });
+    }
     match options.hosts {
-        Hosts::Virtual => return run_all(&plan, &mut Virtual::new(&plan, scenario, directory)?, options, progress),
+        Hosts::Virtual => {
+            let mut hosts = Virtual::new(&plan, scenario, directory, guest)?;
+            return run_all(&plan, &mut hosts, options, progress);
+        }
         Hosts::Simulated => return run_all(&plan, &mut InSimulator::new(&plan)?, options, progress),
         Hosts::Real => {}
     }

@@ -4,6 +4,7 @@
 //! checksums. What is not: kernels (TCP is `transport`'s), programs, sockets and the time that all of these take. The same seed gives the same packets.
 
 mod connection;
+mod guest;
 mod hosts;
 mod numbers;
 mod pattern;
@@ -25,9 +26,10 @@ use transport::TcpConfig;
 use wire::ip::{V4_HEADER, V6_HEADER};
 
 use crate::error::Step;
+use crate::guest::Guest;
 use crate::interrupt::check;
 use crate::measure::{Laboratory, Measured, Run, Transfer, file_size, pairs};
-use crate::plan::{FlowPlan, OPENING, Plan, Protocol};
+use crate::plan::{FlowPlan, Kind, OPENING, Plan, Protocol};
 use crate::progress::Progress;
 use crate::site::{MTU, capture_file};
 use crate::watch::Watch;
@@ -38,7 +40,7 @@ use probe::{Probe, since_zero};
 use world::{Host, Trace, World};
 
 /// Names of congestion control as Linux has them, of which the laboratory has the rules; the first is the usual.
-const CONGESTION: [&str; 3] = ["cubic", "reno", "vegas"];
+const CONGESTION: [&str; 5] = ["cubic", "reno", "vegas", "bbr", "bbr3"];
 /// How long the hosts may take to agree on their paths.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How often they are asked.
@@ -51,6 +53,8 @@ pub(crate) struct Virtual<'a> {
     plan: &'a Plan,
     rules: Vec<Rule>,
     directory: Option<&'a Path>,
+    /// What downloads in place of the first flow's TCP.
+    guest: Option<&'a dyn Guest>,
 }
 
 impl<'a> Virtual<'a> {
@@ -58,7 +62,12 @@ impl<'a> Virtual<'a> {
     ///
     /// # Errors
     /// Points at what in the scenario happens in real time only.
-    pub(crate) fn new(plan: &'a Plan, scenario: &Scenario, directory: Option<&'a Path>) -> Result<Self, LabError> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        scenario: &Scenario,
+        directory: Option<&'a Path>,
+        guest: Option<&'a dyn Guest>,
+    ) -> Result<Self, LabError> {
         for (index, flow) in scenario.flows.iter().enumerate() {
             let refuse = |key: &str, message: String, help: String| {
                 Err(scenario.error_in_flow(index, key, message, Some(help)).into())
@@ -79,7 +88,8 @@ impl<'a> Virtual<'a> {
                 .map_err(|unfit| LabError::Program { program: name.to_owned(), message: unfit.to_string() })
         };
         let rules = plan.flows.iter().map(|flow| rule(&flow.congestion)).collect::<Result<_, _>>()?;
-        Ok(Self { plan, rules, directory })
+        let guest = guest.filter(|_| plan.flow().kind == Kind::Download);
+        Ok(Self { plan, rules, directory, guest })
     }
 
     fn build(&self, run: &Run) -> Result<(World, Vec<LinkId>), LabError> {
@@ -121,6 +131,7 @@ impl<'a> Virtual<'a> {
             hosts,
             ports: plan.topology.attachments.iter().map(|attachment| attachment.host).collect(),
             connections: Vec::new(),
+            guests: Vec::new(),
             probes: Vec::new(),
             captures,
             keylog,
@@ -143,14 +154,21 @@ impl Virtual<'_> {
         Some(path.ends.map(|attachment| self.plan.topology.address(attachment)))
     }
 
+    /// The largest packet that the programs of a flow may send, in bytes.
+    fn mtu(&self, flow: usize, world: &World) -> u16 {
+        if self.plan.flows.get(flow).is_none_or(|flow| flow.protocol != Protocol::Sinnet) {
+            return self.plan.least_mtu(MTU);
+        }
+        let tunnel = world.wedge(self.plan.flow().from).map_or(MTU, wedge::Wedge::tun_mtu);
+        // A program here does not hear of the path's MTU later.
+        let room = multipath::inner_room(self.plan.least_mtu(MTU)) + V6_HEADER;
+        u16::try_from(room).map_or(tunnel, |room| room.min(tunnel))
+    }
+
     /// The TCP of a flow.
     fn tcp(&self, flow: usize, world: &World, size: u64) -> TcpConfig {
         let sinnet = self.plan.flows.get(flow).is_some_and(|flow| flow.protocol == Protocol::Sinnet);
-        let tunnel = world.wedge(self.plan.flow().from).map_or(MTU, wedge::Wedge::tun_mtu);
-        // A program's TCP here does not hear of the path's MTU later.
-        let room = multipath::inner_room(self.plan.least_mtu(MTU)) + V6_HEADER;
-        let tunnel = u16::try_from(room).map_or(tunnel, |room| room.min(tunnel));
-        let (mtu, ip) = if sinnet { (tunnel, V6_HEADER) } else { (self.plan.least_mtu(MTU), V4_HEADER) };
+        let (mtu, ip) = (self.mtu(flow, world), if sinnet { V6_HEADER } else { V4_HEADER });
         let rule = self.rules.get(flow).cloned().unwrap_or(TcpConfig::default().rule);
         let mut config = TcpConfig { data: Some(size), ..TcpConfig::linux(rule, mtu.into(), ip as u32) };
         if sinnet {
@@ -160,7 +178,10 @@ impl Virtual<'_> {
     }
 
     /// Puts what the flows do into the world, from `zero` on.
-    fn populate(&self, world: &mut World, run: &Run, zero: Instant) -> Vec<Part> {
+    ///
+    /// # Errors
+    /// When a program that is no part of the laboratory does not start.
+    fn populate(&self, world: &mut World, run: &Run, zero: Instant) -> Result<Vec<Part>, LabError> {
         let plan = self.plan;
         let streams = Streams::new(plan.seed);
         world.connections.clear();
@@ -175,6 +196,15 @@ impl Virtual<'_> {
                 parts.push(Part::Probe(world.probes.len() - 1));
                 continue;
             }
+            if let Some(guest) = self.guest.filter(|_| index == 0) {
+                let (ends, seed) = (guest::Download::ends(addresses), streams.stream("guest").next_u64());
+                let conversation = guest
+                    .download(ends, file_size(plan, index, run), seed)
+                    .map_err(|message| LabError::Program { program: guest.congestion(), message })?;
+                world.guests.push(guest::Download::new(ends, conversation, start, self.mtu(index, world)));
+                parts.push(Part::Guest(world.guests.len() - 1));
+                continue;
+            }
             let first = world.connections.len();
             let config = self.tcp(index, world, file_size(plan, index, run));
             for copy in 0..flow.kind.connections() {
@@ -186,7 +216,13 @@ impl Virtual<'_> {
             }
             parts.push(Part::Connections(first..world.connections.len()));
         }
-        parts
+        Ok(parts)
+    }
+
+    /// By what a flow's download is sent.
+    fn congestion(&self, flow: usize) -> String {
+        let guest = self.guest.filter(|_| flow == 0).map(Guest::congestion);
+        guest.unwrap_or_else(|| self.plan.flows.get(flow).map_or_else(String::new, |flow| flow.congestion.clone()))
     }
 
     /// The two hosts exchange a word, as the first connection does, until all paths are there.
@@ -239,13 +275,13 @@ impl Laboratory for Virtual<'_> {
                 }
             }
         }
-        let parts = self.populate(&mut world, run, zero);
+        let parts = self.populate(&mut world, run, zero)?;
         progress.begin(&run.name, file_size(plan, 0, run));
         let mut steps = 0_u32;
         let mut look = |world: &World| {
             steps = steps.wrapping_add(1);
             if steps.is_multiple_of(LOOK) {
-                progress.at(world.connections.first().map_or(0, Connection::arrived));
+                progress.at(world.arrived().next().unwrap_or(0));
                 check()?;
             }
             Ok::<_, LabError>(())
@@ -257,11 +293,14 @@ impl Laboratory for Virtual<'_> {
             let mut watch = Watch::new(since_zero(zero), 0);
             world.run(zero + patience, |world| {
                 look(world)?;
-                watch.see(since_zero(world.now), world.connections.iter().map(Connection::arrived).sum());
-                Ok(world.connections.iter().all(Connection::is_complete))
+                watch.see(since_zero(world.now), world.arrived().sum());
+                Ok(world.is_complete())
             })?;
             let patience = patience.as_nanos() / 1_000_000_000;
-            let flows = plan.flows.iter().zip(&parts).map(|(flow, part)| to_the_end(flow, part, &world, patience));
+            let flows = plan.flows.iter().zip(&parts).enumerate().map(|(index, (flow, part))| {
+                let transfer = to_the_end(flow, part, &world, patience)?;
+                Ok::<_, LabError>(Transfer { congestion: self.congestion(index), ..transfer })
+            });
             let mut flows = flows.collect::<Result<Vec<_>, _>>()?;
             flows.iter_mut().for_each(|transfer| transfer.stall = watch.stall(since_zero(world.now)));
             let path_bytes = difference(&delivered(&world), &before);
@@ -274,11 +313,21 @@ impl Laboratory for Virtual<'_> {
         let before = delivered(&world);
         let now = world.now;
         let begun: Vec<u64> = world.connections.iter().map(Connection::arrived).collect();
-        world.connections.iter_mut().for_each(|connection| connection.restart_stalls(now));
+        let guests_begun: Vec<u64> = world.guests.iter().map(guest::Download::arrived).collect();
+        world.restart_stalls();
         world.network.restart_transits();
         world.run(zero + plan.duration, |world| look(world).map(|()| false))?;
         let seconds = (plan.duration - plan.warm_up).as_secs_f64();
-        let flows = plan.flows.iter().zip(&parts).map(|(flow, part)| match part {
+        let flows = parts.iter().enumerate().map(|(flow, part)| match part {
+            Part::Guest(index) => {
+                let guest = world.guests.get(*index)?;
+                Some(Transfer {
+                    sha256_equal: guest.is_identical(),
+                    stall: since_zero(Instant::ZERO + guest.stall(world.now)),
+                    congestion: self.congestion(flow),
+                    ..transfer(guest.arrived() - guests_begun.get(*index)?, seconds)
+                })
+            }
             Part::Connections(range) => {
                 let index = range.start;
                 let connection = world.connections.get(index)?;
@@ -286,7 +335,7 @@ impl Laboratory for Virtual<'_> {
                 Some(Transfer {
                     sha256_equal: connection.is_identical(),
                     stall: since_zero(Instant::ZERO + connection.stall(world.now)),
-                    congestion: flow.congestion.clone(),
+                    congestion: self.congestion(flow),
                     ..transfer(bytes, seconds)
                 })
             }
@@ -312,6 +361,8 @@ impl Laboratory for Virtual<'_> {
 enum Part {
     /// These of the world's connections.
     Connections(Range<usize>),
+    /// This of the downloads by other programs.
+    Guest(usize),
     /// This of the world's probes.
     Probe(usize),
 }
@@ -332,6 +383,16 @@ fn transfer(bytes: u64, seconds: f64) -> Transfer {
 
 /// What the downloads of a flow gave. Of one that there is alone, nothing but all is good enough.
 fn to_the_end(flow: &FlowPlan, part: &Part, world: &World, patience: u64) -> Result<Transfer, LabError> {
+    if let Part::Guest(index) = part
+        && let Some(guest) = world.guests.get(*index)
+    {
+        if !guest.is_complete() {
+            let what = format!("{} bytes of {} arrived, not all", guest.arrived(), flow.name);
+            return Err(LabError::Timeout { what, seconds: patience });
+        }
+        let sha256_equal = guest.is_identical();
+        return Ok(Transfer { sha256_equal, complete: 1, ..transfer(guest.arrived(), guest.seconds()) });
+    }
     let Part::Connections(range) = part else { return Ok(transfer(0, 0.0)) };
     let connections = world.connections.get(range.clone()).unwrap_or_default();
     if let [connection] = connections
@@ -347,7 +408,6 @@ fn to_the_end(flow: &FlowPlan, part: &Part, world: &World, patience: u64) -> Res
     let complete = whole.count();
     Ok(Transfer {
         sha256_equal: complete == connections.len(),
-        congestion: flow.congestion.clone(),
         complete: u32::try_from(complete).unwrap_or(u32::MAX),
         ..transfer(connections.iter().map(Connection::arrived).sum(), seconds)
     })

@@ -12,6 +12,7 @@ use wire::ip::{IpPacket, protocol};
 use wire::{tcp, udp};
 
 use super::connection::{CLIENT_PORT, Connection, End, SERVER_PORT};
+use super::guest::Download;
 use super::probe::Probe;
 use crate::LabError;
 use crate::error::Step;
@@ -34,6 +35,8 @@ pub(crate) struct World {
     /// By port of the network, the host there.
     pub(crate) ports: Vec<usize>,
     pub(crate) connections: Vec<Connection>,
+    /// Downloads by programs that are no part of the laboratory.
+    pub(crate) guests: Vec<Download>,
     /// All but downloads.
     pub(crate) probes: Vec<Probe>,
     /// What is written where.
@@ -90,6 +93,23 @@ impl World {
         }
     }
 
+    /// Bytes that have arrived, by download.
+    pub(crate) fn arrived(&self) -> impl Iterator<Item = u64> {
+        self.guests.iter().map(Download::arrived).chain(self.connections.iter().map(Connection::arrived))
+    }
+
+    /// Whether all downloads have come to their ends.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.connections.iter().all(Connection::is_complete) && self.guests.iter().all(Download::is_complete)
+    }
+
+    /// Stalls are counted anew from now.
+    pub(crate) fn restart_stalls(&mut self) {
+        let now = self.now;
+        self.connections.iter_mut().for_each(|connection| connection.restart_stalls(now));
+        self.guests.iter_mut().for_each(|guest| guest.restart_stalls(now));
+    }
+
     /// The wedge of a host, if it has one.
     pub(crate) fn wedge(&self, host: usize) -> Option<&Wedge> {
         self.hosts.get(host)?.wedge.as_ref().map(|(wedge, _)| wedge)
@@ -99,7 +119,8 @@ impl World {
     fn trace(&mut self) -> Result<(), LabError> {
         let Some(trace) = self.trace.as_mut().filter(|trace| trace.next <= self.now) else { return Ok(()) };
         trace.next = self.now + TRACE;
-        let arrived: Vec<u64> = self.connections.iter().map(Connection::arrived).collect();
+        let arrived: Vec<u64> = self.arrived().collect();
+        let Some(trace) = &mut self.trace else { return Ok(()) };
         let mut wedges =
             self.hosts.iter().enumerate().filter_map(|(index, host)| Some((index, &host.wedge.as_ref()?.0)));
         wedges.try_for_each(|(host, wedge)| trace.write(self.now, host, wedge, &arrived)).step("writing the trace")
@@ -120,6 +141,7 @@ impl World {
         let connections = self.connections.iter().map(Connection::poll_timeout);
         wedges
             .chain(connections)
+            .chain(self.guests.iter().map(Download::poll_timeout))
             .chain(self.probes.iter().map(Probe::poll_timeout))
             .chain(self.network.next_event())
             .min()
@@ -144,6 +166,14 @@ impl World {
         for index in 0..self.connections.len() {
             self.drive(index);
         }
+        for index in 0..self.guests.len() {
+            if let Some(guest) = self.guests.get_mut(index).filter(|guest| guest.poll_timeout() <= now) {
+                guest.handle_timeout(now);
+            }
+            while let Some(packet) = self.guests.get_mut(index).and_then(|guest| guest.poll_transmit(now)) {
+                self.send(packet);
+            }
+        }
         for index in 0..self.probes.len() {
             while let Some(packet) = self.probes.get_mut(index).and_then(|probe| probe.poll_transmit(now)) {
                 self.send(packet);
@@ -160,6 +190,9 @@ impl World {
         let Ok(view) = IpPacket::parse(packet) else { return };
         if view.protocol() == protocol::TCP {
             return self.deliver(&view);
+        }
+        if self.guests.iter_mut().any(|guest| guest.handle_input(self.now, &view)) {
+            return;
         }
         let Some((wedge, rng)) = self.hosts.get_mut(host).and_then(|host| host.wedge.as_mut()) else { return };
         let Some(datagram) = udp::Datagram::parse(view.payload()).ok().filter(|_| view.protocol() == protocol::UDP)
@@ -185,7 +218,8 @@ impl World {
     fn deliver(&mut self, packet: &IpPacket<'_>) {
         let now = self.now;
         if packet.protocol() != protocol::TCP {
-            let _ = self.probes.iter_mut().any(|probe| probe.handle_input(now, packet));
+            let _ = self.guests.iter_mut().any(|guest| guest.handle_input(now, packet))
+                || self.probes.iter_mut().any(|probe| probe.handle_input(now, packet));
             return;
         }
         let Ok(segment) = tcp::Segment::parse(packet.payload()) else { return };

@@ -1,0 +1,51 @@
+//! Programs that are no part of the laboratory: what one has to tell and to do, to download in place of the main flow's TCP.
+
+use std::net::SocketAddr;
+
+use clock::Instant;
+
+/// One end of a download.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The one with the file.
+    Server,
+    /// The one that asks for it.
+    Client,
+}
+
+/// A program that downloads over UDP, for [`run_with`](crate::run_with).
+pub trait Guest {
+    /// The name of what it sends by, as reports have it.
+    fn congestion(&self) -> String;
+
+    /// A download of so many bytes between two hosts in virtual time; the addresses are those of server and client. The same
+    /// seed makes the same one.
+    ///
+    /// # Errors
+    /// Why there is none, as a sentence.
+    fn download(&self, ends: [SocketAddr; 2], bytes: u64, seed: u64) -> Result<Box<dyn Conversation>, String>;
+}
+
+/// A download in virtual time: both of its ends, without a socket and without a clock.
+pub trait Conversation {
+    /// A datagram has arrived at an end.
+    fn handle_datagram(&mut self, now: Instant, end: End, payload: &[u8]);
+
+    /// Does what is due by now. The first call opens the connection.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// The next datagram, and the end that sends it.
+    fn poll_transmit(&mut self, now: Instant) -> Option<(End, Vec<u8>)>;
+
+    /// When [`Conversation::handle_timeout`] is to be called; later than `now` after it was.
+    fn poll_timeout(&self) -> Option<Instant>;
+
+    /// Bytes that the client's program got, in order.
+    fn arrived(&self) -> u64;
+
+    /// Whether these are all.
+    fn is_complete(&self) -> bool;
+
+    /// Whether they are those that the server's program sent.
+    fn is_intact(&self) -> bool;
+}

@@ -1,0 +1,53 @@
+//! The command line: a scenario of the laboratory, its download by QUIC.
+
+use std::path::PathBuf;
+
+use lab::{Hosts, Progress, Report};
+
+use crate::{Congestion, Quic};
+
+/// Run a scenario of the laboratory in virtual time, its main download by QUIC in place of TCP.
+#[derive(Debug, clap::Parser)]
+#[command(name = "quic")]
+pub struct Options {
+    /// The scenario file.
+    pub scenario: PathBuf,
+    /// The server's congestion control: cubic, newreno or bbr.
+    #[arg(long, default_value = "cubic")]
+    pub congestion: Congestion,
+    /// Only all paths together, and no path alone.
+    #[arg(long)]
+    pub together: bool,
+    /// Keep captures, key log and a trace of the hosts in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Set a key of the scenario: duration=10s, link.a-b.rate=4Mbit/s. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub assignments: Vec<String>,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// A sentence about what is wrong with the scenario, or why it does not run.
+pub fn run(options: &Options, progress: &mut Progress) -> Result<Report, String> {
+    let name = options.scenario.display().to_string();
+    let text = std::fs::read_to_string(&options.scenario)
+        .map_err(|error| format!("the scenario {name} cannot be read: {error}"))?;
+    let mut document =
+        scenario::Document::load(&text, &name, &mut scenario::read_beside).map_err(|error| error.to_string())?;
+    options
+        .assignments
+        .iter()
+        .try_for_each(|assignment| document.set(assignment))
+        .map_err(|error| error.to_string())?;
+    let scenario = document.scenario().map_err(|error| error.to_string())?;
+    let guest = Quic { congestion: options.congestion };
+    let how = lab::Options {
+        directory: options.out.clone(),
+        hosts: Hosts::Virtual,
+        together: options.together,
+        ..lab::Options::new().map_err(|error| error.to_string())?
+    };
+    lab::run_with(&scenario, &how, Some(&guest), progress).map_err(|error| error.to_string())
+}

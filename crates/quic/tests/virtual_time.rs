@@ -1,0 +1,55 @@
+//! QUIC in virtual time. Oracles: what links carry less the bytes of headers, the bytes of the file, and that a run can be replayed.
+
+use lab::{Hosts, Options, Progress, Report};
+use quic::Quic;
+
+const TWO_PATHS: &str = include_str!("../../../scenarios/lab/two-paths.toml");
+
+fn run(text: &str) -> Report {
+    let scenario = scenario::parse(text, "scenario.toml").expect("a scenario");
+    let options = Options { directory: None, executable: "sinnet".into(), hosts: Hosts::Virtual, together: true };
+    let guest = Quic::default();
+    lab::run_with(&scenario, &options, Some(&guest), &mut Progress::silent()).expect("a report")
+}
+
+/// The two paths for some seconds, or in the open one of them.
+fn timed(sinnet: bool) -> String {
+    let text = TWO_PATHS.replace("duration = \"12s\"", "duration = \"8s\"\nwarm_up = \"2s\"");
+    if sinnet {
+        return text;
+    }
+    let text = text.replace("protocol = \"sinnet\"", "protocol = \"tcp\"");
+    text.replace("paths = [[\"b\", \"r1\", \"a\"], [\"b\", \"r2\", \"a\"]]", "paths = [[\"b\", \"r1\", \"a\"]]")
+}
+
+#[test]
+fn in_the_open_it_fills_a_link() {
+    let report = run(&timed(false));
+    assert!(report.sha256_equal, "{report:?}");
+    assert_eq!(report.flows[0].congestion, "quic-cubic");
+    // IPv4, UDP, QUIC's short header, its frame and its check value take 20 + 8 + 12 + 8 + 16 bytes at most, of 1200 and more.
+    assert!((0.93 * 8.0..8.0).contains(&report.together_mbps), "{report:?}");
+}
+
+#[test]
+fn inside_it_has_both_paths() {
+    let report = run(&timed(true));
+    assert!(report.sha256_equal, "{report:?}");
+    assert!((8.5..12.0).contains(&report.together_mbps), "{report:?}");
+}
+
+#[test]
+fn a_file_comes_to_its_end() {
+    let report = run(&TWO_PATHS.replace("duration = \"12s\"", "duration = \"3s\""));
+    assert!(report.sha256_equal && report.flows[0].complete == 1, "{report:?}");
+    assert!((6.0..12.0).contains(&report.together_mbps), "{report:?}");
+}
+
+#[test]
+fn a_seed_replays_a_run() {
+    let short =
+        timed(true).replace("duration = \"8s\"", "duration = \"4s\"").replace("queue =", "loss = 0.002\nqueue =");
+    let other = short.replace("seed = 1", "seed = 2");
+    assert_eq!(run(&short), run(&short));
+    assert_ne!(run(&short).together_mbps.to_bits(), run(&other).together_mbps.to_bits());
+}
