@@ -496,7 +496,7 @@ mod tests {
                 seen += 1;
             }
         }
-        assert_eq!(seen, 42);
+        assert_eq!(seen, 44);
     }
 
     #[test]
