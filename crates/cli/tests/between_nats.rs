@@ -6,7 +6,8 @@
 
 mod common;
 
-/// What `common::in_namespaces` runs, with the kinds of the NATs of the two as $1 and $2.
+/// What `common::in_namespaces` runs, with the kinds of the NATs of the two as $1 and $2, and whether
+/// the relay has to carry data as $3.
 const SCRIPT: &str = r#"
 host() { # variable: another namespace, as what begins a command there
     unshare --net sleep 200 & local pid=$!
@@ -52,8 +53,10 @@ uplink() { # side, number, kind, in the namespace of process, as
 }
 for i in 1 2; do uplink 1 $i $1 $here ""; uplink 2 $i $2 $b_pid "$b"; done
 
+data=$3
 A=$($sinnet keygen --out a.pem); B=$($sinnet keygen --out b.pem); R=$($sinnet keygen --out r.pem)
 printf 'identity = "r.pem"\n[[peer]]\nname = "a.hip"\nhit = "%s"\n[[peer]]\nname = "b.hip"\nhit = "%s"\n' $A $B >r.toml
+[ $data = no ] || printf '[rendezvous]\ndata = "2 Mbit/s"\n' >>r.toml
 for side in a b; do
     other=$([ $side = a ] && echo "b $B" || echo "a $A"); set -- $other
     printf 'identity = "%s.pem"\n[[peer]]\nname = "relay.hip"\nhit = "%s"\nlocators = ["198.51.100.7"]\nregister = true\n' $side $R >$side.toml
@@ -73,7 +76,17 @@ done
 now() { date +%s%3N; }
 over() { grep -q "to $2.hip is up: e$3, .* → 198.51.100.[12]" $1.log; } # log, peer, uplink
 began=$(now)
-ping -c 1 -W 5 $B & ping=$!
+ping -c 1 -W 8 $B & ping=$!
+if [ $data = yes ]; then
+    # There is no way past the relay, which carries the data.
+    wait_for 'grep -q "to b.hip is up: e[12], .* → 198.51.100.7" a.log' 50
+    took=$(( $(now) - began )); wait $ping; echo "by the relay after $took ms"; [ $took -lt 5000 ]
+    $b bash -c 'exec python3 -m http.server --bind :: 8000' >/dev/null 2>&1 &
+    head -c 500000 /dev/urandom >file
+    wait_for 'curl -sS --max-time 20 -o got "http://[$B]:8000/file" 2>/dev/null'; cmp file got
+    $there $sinnet status --control r.sock | grep carried
+    echo "all went well"; exit
+fi
 wait_for 'over a b 1 && over a b 2 && over b a 1 && over b a 2' 50
 took=$(( $(now) - began )); wait $ping
 echo "paths over all uplinks after $took ms"; [ $took -lt 3000 ]
@@ -95,20 +108,26 @@ echo "all went well"
 
 #[test]
 fn both_port_restricted() {
-    common::in_namespaces(SCRIPT, 150, &["restricted", "restricted"]);
+    common::in_namespaces(SCRIPT, 150, &["restricted", "restricted", "no"]);
 }
 
 #[test]
 fn both_full_cone() {
-    common::in_namespaces(SCRIPT, 150, &["cone", "cone"]);
+    common::in_namespaces(SCRIPT, 150, &["cone", "cone", "no"]);
 }
 
 #[test]
 fn one_symmetric() {
-    common::in_namespaces(SCRIPT, 150, &["symmetric", "cone"]);
+    common::in_namespaces(SCRIPT, 150, &["symmetric", "cone", "no"]);
+}
+
+/// The kernel's NAT on the other side lets nothing in but from the very port that something went to.
+#[test]
+fn one_symmetric_and_the_other_port_restricted() {
+    common::in_namespaces(SCRIPT, 150, &["symmetric", "restricted", "yes"]);
 }
 
 #[test]
 fn the_other_symmetric() {
-    common::in_namespaces(SCRIPT, 150, &["cone", "symmetric"]);
+    common::in_namespaces(SCRIPT, 150, &["cone", "symmetric", "no"]);
 }

@@ -329,6 +329,7 @@ fn wedge_config(config: &Config, lsi: Lsi, links: &[Link]) -> WedgeConfig {
         let mut registrar = Registrar::default();
         registrar.most = rendezvous.most.into();
         registrar.relay = rendezvous.relay;
+        registrar.data = u32::try_from(rendezvous.data / 8).unwrap_or(u32::MAX);
         registrar
     });
     wedge.renew_at = config.rekey_packets;

@@ -47,6 +47,9 @@ const MAX_THEIRS: usize = 16;
 const MAX_PAIRS: usize = 32;
 /// So long a peer is waited for that tells none.
 const SILENCE: Duration = Duration::from_secs(8);
+/// If nothing has worked for so long, data may go by the relay for now; and ways past it are looked for again.
+const FALL_BACK: Duration = Duration::from_millis(1_500);
+const AGAIN: Duration = Duration::from_secs(60);
 /// How often the peer may have us check anew.
 const ROUNDS: Rate = Rate::new(1, 8);
 /// Kinds of candidates (RFC 9028 §5.7), and the preferences of RFC 8445 §5.1.2.2.
@@ -97,6 +100,9 @@ pub(crate) struct Checks {
     rounds: Bucket,
     /// The peer has told its candidates.
     heard: bool,
+    /// When data goes by the relay, if it may; and when other ways are looked for again.
+    fall_back: Option<Instant>,
+    again: Option<Instant>,
     /// Until when it may tell them.
     patience: Option<Instant>,
 }
@@ -142,6 +148,8 @@ impl Checks {
             next: now,
             rounds: Bucket::default(),
             heard: false,
+            fall_back: None,
+            again: None,
             patience: Some(now + SILENCE),
         }
     }
@@ -158,12 +166,14 @@ impl Checks {
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let checks = self.waiting().map(|pair| pair.at.max(self.next)).min();
-        checks.into_iter().chain(self.telling.as_ref().map(|telling| telling.at)).chain(self.patience).min()
+        let telling = self.telling.as_ref().map(|telling| telling.at);
+        checks.into_iter().chain(telling).chain(self.patience).chain(self.fall_back).chain(self.again).min()
     }
 
     /// Whether nothing more is to be expected.
     fn is_over(&self) -> bool {
-        self.telling.is_none() && self.patience.is_none() && self.waiting().next().is_none()
+        let expects = self.patience.is_some() || self.fall_back.is_some() || self.telling.is_some();
+        !expects && self.waiting().next().is_none()
     }
 
     /// The route whose check is answered by this.
@@ -272,6 +282,9 @@ impl Association {
             // The peer is there: it may hear ours at once.
             telling.at = telling.at.min(now);
         }
+        if !checks.heard && self.initiator {
+            checks.fall_back = Some(now + FALL_BACK);
+        }
         (checks.heard, checks.patience) = (true, None);
         if checks.theirs != theirs || checks.waiting().next().is_none() {
             checks.theirs = theirs;
@@ -298,13 +311,23 @@ impl Association {
     }
 
     /// A check was answered: a path may be opened there.
-    pub(crate) fn works(&mut self, now: Instant, route: Route) {
+    pub(crate) fn works(&mut self, out: &mut Output, now: Instant, route: Route) {
         let pair = self.checks.as_mut().and_then(|checks| checks.pairs.iter_mut().find(|pair| pair.route == route));
         let Some(pair) = pair else { return };
         pair.state = State::Works;
         let uplink = Some(pair.uplink);
         if !self.initiator {
             return;
+        }
+        // No data goes by the relay any more, nor is about to.
+        let relay = self.relay;
+        self.candidates.retain(|candidate| Some(candidate.route) != relay);
+        if let Some(opening) =
+            self.opening.take_if(|opening| Some(opening.route) == relay && opening.replaces.is_none())
+        {
+            out.spis.remove(&opening.spi_in);
+            // The peer may have it already.
+            self.announce();
         }
         if let Some(known) = self.candidates.iter_mut().find(|candidate| candidate.route == route) {
             (known.failures, known.not_before, known.stale, known.uplink) = (0, now, false, uplink);
@@ -333,6 +356,16 @@ impl Host {
             }
         }
         checks.patience.take_if(|until| *until <= now);
+        let is_met = up.paths.iter().any(|path| Some(path.route) != up.relay);
+        if checks.fall_back.take_if(|at| *at <= now || is_met).is_some() && !is_met {
+            up.candidates.extend(up.relay.map(|relay| Candidate::new(relay, now)));
+            checks.again = Some(now + AGAIN);
+        }
+        if checks.again.take_if(|at| *at <= now || is_met).is_some() && !is_met && !up.paths.is_empty() {
+            checks.again = Some(now + AGAIN);
+            up.meet_again(now, &self.config);
+        }
+        let Some(checks) = &mut up.checks else { return };
         checks.telling.take_if(|telling| telling.at <= now && telling.tries >= TELLINGS);
         if checks.telling.as_ref().is_some_and(|telling| telling.at <= now) {
             self.tell_candidates(now, rng, peer);
@@ -416,8 +449,7 @@ impl Host {
         let is_over = up.checks.as_ref().is_some_and(|checks| checks.is_over());
         let is_vain = up.opening.is_none() && up.candidates.iter().all(|candidate| candidate.failures > 0);
         if up.initiator && is_over && is_vain && up.paths.is_empty() {
-            let reason = "no way past the relay was found; with NATs that give each destination another port on both sides there \
-                          is none";
+            let reason = "no way past the relay was found, and it carries no data; a UDP port that one of the NATs forwards would do";
             self.out.end(record, reason);
         }
     }

@@ -85,12 +85,15 @@ pub struct Registrar {
     pub most: usize,
     /// Be a control relay as well: pass on all HIP packets to and from clients inside UDP (RFC 9028 §4.5).
     pub relay: bool,
+    /// And a data relay: pass on ESP packets of clients that have found no other way, so many bytes a second of all together
+    /// (RFC 9028 §4.12). 0: none.
+    pub data: u32,
 }
 
 impl Default for Registrar {
     /// 64 s to 4,096 s, 10,000 of them, and no relay.
     fn default() -> Self {
-        Self { min: 112, max: 160, most: 10_000, relay: false }
+        Self { min: 112, max: 160, most: 10_000, relay: false, data: 0 }
     }
 }
 

@@ -238,6 +238,10 @@ pub struct Counters {
     pub over_budget: u64,
     /// Packets passed on to hosts that are registered here, and from them.
     pub relayed: u64,
+    /// ESP packets passed on for clients.
+    pub carried: u64,
+    /// Of ESP packets to be passed on, those that were more than the relay carries.
+    pub not_carried: u64,
     /// Addresses where no host can be, or where this one is, that somebody has named: candidates, and places to relay to.
     pub bad_places: u64,
     /// Connectivity checks sent to peers that may be behind NATs.

@@ -12,6 +12,7 @@ use wire::{Hit, Spi};
 use crate::asking::Asked;
 use crate::association::{Association, AssociationView, I1Sent, PeerRecord, Phase, Retry};
 use crate::budget::{Budget, Class};
+use crate::carrying::Carrier;
 use crate::checks::Uplinks;
 use crate::config::{HostConfig, Peer};
 use crate::costs::{Costs, Meter};
@@ -46,6 +47,8 @@ pub struct Host {
     /// Numbers of our uplinks, which peers hear.
     pub(crate) uplinks: Uplinks,
     pub(crate) guests: Present,
+    /// What this host passes on of others' data.
+    pub(crate) carrier: Carrier,
 }
 
 /// What waits to be polled, and what is counted on the way.
@@ -64,7 +67,7 @@ pub(crate) struct Output {
     /// The SPIs at which we receive.
     pub(crate) spis: BTreeSet<Spi>,
     /// Where the packet at hand comes from that a relay has passed on.
-    source: Option<IpAddr>,
+    pub(crate) behind: Option<Behind>,
 }
 
 /// Why a [`Host`] cannot be made.
@@ -115,8 +118,8 @@ impl Host {
         }
         let out = Output::default();
         let r1s = R1Pool::new(&identity, &config, out.meter.clone(), rng).map_err(|_| HostError::IdentityTooLong)?;
-        let (peers, mapped, inquiries, uplinks, guests) = Default::default();
-        Ok(Self { identity, config, r1s, peers, out, leaving: false, inquiries, mapped, uplinks, guests })
+        let (peers, mapped, inquiries, uplinks, guests, carrier) = Default::default();
+        Ok(Self { identity, config, r1s, peers, out, leaving: false, inquiries, mapped, uplinks, guests, carrier })
     }
 
     /// This host's HIT.
@@ -257,9 +260,9 @@ impl Host {
     /// A packet that a relay has passed on: what it costs is its sender's, and the answer goes back by the relay.
     fn take_relayed(&mut self, now: Instant, rng: &mut dyn CryptoRng, behind: Behind, packet: &Packet<'_>) -> bool {
         let first = self.out.transmit.len();
-        self.out.source = Some(behind.place.ip());
+        self.out.behind = Some(behind);
         let proves = self.take_own(now, rng, behind.route, packet);
-        self.out.source = None;
+        self.out.behind = None;
         self.answer_by_relay(first, packet.sender(), behind);
         if let Some(record) = self.peers.get_mut(&packet.sender()).filter(|_| proves) {
             record.behind = Some(behind);
@@ -330,8 +333,8 @@ impl Host {
             self.retry_updates(now, peer);
             self.retry_close(now, peer);
             self.keep_registered(now, rng, peer);
-            self.open_paths(now, rng, peer);
             self.keep_checking(now, rng, peer);
+            self.open_paths(now, rng, peer);
             self.see_off(peer);
         }
         self.retry_inquiries(now);
@@ -511,14 +514,14 @@ impl Output {
         route: Route,
         known: bool,
     ) -> Result<(), Refusal> {
-        let source = self.source.unwrap_or(route.remote.ip());
+        let source = self.behind.map_or(route.remote.ip(), |behind| behind.place.ip());
         let taken = self.budget.take(now, &config.limits, class, source, known);
         if taken { Ok(()) } else { Err(Refusal::OverBudget) }
     }
 
     /// The packet at hand has come by a relay.
     pub(crate) fn is_relayed(&self) -> bool {
-        self.source.is_some()
+        self.behind.is_some()
     }
 
     /// Ends what there is with a peer, whatever it is.

@@ -63,6 +63,7 @@ pub mod rhash;
 
 mod asking;
 mod association;
+mod carrying;
 mod checks;
 mod closing;
 mod config;

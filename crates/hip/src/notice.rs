@@ -112,7 +112,8 @@ impl Host {
 
     fn notify(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, peer: Hit, message: u16, data: Vec<u8>) {
         let Self { out, identity, config, .. } = self;
-        Turn { out, identity, config, rng, now, peer, route, tells_mapped: false }.notify(message, data);
+        Turn { out, identity, config, rng, now, peer, route, tells_mapped: false, permission: None }
+            .notify(message, data);
     }
 
     /// RFC 7401 §6.15: a notice is an event for the log, by its number, and changes nothing, since anybody may have replayed it.

@@ -39,7 +39,7 @@ use std::net::{IpAddr, SocketAddr};
 use clock::{Duration, Instant};
 use rand_core::CryptoRng;
 use scheduler::PathId;
-use wire::hip::{Builder, DiffieHellman, EspInfo, Packet, PacketKind, Parameter};
+use wire::hip::{Builder, DiffieHellman, EspInfo, Packet, PacketKind, Parameter, PeerPermission, TransportAddress};
 use wire::{Hit, Spi};
 
 use crate::association::{
@@ -247,8 +247,13 @@ impl Turn<'_> {
         let spis = (opening.spi_in, esp.new_spi);
         self.up_path(up, opening.route, keys, spis, true);
         locators::take(self.out, up, self.peer, &told, None);
+        let by_relay = up.paths.iter().find(|path| Some(path.route) == up.relay).map(|path| path.id);
         if let Some(old) = opening.replaces {
             supersede(self.out, up, self.peer, old);
+        } else if let Some(path) = by_relay.filter(|_| Some(opening.route) != up.relay) {
+            // It is needed no more.
+            remove(self.out, up, self.peer, path);
+            up.announce();
         } else if let Some(needless) = up.needless_path() {
             remove(self.out, up, self.peer, needless);
             up.announce();
@@ -382,6 +387,11 @@ impl Turn<'_> {
             // The keys of one pair follow from an exchange (RFC 7402 §6.10).
             return Err(Refusal::Syntax);
         }
+        let behind = self.out.behind;
+        if behind.is_some_and(|behind| !behind.carries) || behind.is_some() && infos.len() > 1 {
+            // The relay carries no data of ours.
+            return Err(Refusal::Unexpected);
+        }
         let mut accepted = Vec::new();
         let mut public = None;
         for esp in infos {
@@ -408,6 +418,12 @@ impl Turn<'_> {
             .push(&Parameter::Ack(vec![seq]))
             .push_some(public.as_ref())
             .push_some(is_here.then(|| Parameter::EchoRequestSigned(nonce.clone())).as_ref());
+        self.permission = behind.zip(accepted.first()).map(|(behind, one)| PeerPermission {
+            relay: TransportAddress::udp(route.remote),
+            peer: TransportAddress::udp(behind.place),
+            outbound: one.spi_out,
+            inbound: one.own.new_spi,
+        });
         let answer = self.seal_answer(&up.session, builder, packet).inspect_err(|_| {
             accepted.iter().for_each(|one| _ = self.out.spis.remove(&one.own.new_spi));
         })?;

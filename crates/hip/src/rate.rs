@@ -54,6 +54,18 @@ impl Bucket {
         true
     }
 
+    /// Takes so many tokens, if there are as many.
+    pub(crate) fn take_many(&mut self, now: Instant, rate: Rate, count: usize) -> bool {
+        let Some(each) = SECOND.checked_div(u64::from(rate.per_second)) else { return false };
+        let most = each.saturating_mul(u64::from(rate.burst));
+        let debt = each.saturating_mul(count as u64).saturating_add(self.debt(now).as_nanos());
+        if debt > most {
+            return false;
+        }
+        (self.debt, self.since) = (Duration::from_nanos(debt), self.since.max(now));
+        true
+    }
+
     /// Whether nothing is missing.
     pub(crate) fn is_full(&self, now: Instant) -> bool {
         self.debt(now) == Duration::ZERO

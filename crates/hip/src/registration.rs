@@ -35,6 +35,8 @@ use crate::route::Route;
 pub(crate) const RENDEZVOUS: u8 = 1;
 /// Of the control relay (RFC 9028 §5.9).
 pub(crate) const RELAY_HIP: u8 = 2;
+/// Of the data relay.
+pub(crate) const RELAY_ESP: u8 = 3;
 /// What is asked for: 304 s. The registrar sees no sooner that a host is gone, and asks no more of it.
 const WANTED: u8 = 130;
 /// After a registrar has refused, it is asked again.
@@ -53,7 +55,7 @@ const NO_ROOM: u8 = 2;
 pub(crate) struct Services(u8);
 
 impl Services {
-    const KNOWN: [u8; 2] = [RENDEZVOUS, RELAY_HIP];
+    const KNOWN: [u8; 3] = [RENDEZVOUS, RELAY_HIP, RELAY_ESP];
 
     /// Those of these types that there are.
     fn of(types: &[u8]) -> Self {
@@ -68,6 +70,7 @@ impl Services {
     /// What a registrar has.
     fn offered(config: &HostConfig) -> Self {
         match config.registrar {
+            Some(registrar) if registrar.relay && registrar.data > 0 => Self::of(&Self::KNOWN),
             Some(registrar) if registrar.relay => Self::of(&[RENDEZVOUS, RELAY_HIP]),
             Some(_) => Self::of(&[RENDEZVOUS]),
             None => Self::default(),

@@ -25,7 +25,7 @@ use crate::config::{HostConfig, Peer};
 use crate::event::Control;
 use crate::host::{Host, Refusal, is_place};
 use crate::rate::Rate;
-use crate::registration::RELAY_HIP;
+use crate::registration::{RELAY_ESP, RELAY_HIP};
 use crate::rendezvous::local;
 use crate::route::Route;
 
@@ -40,6 +40,8 @@ pub(crate) struct Behind {
     pub(crate) route: Route,
     /// The peer as the relay sees it.
     pub(crate) place: SocketAddr,
+    /// The relay passes on our data, too.
+    pub(crate) carries: bool,
 }
 
 /// The relay.
@@ -87,6 +89,9 @@ impl Host {
             let client = self.peers.get(&packet.sender()).ok_or(Refusal::Unexpected)?;
             let local = self.may_send_to(place, &client.peer, route)?;
             self.take_share(now, packet.sender())?;
+            if let Some(permission) = packet.peer_permission() {
+                self.permit(now, route.remote, packet.sender(), place, permission)?;
+            }
             self.out.counters.relayed += 1;
             self.out.send(Route { local, remote: place }, bytes);
             Ok(())
@@ -121,12 +126,12 @@ impl Host {
             let enrolment = record.enrolment;
             let is_served = enrolment.services.has(RELAY_HIP) && enrolment.until.is_some_and(|until| until > now);
             let is_there = || up.paths.iter().any(|path| path.route.remote == route.remote);
-            (record.peer.registers && is_served && is_there()).then_some((hit, up))
+            (record.peer.registers && is_served && is_there()).then_some((hit, up, enrolment.services.has(RELAY_ESP)))
         });
-        let (relay, up) = relay.ok_or(Refusal::Unexpected)?;
+        let (relay, up, carries) = relay.ok_or(Refusal::Unexpected)?;
         self.check_mac_of(up, packet)?;
         let place = from.in_udp().ok_or(Refusal::BadPlace)?;
-        Ok(Some(Behind { relay, route, place }))
+        Ok(Some(Behind { relay, route, place, carries }))
     }
 
     /// What was queued since `first` for a peer goes back the way that its packet came.

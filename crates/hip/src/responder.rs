@@ -198,7 +198,11 @@ impl Host {
             && let Phase::Up(up) = &mut record.phase
         {
             // The I2 may say where else the peer is.
-            Turn { out, identity, config, rng, now, peer, route, tells_mapped: false }.meet(up, &record.peer, packet);
+            Turn { out, identity, config, rng, now, peer, route, tells_mapped: false, permission: None }.meet(
+                up,
+                &record.peer,
+                packet,
+            );
         }
     }
 }

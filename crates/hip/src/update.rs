@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use clock::Instant;
 use rand_core::CryptoRng;
 use scheduler::PathId;
-use wire::hip::{Builder, EspInfo, Locator, Packet, PacketKind, Parameter, TransportAddress, append};
+use wire::hip::{Builder, EspInfo, Locator, Packet, PacketKind, Parameter, PeerPermission, TransportAddress, append};
 use wire::{Hit, Spi};
 
 use crate::association::{Announcement, Answer, Association, CREDIT, MAX_OFFERS, Order, PeerRecord, Phase, WORK};
@@ -36,6 +36,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) route: Route,
     /// The peer wants to know where we see it.
     pub(crate) tells_mapped: bool,
+    /// What the answer asks of the relay that it goes by.
+    pub(crate) permission: Option<PeerPermission>,
 }
 
 impl Host {
@@ -100,7 +102,7 @@ impl Host {
         let PeerRecord { peer: known, phase: Phase::Up(up), .. } = record else { return Err(Refusal::Unexpected) };
         up.session.check_mac(packet)?;
         let contents = Contents::of(up, route, packet);
-        let mut turn = Turn { out, identity, config, rng: &mut *rng, now, peer, route, tells_mapped };
+        let mut turn = Turn { out, identity, config, rng: &mut *rng, now, peer, route, tells_mapped, permission: None };
         if !contents.is_any() {
             turn.repeat(up, packet);
             return Err(Refusal::Replayed);
@@ -146,8 +148,8 @@ impl Host {
             // Where the peer's paths are not ours, it hears which are before the next is opened.
             self.announce_locators(now, rng, peer);
         }
-        self.open_paths(now, rng, peer);
         self.keep_checking(now, rng, peer);
+        self.open_paths(now, rng, peer);
         taken
     }
 
@@ -277,7 +279,7 @@ impl Turn<'_> {
             self.moved(up, index);
         }
         if let Some(route) = contents.works {
-            up.works(self.now, route);
+            up.works(self.out, self.now, route);
         }
         if contents.knows
             && let Some(checks) = &mut up.checks
@@ -430,7 +432,9 @@ impl Turn<'_> {
         packet: &Packet<'_>,
     ) -> Result<Vec<u8>, Refusal> {
         let mapped = self.tells_mapped.then(|| Parameter::MappedAddress(TransportAddress::udp(self.route.remote)));
-        let mut bytes = self.seal(session, echoes(builder, packet).push_some(mapped.as_ref()))?;
+        let permission = self.permission.take().map(Parameter::PeerPermission);
+        let builder = echoes(builder, packet).push_some(mapped.as_ref()).push_some(permission.as_ref());
+        let mut bytes = self.seal(session, builder)?;
         for parameter in packet.parameters() {
             if let Parameter::EchoRequestUnsigned(echo) = parameter {
                 // An answer without room for it is still an answer.

@@ -5,7 +5,7 @@ mod common;
 
 use clock::Duration;
 use common::nat::{A, B, FULL_CONE, Kind, Net, PORT_RESTRICTED, RESTRICTED, S, SECOND, SYMMETRIC};
-use hip::State;
+use hip::{Route, State};
 use wire::hip::{PacketKind, Parameter};
 
 /// Each uplink of both has a path.
@@ -128,6 +128,65 @@ fn an_uplink_that_comes_is_found_through_its_nat() {
     net.run(SECOND * 10);
     assert_eq!(net.uplinks()[0].iter().collect::<Vec<_>>(), [&second]);
     assert_eq!(net.uplinks()[1].len(), 2, "both of the peer's have a path: {:?}", net.paths(A, B));
+}
+
+/// RFC 9028 §4.12: where there is no way past the relay it carries the data, if its owner wants that, as much as he has set, and
+/// for its clients only. A NAT that behaves from then on is found out, and the relay is needed no more.
+#[test]
+fn data_goes_by_a_relay_that_carries_it_for_want_of_another_way() {
+    for kinds in [[SYMMETRIC, SYMMETRIC], [SYMMETRIC, PORT_RESTRICTED], [PORT_RESTRICTED, SYMMETRIC]] {
+        let mut net = Net::new(kinds.map(Some), 70, |side, config| {
+            if side == S {
+                config.registrar.as_mut().unwrap().data = 100_000;
+            }
+        });
+        // The heartbeats that keep mappings are the data plane's.
+        net.nats.iter_mut().for_each(|nat| nat.timeout = SECOND * 600);
+        net.run(SECOND * 5);
+        let began = net.now;
+        net.connect(A, B);
+        let relay = common::nat::at("198.51.100.7");
+        let by_relay = |net: &Net, side, peer| net.paths(side, peer).iter().any(|route| route.remote == relay);
+        let done = net.run_until(began + SECOND * 3, |net| by_relay(net, A, B) && by_relay(net, B, A));
+        assert!(done, "{kinds:?}: {:?} {:?}", net.paths(A, B), net.parties[A].closed);
+        net.run(SECOND * 10);
+        assert_eq!((net.paths(A, B).len(), net.paths(B, A).len()), (1, 1));
+        // What each sends with the other's SPI gets to the other, and nobody else's does.
+        let now = net.now;
+        let mut seen = Vec::new();
+        for (side, peer) in [(A, B), (B, A)] {
+            let hit = net.hit(side);
+            let (path, spi) = net.parties[peer].spis.iter().find(|((other, _), _)| *other == hit).unwrap();
+            assert!(net.parties[peer].paths[path].1);
+            let (spi, local) = (*spi, net.paths(side, peer)[0].local);
+            let nat = net.parties[side].uplinks.iter().find(|(place, _)| *place == local).unwrap().1.unwrap();
+            seen.push((spi, net.nats[nat].out(now, local, relay)));
+        }
+        for ((spi, from), (_, to)) in [(seen[0], seen[1]), (seen[1], seen[0])] {
+            let server = &mut net.parties[S].host;
+            let route = Route { local: relay, remote: from };
+            assert_eq!(server.carry(now, route, spi, 100), Some(Some(Route { local: relay, remote: to })));
+            let elsewhere = Route { remote: common::nat::at("192.0.2.66"), ..route };
+            assert_eq!(server.carry(now, elsewhere, spi, 100), None);
+            assert_eq!(server.carry(now, route, wire::Spi(spi.0 ^ 1), 100), None);
+        }
+        // 64 KiB at once, and 100 kB each second.
+        let carried = |net: &mut Net, now| {
+            let route = Route { local: relay, remote: seen[0].1 };
+            (0..1_000).filter(|_| net.parties[S].host.carry(now, route, seen[0].0, 1_000) == Some(None)).count()
+        };
+        let refused = carried(&mut net, now);
+        assert!((1_000 - 65..=1_000 - 64).contains(&refused), "{refused}");
+        let refused = carried(&mut net, now + SECOND / 2);
+        assert!((1_000 - 51..=1_000 - 49).contains(&refused), "{refused}");
+        // Somebody has made the better NAT let in whatever comes.
+        let better = net.nats.iter_mut().filter(|nat| nat.kind == PORT_RESTRICTED);
+        if better.map(|nat| nat.kind = FULL_CONE).count() == 0 {
+            continue;
+        }
+        net.run(SECOND * 80);
+        assert!(met(&net) && !by_relay(&net, A, B) && !by_relay(&net, B, A), "{:?}", net.paths(A, B));
+    }
 }
 
 /// Whatever is lost and reordered.

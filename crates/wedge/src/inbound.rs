@@ -8,6 +8,7 @@ use crate::packet::{HEADROOM, Packet};
 use crate::path::outer_header;
 use crate::report;
 use crate::wedge::Wedge;
+use crate::{Protocol, Transmit};
 use clock::Instant;
 use hip::Route;
 use hip::esp::OpenError;
@@ -25,6 +26,11 @@ use wire::translate::translate_6_to_4;
 const NO_NEXT_HEADER: u8 = 59;
 /// What is free before a payload that is opened.
 const BEFORE: usize = HEADROOM + V6_HEADER;
+
+/// A packet of others that this host passes on as it is.
+fn carried(route: Route, packet: &[u8], ecn: Ecn) -> Transmit {
+    Transmit { route, protocol: Protocol::Udp, bytes: packet.to_vec(), ecn, may_fragment: true, is_alone: false }
+}
 
 impl Wedge {
     /// Takes a HIP packet.
@@ -50,6 +56,9 @@ impl Wedge {
             return;
         };
         let Some((index, id)) = self.by_spi.get(&header.spi).copied() else {
+            if let Some(there) = self.host.carry(now, route, header.spi, packet.len()) {
+                return self.transmit.extend(there.map(|route| carried(route, packet, outer)));
+            }
             self.counters.unknown_spi += 1;
             self.host.unknown_spi(now, rng, route, header.spi, packet.len());
             return self.drive_host(now, rng);

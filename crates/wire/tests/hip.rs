@@ -8,8 +8,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::hip::{
     Builder, Candidate, DiffieHellman, EspInfo, HEADER_LEN, HostId, Locator, Notification, Packet, PacketError,
-    PacketKind, Parameter, Puzzle, RegFailed, RegInfo, Registration, Signature, Solution, TransportAddress, kind,
-    lifetime_seconds, set_checksum, set_puzzle, set_receiver,
+    PacketKind, Parameter, PeerPermission, Puzzle, RegFailed, RegInfo, Registration, Signature, Solution,
+    TransportAddress, kind, lifetime_seconds, set_checksum, set_puzzle, set_receiver,
 };
 use wire::{Hit, Spi};
 
@@ -169,6 +169,12 @@ fn registration_and_rendezvous() {
     assert_eq!(emitted(Parameter::RelayFrom(place)), whole(63998));
     assert_eq!(emitted(Parameter::RelayTo(place)), whole(64002));
     assert_eq!(emitted(Parameter::RelayHmac(vec![7; 4])), [0xff, 0xf0, 0, 4, 7, 7, 7, 7]);
+    let peer = TransportAddress::udp("192.0.2.2:4500".parse().unwrap());
+    let permission = PeerPermission { relay: place, peer, outbound: Spi(0x0102_0304), inbound: Spi(0x0506_0708) };
+    let head = [0x12, 0x48, 0, 48, 0x29, 0x04, 0x11, 0x94, 17, 0, 0, 0];
+    let tail = [1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0];
+    let expected = [&head[..], &address.octets(), &peer.address.octets(), &tail].concat();
+    assert_eq!(emitted(Parameter::PeerPermission(permission)), expected);
     assert_eq!(emitted(Parameter::CandidatePriority(0x0102_0304)), [0x12, 0x5c, 0, 4, 1, 2, 3, 4]);
     for lifetime in 1..=u8::MAX {
         let exact = 2_f64.powf((f64::from(lifetime) - 64.0) / 8.0);
@@ -271,9 +277,14 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         let parts = (any::<u16>(), any::<u8>(), address());
         parts.prop_map(|(port, protocol, address)| TransportAddress { port, protocol, address })
     };
+    let permission = (place(), place(), any::<u32>(), any::<u32>()).prop_map(|(relay, peer, outbound, inbound)| {
+        let peer = TransportAddress { protocol: relay.protocol, ..peer };
+        Parameter::PeerPermission(PeerPermission { relay, peer, outbound: Spi(outbound), inbound: Spi(inbound) })
+    });
     let candidate = (1_u32.., place(), any::<u8>(), any::<u32>())
         .prop_map(|(lifetime, place, kind, priority)| Candidate { lifetime, place, kind, priority });
     let places = prop_oneof![
+        permission,
         place().prop_map(Parameter::RegFrom),
         place().prop_map(Parameter::MappedAddress),
         place().prop_map(Parameter::RelayFrom),

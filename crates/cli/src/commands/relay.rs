@@ -8,7 +8,7 @@ use super::Failure;
 use super::up;
 
 /// Be a rendezvous server and relay (RFC 8004, RFC 9028) for the peers of a configuration, and nothing else: it has no device
-/// for programs, needs no privileges, and passes on no data. Run until Ctrl-C, SIGTERM or `sinnet down`.
+/// for programs, needs no privileges, and carries no data unless `data` of [rendezvous] says how much. Run until Ctrl-C, SIGTERM or `sinnet down`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The configuration: `identity` and the [[peer]] that may register, or those in `clients` of [rendezvous].

@@ -207,12 +207,14 @@ pub struct RendezvousConfig {
     pub most: u16,
     /// All that clients and others have to say to each other until they have met is passed on, too (RFC 9028).
     pub relay: bool,
+    /// And so much data of those that do not meet, bit/s of all together; 0 is none.
+    pub data: u64,
 }
 
 impl Default for RendezvousConfig {
     /// For all peers, without a relay.
     fn default() -> Self {
-        Self { clients: None, most: 10_000, relay: false }
+        Self { clients: None, most: 10_000, relay: false, data: 0 }
     }
 }
 

@@ -375,7 +375,17 @@ fn rendezvous(
         let help = "leave out `encapsulation = \"native\"`: what passes NATs is inside UDP".to_owned();
         return Err(place.error("a relay is of use inside UDP only".to_owned(), Some(help)));
     }
-    Ok(Some(RendezvousConfig { clients, most, relay: relay.is_some() }))
+    let data = section.read("data", |node| {
+        let help = "a rate from \"10 kbit/s\" to \"1 Gbit/s\", as in data = \"20 Mbit/s\"";
+        let data = rate(node)?;
+        let fits = (10_000..=1_000_000_000).contains(&data);
+        if fits {
+            Ok(data)
+        } else {
+            Err(node.place.error("a relay does not carry that".to_owned(), Some(help.to_owned())))
+        }
+    })?;
+    Ok(Some(RendezvousConfig { clients, most, relay: relay.is_some(), data: data.unwrap_or(0) }))
 }
 
 /// What may be there once only, among this host and its peers.

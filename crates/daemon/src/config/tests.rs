@@ -515,6 +515,10 @@ locators = ["192.0.2.4"]
     let relay = text.replacen("most = 7", "relay = true", 1);
     let config = parse(&relay, "a.toml").expect("right");
     assert!(config.rendezvous.is_some_and(|rendezvous| rendezvous.relay && rendezvous.most == 10_000));
+    let data = relay.replacen("relay = true", "relay = true\ndata = \"20 Mbit/s\"", 1);
+    assert!(parse(&data, "a.toml").is_ok_and(|config| config.rendezvous.is_some_and(|of| of.data == 20_000_000)));
+    let error = parse(&data.replacen("20 Mbit/s", "20 Gbit/s", 1), "a.toml").expect_err("more than is counted");
+    assert!(error.line() == 6 && error.to_string().contains("1 Gbit/s"), "{error}");
     let native = relay.replace(":4500", "") + "[esp]\nencapsulation = \"native\"\n";
     let error = parse(&native, "a.toml").expect_err("natively");
     assert!(error.line() == 5 && error.to_string().contains("inside UDP only"), "{error}");

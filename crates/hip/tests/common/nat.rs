@@ -7,8 +7,8 @@ use clock::{Duration, Instant};
 use hip::{Event, Host, HostConfig, PathId, Peer, Registrar, Route, State};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
-use wire::Hit;
 use wire::hip::{Packet, PacketKind};
+use wire::{Hit, Spi};
 
 use super::{config, generated};
 use hip::identity::Algorithm;
@@ -75,7 +75,7 @@ impl Nat {
         }
     }
 
-    fn out(&mut self, now: Instant, inside: SocketAddr, to: SocketAddr) -> SocketAddr {
+    pub fn out(&mut self, now: Instant, inside: SocketAddr, to: SocketAddr) -> SocketAddr {
         let key = (inside, of(self.kind.mapping, to));
         let timeout = self.timeout;
         let known = self.mappings.get(&key).filter(|(_, used)| now.saturating_since(*used) < timeout && !self.mad);
@@ -95,7 +95,8 @@ impl Nat {
         let is_live = |used: Instant| now.saturating_since(used) < self.timeout;
         let found = self.mappings.iter().find(|(_, (known, used))| *known == port && is_live(*used));
         let ((inside, _), _) = found?;
-        self.allowed.contains(&(port, of(self.kind.filter, from))).then_some(*inside)
+        let is_open = self.kind.filter == On::Nothing;
+        (is_open || self.allowed.contains(&(port, of(self.kind.filter, from)))).then_some(*inside)
     }
 }
 
@@ -105,17 +106,21 @@ pub struct Party {
     /// Its places, and which NAT is before each.
     pub uplinks: Vec<(SocketAddr, Option<usize>)>,
     pub paths: BTreeMap<(Hit, PathId), (Route, bool)>,
+    /// At which its paths are received.
+    pub spis: BTreeMap<(Hit, PathId), Spi>,
     pub told: Vec<String>,
-    /// When the first path to a peer was verified.
+    /// Why associations ended.
     pub closed: Vec<String>,
 }
+
+type Flying = (Instant, SocketAddr, SocketAddr, Option<usize>, Vec<u8>);
 
 pub struct Net {
     pub now: Instant,
     pub parties: Vec<Party>,
     pub nats: Vec<Nat>,
     /// Packets under way: when, from where as its receiver sees it, to where as its sender sees it.
-    flying: Vec<(Instant, SocketAddr, SocketAddr, Option<usize>, Vec<u8>)>,
+    flying: Vec<Flying>,
     /// All that was sent: by whom, on which route.
     pub sent: Vec<(usize, Route, Vec<u8>)>,
     pub loss: f64,
@@ -177,8 +182,8 @@ impl Net {
                 peer.via = vec![server];
                 host.add_peer(Instant::ZERO, peer);
             }
-            let (paths, told, closed) = Default::default();
-            parties.push(Party { host, rng, uplinks: places[side].clone(), paths, told, closed });
+            let (paths, spis, told, closed) = Default::default();
+            parties.push(Party { host, rng, uplinks: places[side].clone(), paths, spis, told, closed });
         }
         let (flying, sent, dead) = Default::default();
         Self { now: Instant::ZERO, parties, nats, flying, sent, loss: 0.0, dead, rng }
@@ -189,7 +194,7 @@ impl Net {
     }
 
     pub fn chance(&mut self) -> f64 {
-        self.rng.next_u32() as f64 / u32::MAX as f64
+        f64::from(self.rng.next_u32()) / f64::from(u32::MAX)
     }
 
     fn send(&mut self, side: usize, route: Route, bytes: Vec<u8>) {
@@ -234,7 +239,8 @@ impl Net {
             let party = &mut self.parties[side];
             while let Some(event) = party.host.poll_event() {
                 match event {
-                    Event::PathUp { peer, path, route, verified, .. } => {
+                    Event::PathUp { peer, path, route, verified, inbound, .. } => {
+                        party.spis.insert((peer, path), inbound.spi());
                         party.paths.insert((peer, path), (route, verified));
                     }
                     Event::PathVerified { peer, path } => {

@@ -8,8 +8,8 @@ mod parameter;
 pub use builder::{Builder, TooLong, append, set_checksum, set_puzzle, set_receiver};
 pub use packet::{Packet, PacketError, PacketKind};
 pub use parameter::{
-    Candidate, DiffieHellman, EspInfo, HostId, Locator, Notification, Parameter, ParameterError, Puzzle, RegFailed,
-    RegInfo, Registration, Signature, Solution, TransportAddress, kind, lifetime_seconds,
+    Candidate, DiffieHellman, EspInfo, HostId, Locator, Notification, Parameter, ParameterError, PeerPermission,
+    Puzzle, RegFailed, RegInfo, Registration, Signature, Solution, TransportAddress, kind, lifetime_seconds,
 };
 
 /// The fixed part of a HIP packet, bytes.

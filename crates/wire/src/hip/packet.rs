@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use super::parameter::{Parameter, ParameterError, kind, padded_len};
 use super::{
-    Candidate, DiffieHellman, EspInfo, HEADER_LEN, HostId, Locator, MAX_LEN, Notification, Puzzle, RegInfo,
-    Registration, Signature, Solution, TransportAddress, builder,
+    Candidate, DiffieHellman, EspInfo, HEADER_LEN, HostId, Locator, MAX_LEN, Notification, PeerPermission, Puzzle,
+    RegInfo, Registration, Signature, Solution, TransportAddress, builder,
 };
 use crate::Hit;
 
@@ -221,6 +221,8 @@ impl<'a> Packet<'a> {
         reg_from: RegFrom -> TransportAddress,
         /// MAPPED_ADDRESS.
         mapped_address: MappedAddress -> TransportAddress,
+        /// PEER_PERMISSION.
+        peer_permission: PeerPermission -> PeerPermission,
         /// CANDIDATE_PRIORITY.
         candidate_priority: CandidatePriority -> u32,
         /// RELAY_FROM.

@@ -33,6 +33,7 @@ pub mod kind {
     pub const TRANSPORT_FORMAT_LIST: u16 = 2049;
     pub const ESP_TRANSFORM: u16 = 4095;
     pub const MAPPED_ADDRESS: u16 = 4660;
+    pub const PEER_PERMISSION: u16 = 4680;
     pub const CANDIDATE_PRIORITY: u16 = 4700;
     pub const HIP_MAC: u16 = 61505;
     pub const HIP_MAC_2: u16 = 61569;
@@ -89,6 +90,8 @@ pub enum Parameter {
     EspTransform(Vec<u16>),
     /// Where a packet has come from (RFC 9028 §5.12).
     MappedAddress(TransportAddress),
+    /// Whose ESP packets a relay is to pass on (RFC 9028 §5.13).
+    PeerPermission(PeerPermission),
     /// Of the pair of addresses that a connectivity check goes by (RFC 9028 §5.14).
     CandidatePriority(u32),
     HipMac(Vec<u8>),
@@ -170,6 +173,19 @@ impl TransportAddress {
     pub fn in_udp(&self) -> Option<SocketAddr> {
         (self.protocol == UDP && self.port != 0).then(|| (self.address.to_canonical(), self.port).into())
     }
+}
+
+/// A pair of security associations of a relay's client whose packets the relay passes on (RFC 9028 §5.13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerPermission {
+    /// Where the peer's packets come in at the relay.
+    pub relay: TransportAddress,
+    /// The peer, as the relay sees it. Of the same protocol.
+    pub peer: TransportAddress,
+    /// The SPI of the client's packets.
+    pub outbound: Spi,
+    /// The SPI of the peer's.
+    pub inbound: Spi,
 }
 
 /// A transport address at which the sender may be reached (RFC 9028 §5.7, locator type 2).
@@ -326,6 +342,7 @@ impl Parameter {
             Self::TransportFormatList(_) => kind::TRANSPORT_FORMAT_LIST,
             Self::EspTransform(_) => kind::ESP_TRANSFORM,
             Self::MappedAddress(_) => kind::MAPPED_ADDRESS,
+            Self::PeerPermission(_) => kind::PEER_PERMISSION,
             Self::CandidatePriority(_) => kind::CANDIDATE_PRIORITY,
             Self::HipMac(_) => kind::HIP_MAC,
             Self::HipMac2(_) => kind::HIP_MAC_2,
@@ -427,6 +444,7 @@ impl Parameter {
                     Self::EspTransform(numbers(r)?)
                 }
                 kind::MAPPED_ADDRESS => Self::MappedAddress(r.place()?),
+                kind::PEER_PERMISSION => Self::PeerPermission(r.permission()?),
                 kind::CANDIDATE_PRIORITY => Self::CandidatePriority(r.u32()?),
                 kind::HIP_MAC => Self::HipMac(r.rest_nonempty()?),
                 kind::HIP_MAC_2 => Self::HipMac2(r.rest_nonempty()?),
@@ -547,6 +565,15 @@ impl Parameter {
                 out.extend_from_slice(&place.port.to_be_bytes());
                 out.extend_from_slice(&[place.protocol, 0]);
                 out.extend_from_slice(&place.address.octets());
+            }
+            Self::PeerPermission(PeerPermission { relay, peer, outbound, inbound }) => {
+                out.extend_from_slice(&relay.port.to_be_bytes());
+                out.extend_from_slice(&peer.port.to_be_bytes());
+                out.extend_from_slice(&[relay.protocol, 0, 0, 0]);
+                out.extend_from_slice(&relay.address.octets());
+                out.extend_from_slice(&peer.address.octets());
+                out.extend_from_slice(&outbound.0.to_be_bytes());
+                out.extend_from_slice(&inbound.0.to_be_bytes());
             }
             Self::CandidatePriority(priority) => out.extend_from_slice(&priority.to_be_bytes()),
             Self::From(address) => out.extend_from_slice(&address.octets()),
@@ -698,6 +725,14 @@ impl<'a> Reader<'a> {
 
     fn address(&mut self) -> Option<Ipv6Addr> {
         self.array::<16>().map(Ipv6Addr::from)
+    }
+
+    fn permission(&mut self) -> Option<PeerPermission> {
+        let (relay, peer, protocol) = (self.u16()?, self.u16()?, self.u8()?);
+        self.take(3)?;
+        let relay = TransportAddress { port: relay, protocol, address: self.address()? };
+        let peer = TransportAddress { port: peer, protocol, address: self.address()? };
+        Some(PeerPermission { relay, peer, outbound: Spi(self.u32()?), inbound: Spi(self.u32()?) })
     }
 
     fn place(&mut self) -> Option<TransportAddress> {
