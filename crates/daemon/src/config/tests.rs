@@ -410,8 +410,19 @@ fn every_key_is_read() {
         let routes = if table == "[interfaces]" { String::new() } else { format!("routes = [{routes}]") };
         let peer = format!("name = \"b.hip\"\nhit = \"2001:22:0:1::b\"\n{locators}\n{routes}");
         let peer = of("[[peer]]", &peer);
-        let rest = ["[interfaces]", "[tun]", "[esp]", "[hip]", "[dns]", "[rendezvous]"].map(|name| match table {
-            table if table == name => format!("{name}\n{}\n", of(name, "")),
+        let rest = [
+            ("[interfaces]", ""),
+            ("[tun]", ""),
+            ("[esp]", ""),
+            ("[hip]", ""),
+            ("[dns]", ""),
+            ("[rendezvous]", ""),
+            ("[accept]", "anybody = true"),
+            ("[[group]]", "name = \"offices\"\npeers = [\"b.hip\"]"),
+            ("[[policy]]", "priority = \"bulk\""),
+        ]
+        .map(|(name, usual)| match table {
+            table if table == name => format!("{name}\n{}\n", of(name, usual)),
             _ => String::new(),
         });
         // A table at the top and its header are not both there.
