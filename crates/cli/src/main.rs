@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Failure, check, clean, compare, demo, down, fairness, friendliness, help, hosts, keygen, lab, manual, papers, relay,
-    sim, status, store, up,
+    Failure, check, clean, compare, demo, down, fairness, friendliness, help, hosts, keygen, lab, manual, papers,
+    relay, sim, status, store, up,
 };
 
 /// Several network paths braided into one secure, fair connection, for programs that know nothing about it.

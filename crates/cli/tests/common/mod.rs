@@ -39,6 +39,7 @@ pub(crate) fn in_namespaces_of_root(script: &str, seconds: u32, arguments: &[&st
     run(&[], script, seconds, arguments);
 }
 
+#[expect(clippy::print_stdout, reason = "what was measured, for who asks to see it")]
 fn run(users: &[&str], script: &str, seconds: u32, arguments: &[&str]) {
     let unshare = |command: &[&str]| {
         let mut unshare = Command::new("unshare");
@@ -62,6 +63,5 @@ fn run(users: &[&str], script: &str, seconds: u32, arguments: &[&str]) {
     let log = |name| std::fs::read_to_string(directory.path().join(name)).unwrap_or_default();
     let logs = format!("{}\n{}", log("a.log"), log("b.log"));
     assert!(output.status.success() && out.contains("all went well"), "{out}\n{error}\n{logs}");
-    // What was measured, for who asks to see it.
     print!("{out}");
 }
