@@ -403,9 +403,9 @@ fn a_client_walks_through_twenty_addresses() {
             let gap = ms(300).mul_f64(chance.unit());
             let (last, makes_first) = (walk.at, chance.chance(0.5));
             if makes_first {
-                walk.join(next)
+                walk.join(next);
             } else {
-                walk.leave(last)
+                walk.leave(last);
             }
             walk.world.run(moment + gap, &mut [&mut receiver, &mut sender]);
             if makes_first { walk.leave(last) } else { walk.join(next) }
