@@ -80,6 +80,8 @@ pub struct PeerConfig {
     pub may_begin: bool,
     /// It may register here, where this host is one.
     pub may_register: bool,
+    /// Nobody has vouched for it: of what it sends only answers get to programs, to what they have begun.
+    pub only_answers: bool,
 }
 
 impl PeerConfig {
@@ -97,6 +99,7 @@ impl PeerConfig {
             registers: false,
             may_begin: true,
             may_register: false,
+            only_answers: false,
         }
     }
 }

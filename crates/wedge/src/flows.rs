@@ -123,6 +123,16 @@ impl Flows {
         self.flows.len()
     }
 
+    /// Whether there is such a flow.
+    pub(crate) fn knows(&self, key: FlowId) -> bool {
+        self.flows.contains_key(&key)
+    }
+
+    /// When a packet of any of them was seen last.
+    pub(crate) fn last_seen(&self) -> Option<Instant> {
+        self.flows.values().map(|flow| flow.seen).max()
+    }
+
     /// Bytes that they take: packets that wait, those that may be offered again, and the table.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes + self.resequencing.bytes()

@@ -24,17 +24,7 @@ impl Wedge {
         let mut guest = PeerState::new(PeerConfig::new(name.clone(), hit, lsi, []), self.config.scheduler.clone());
         guest.set_policies(&self.policies);
         guest.idle = Some(idle);
-        let index = match self.peers.iter_mut().enumerate().find(|(_, peer)| peer.is_vacant) {
-            Some((index, place)) => {
-                (guest.due, guest.held) = (place.due, place.held);
-                *place = guest;
-                index
-            }
-            None => {
-                self.peers.push(guest);
-                self.peers.len() - 1
-            }
-        };
+        let index = self.place(guest);
         self.by_hit.insert(hit, index);
         self.by_lsi.insert(lsi, index);
         self.touch(index);
@@ -46,14 +36,7 @@ impl Wedge {
         let Some(index) = self.by_hit.get(&hit).copied() else { return };
         let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.idle.is_some()) else { return };
         let name = peer.config.name.clone();
-        let mut place = PeerState::new(peer.config.clone(), self.config.scheduler.clone());
-        (place.is_vacant, place.due, place.held) = (true, peer.due, peer.held);
-        *peer = place;
-        self.by_hit.remove(&hit);
-        self.by_lsi.retain(|_, other| *other != index);
-        self.by_spi.retain(|_, (other, _)| *other != index);
-        // What it held is free again.
-        self.touch(index);
+        self.vacate(index);
         self.events.push_back(WedgeEvent::Departed { peer: name });
     }
 

@@ -1,7 +1,7 @@
 //! The way in: from an ESP packet to a packet for a program.
 
 use crate::ecn::decapsulate;
-use crate::flows::{Family, flow_of, flow_of_quoted};
+use crate::flows::{Family, Flows, flow_of, flow_of_quoted};
 use crate::heartbeat::{Beat, DATA};
 use crate::numbers::Header;
 use crate::packet::{HEADROOM, Packet};
@@ -30,6 +30,32 @@ const BEFORE: usize = HEADROOM + V6_HEADER;
 /// A packet of others that this host passes on as it is.
 fn carried(route: Route, packet: &[u8], ecn: Ecn) -> Transmit {
     Transmit { route, protocol: Protocol::Udp, bytes: packet.to_vec(), ecn, may_fragment: true, is_alone: false }
+}
+
+/// Whether a packet belongs to what a program here has begun, as far as can be told: of TCP all but what begins a connection,
+/// for a program may be silent longer than its flow is remembered; heartbeats, and errors that quote a packet of ours.
+fn answers(flows: &Flows, view: &V6<'_>) -> bool {
+    if view.fragment().is_some() {
+        // It may hide what it is.
+        return false;
+    }
+    if view.protocol() == protocol::ICMPV6 {
+        let beats = Echo::parse(view.payload(), view.src(), view.dst());
+        if beats.is_some_and(|echo| Beat::parse(echo.data).is_some()) {
+            return true;
+        }
+        if let Some(error) = IcmpError::parse(&IpPacket::V6(*view)) {
+            return flow_of_quoted(error.quoted, true).is_some_and(|key| flows.knows(key));
+        }
+    }
+    if view.protocol() == protocol::TCP {
+        return tcp::Segment::parse(view.payload()).is_ok_and(|segment| {
+            let flags = segment.flags();
+            let begins = flags.contains(tcp::Flags::SYN) && !flags.contains(tcp::Flags::ACK);
+            !begins || flow_of(protocol::TCP, view.payload(), false).is_some_and(|key| flows.knows(key))
+        });
+    }
+    flow_of(view.protocol(), view.payload(), false).is_some_and(|key| flows.knows(key))
 }
 
 impl Wedge {
@@ -171,6 +197,10 @@ impl Wedge {
             self.counters.bad_payload += 1;
             return;
         };
+        if peer.config.only_answers && !answers(&peer.flows, &view) {
+            self.counters.uninvited += 1;
+            return;
+        }
         if view.fragment().is_some() {
             // Fragments have no counterpart in the other family, and only the first has ports.
             peer.traffic(now);

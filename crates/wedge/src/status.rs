@@ -225,6 +225,8 @@ pub struct Counters {
     pub bad_payload: u64,
     /// From the network: marked with Congestion Experienced although its flow does not understand that (RFC 6040 §4.2).
     pub wrongly_marked: u64,
+    /// From peers of whom only answers are taken: what answers nothing.
+    pub uninvited: u64,
     /// Refusals of the local stack that were followed by IPv4.
     pub offered_as_ipv4: u64,
     /// Refusals of the local stack that did not reach the peer.

@@ -148,8 +148,7 @@ impl Wedge {
             None => {
                 let mut new = PeerState::new(peer, self.config.scheduler.clone());
                 new.set_policies(&self.policies);
-                self.peers.push(new);
-                self.peers.len() - 1
+                self.place(new)
             }
         };
         self.by_hit.insert(hit, index);
@@ -162,11 +161,37 @@ impl Wedge {
     pub fn remove_peer(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
         self.host.remove_peer(peer);
         self.drive_host(now, rng);
-        self.settle(now, rng);
-        if let Some(index) = self.by_hit.remove(&peer) {
-            // Its place stays, since the others are known by theirs.
-            self.by_lsi.retain(|_, other| *other != index);
+        if let Some(index) = self.by_hit.get(&peer).copied() {
+            self.vacate(index);
         }
+        self.settle(now, rng);
+    }
+
+    /// A peer gets a place: one that is free, since the others are known by theirs, or a new one.
+    pub(crate) fn place(&mut self, mut peer: PeerState) -> usize {
+        match self.peers.iter_mut().enumerate().find(|(_, place)| place.is_vacant) {
+            Some((index, place)) => {
+                (peer.due, peer.held) = (place.due, place.held);
+                *place = peer;
+                index
+            }
+            None => {
+                self.peers.push(peer);
+                self.peers.len() - 1
+            }
+        }
+    }
+
+    /// A place is nobody's any more; what its peer held is free again as soon as that is looked at.
+    pub(crate) fn vacate(&mut self, index: usize) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let mut place = PeerState::new(peer.config.clone(), self.config.scheduler.clone());
+        (place.is_vacant, place.due, place.held) = (true, peer.due, peer.held);
+        *peer = place;
+        self.by_hit.retain(|_, other| *other != index);
+        self.by_lsi.retain(|_, other| *other != index);
+        self.by_spi.retain(|_, (other, _)| *other != index);
+        self.touch(index);
     }
 
     /// What is to hold for flows from now on, in place of [`WedgeConfig::policies`]. What waits may go by either.
@@ -176,6 +201,11 @@ impl Wedge {
         for peer in &mut self.peers {
             peer.set_policies(&self.policies);
         }
+    }
+
+    /// When a packet to or from a program was last of a peer, as far as that is remembered.
+    pub fn last_used(&self, peer: Hit) -> Option<Instant> {
+        self.peers.get(*self.by_hit.get(&peer)?)?.flows.last_seen()
     }
 
     /// Asks who is at these addresses, until [`Wedge::stop_inquiry`]: each answer is a [`WedgeEvent::Discovered`]. See
