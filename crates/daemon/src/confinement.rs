@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, PathBeneath, PathFd, Ruleset,
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use nix::libc;
@@ -21,12 +21,14 @@ pub struct Files {
     pub remove: Vec<PathBuf>,
     /// Files, or directories of files, that it may read: the configuration.
     pub read: Vec<PathBuf>,
+    /// TCP ports to which it may connect: those of name servers.
+    pub connect: Vec<u16>,
 }
 
 /// The last interface of Landlock whose rights we know; older kernels know less.
 const LANDLOCK: ABI = ABI::V6;
 
-/// Keeps this thread from all files but `files`, from TCP connections of its own and from other processes. False where the
+/// Keeps this thread from all files but `files`, from TCP connections of its own but those, and from other processes. False where the
 /// kernel cannot.
 ///
 /// # Errors
@@ -49,6 +51,9 @@ pub fn files(files: &Files) -> io::Result<bool> {
         // One that is gone meanwhile cannot be read again, which is told when it is tried.
         let Ok(path) = PathFd::new(path) else { continue };
         rules = rules.add_rule(PathBeneath::new(path, AccessFs::ReadFile)).map_err(failed)?;
+    }
+    for port in &files.connect {
+        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)).map_err(failed)?;
     }
     let status = rules.restrict_self().map_err(failed)?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dns::resolver::ResolverCounters;
+use crate::dns::upstream::UpstreamCounters;
 use crate::visitors::Tally;
 
 hip::counters! {
@@ -28,6 +30,30 @@ hip::counters! {
         pub names_evicted: u64,
         /// Connections to the name responder that took too long.
         pub names_expired: u64,
+        /// Questions for names that were asked of other name servers, each attempt once.
+        pub names_asked: u64,
+        /// Times that a name server was silent or could not be reached.
+        pub names_silent: u64,
+        /// Messages that came as answers of name servers and were none: from elsewhere, or with another number or question.
+        pub names_unmatched: u64,
+        /// Questions for names that were refused because too many were under way.
+        pub names_overload: u64,
+        /// Aliases of names that went round.
+        pub names_loops: u64,
+        /// HIP records that led programs to a peer.
+        pub hip_records: u64,
+        /// HIP records that told the HIT of another key.
+        pub hip_records_forged: u64,
+        /// HIP records that were cut off or had no key, and answers that could not be read.
+        pub hip_records_malformed: u64,
+        /// HIP records with a key of an algorithm that Sinnet does not have.
+        pub hip_records_unknown: u64,
+        /// HIP records that were not signed, where they have to be.
+        pub hip_records_unsigned: u64,
+        /// HIP records of hosts with no address and no rendezvous server.
+        pub hip_records_placeless: u64,
+        /// HIP records that found all places for peers in use.
+        pub hip_records_no_room: u64,
         /// Times that the kernel had no file descriptor or memory for a connection to any of them.
         pub not_accepted: u64,
     }
@@ -52,6 +78,21 @@ pub const SETS: [Set; 3] = [
 ];
 
 impl Counters {
+    pub(crate) fn names(&mut self, (resolver, upstream): (ResolverCounters, UpstreamCounters), no_room: u64) {
+        self.names_asked = upstream.asked;
+        self.names_silent = upstream.silent;
+        self.names_unmatched = upstream.unmatched;
+        self.names_overload = resolver.overload;
+        self.names_loops = resolver.loops;
+        self.hip_records = resolver.found;
+        self.hip_records_forged = resolver.forged;
+        self.hip_records_malformed = resolver.malformed;
+        self.hip_records_unknown = resolver.unknown_algorithm;
+        self.hip_records_unsigned = resolver.unsigned;
+        self.hip_records_placeless = resolver.placeless;
+        self.hip_records_no_room = no_room;
+    }
+
     pub(crate) fn visitors(&mut self, control: Tally, metrics: Tally, names: Tally) {
         (self.control_evicted, self.control_expired) = (control.evicted, control.expired);
         (self.metrics_evicted, self.metrics_expired) = (metrics.evicted, metrics.expired);

@@ -1,6 +1,13 @@
-//! Names for ordinary programs: a DNS responder (RFC 1035, RFC 3596) that knows the configured peers and this host, and
-//! nothing else. `A` is the LSI, `AAAA` the HIT, `PTR` leads back. Other names are REFUSED, which makes a resolver ask its
-//! next server, so the responder can stand first in any list.
+//! Names for ordinary programs: a DNS responder (RFC 1035, RFC 3596) that knows the configured peers and this host. `A` is the
+//! LSI, `AAAA` the HIT, `PTR` leads back. Where other name servers are configured, all else is asked of them, and hosts with a
+//! HIP record are peers ([`resolver`]). Otherwise other names are REFUSED, which makes a resolver ask its next server, so the
+//! responder can stand first in any list.
+
+mod chain;
+mod lookup;
+pub mod record;
+pub mod resolver;
+pub mod upstream;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -37,6 +44,11 @@ impl Names {
         }
         self.forward.entry(name).or_insert((hit, lsi));
         Ok(())
+    }
+
+    /// Whether it answers for this name.
+    pub fn has(&self, name: &Name) -> bool {
+        self.forward.contains_key(name) || self.reverse_of(name).is_some()
     }
 
     /// The answer to a query, or nothing where the bytes are no query at all.

@@ -6,8 +6,11 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 pub use hip::identity::Algorithm;
-use hip::identity::HostIdentity;
+use hip::identity::{HostIdentity, PublicIdentity};
 use wire::Hit;
+
+use crate::dns::parse_name;
+use crate::dns::record::HipRecord;
 
 /// Why no key was made.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,30 @@ pub enum KeyError {
     /// No key came out.
     #[error("making the key: {0}")]
     Generate(String),
+}
+
+/// The public half of the host identity in a file.
+///
+/// # Errors
+/// A sentence: the file cannot be read, or is no key.
+pub fn read(path: &Path) -> Result<PublicIdentity, String> {
+    let pem = fs::read_to_string(path).map(zeroize::Zeroizing::new);
+    let pem = pem.map_err(|error| format!("the host identity {} cannot be read: {error}", path.display()))?;
+    let identity = HostIdentity::from_pem(&pem);
+    identity
+        .map(|identity| identity.public().clone())
+        .map_err(|error| format!("{} is no host identity: {error}", path.display()))
+}
+
+/// The line of a zone file that tells a host's identity and its rendezvous servers (RFC 8005 §6).
+///
+/// # Errors
+/// A sentence that says which name is none.
+pub fn dns_record(identity: &PublicIdentity, name: &str, servers: &[String]) -> Result<String, String> {
+    let name = parse_name(name)?;
+    let servers = servers.iter().map(|server| parse_name(server)).collect::<Result<_, _>>()?;
+    let record = HipRecord::of(identity, servers).ok_or("the DNS has no number for this kind of key")?;
+    Ok(format!("{name} IN {record}"))
 }
 
 /// Makes a host identity, writes it to `path` with mode 0600, and returns its HIT. An existing file is replaced only with
@@ -84,6 +111,7 @@ mod tests {
         let kept = HostIdentity::from_pem(&fs::read_to_string(&path).expect("text")).expect("a key");
         assert_eq!(kept.hit(), first);
         let second = generate(&path, Algorithm::EcdsaP256, true).expect("a key");
+        assert_eq!(read(&path).map(|identity| identity.hit()), Ok(second));
         assert_ne!(first, second);
         assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1, "nothing else is left");
     }

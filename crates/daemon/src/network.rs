@@ -9,6 +9,7 @@ use wire::{Hit, Lsi};
 use crate::config::Config;
 use crate::device::{HIT_PREFIX, hit_prefix};
 use crate::firewall::{self, Firewall, FirewallConfig};
+use crate::host_resolver;
 use crate::netlink::{self, Interface};
 
 /// Puts up the packet filter, before anything else of ours is up; none where the configuration says so.
@@ -86,7 +87,7 @@ fn unused(config: &Config, interfaces: &[Interface], own: Lsi, peers: &[Lsi]) ->
             return Err(format!("the LSI {lsi} of {name} is already in use on this host, over {over}: {remedy}"));
         }
         // Our own may be where our own names are answered.
-        let own_names = config.dns && lsi == own;
+        let own_names = config.dns.enabled && lsi == own;
         if resolvers.contains(&address) && !own_names {
             return Err(format!("the LSI {lsi} of {name} is this host's name server: {remedy}"));
         }
@@ -116,10 +117,13 @@ pub fn clean() -> Result<String, String> {
     if let Some(device) = devices.iter().find(|device| interfaces.iter().any(|interface| interface.name == **device)) {
         return Err(format!("a Sinnet runs on {device}: `sinnet down` ends it"));
     }
+    let resolver = host_resolver::restore()
+        .map_err(|error| format!("/etc/resolv.conf cannot be put back: {error}; this needs root: try sudo"))?;
     firewall::remove(&devices).map_err(|error| failure(&error))?;
     let routes = netlink::remove_unreachable()
         .map_err(|error| format!("the unreachable routes cannot be removed: {error}; this needs root: try sudo"))?;
-    Ok(format!("{} packet filters and {routes} routes are removed", devices.len()))
+    let resolver = if resolver { ", and /etc/resolv.conf is what it was" } else { "" };
+    Ok(format!("{} packet filters and {routes} routes are removed{resolver}", devices.len()))
 }
 
 /// Two daemons would take each other's packets.

@@ -70,6 +70,8 @@ pub(crate) struct Hosts<'a> {
     pub(crate) random: &'a mut dyn CryptoRng,
     pub(crate) wedge: &'a mut Wedge,
     pub(crate) uplinks: &'a mut Uplinks,
+    /// LSIs that nobody else may have.
+    pub(crate) reserved: &'a [Lsi],
 }
 
 /// A sentence for the log.
@@ -206,7 +208,8 @@ impl Strangers {
     /// The LSI of a peer that comes while we run.
     fn lsi(&self, hosts: &Hosts<'_>, hit: Hit) -> Lsi {
         let pool = &hosts.uplinks.config.guest_pool;
-        let taken: Vec<Lsi> = hosts.uplinks.peer_lsis.iter().chain(pool).copied().chain([hosts.own.1]).collect();
+        let others = hosts.uplinks.peer_lsis.iter().chain(pool).chain(hosts.reserved);
+        let taken: Vec<Lsi> = others.copied().chain([hosts.own.1]).collect();
         hosts.uplinks.config.lsi_range.free(&hit, &taken)
     }
 }

@@ -29,11 +29,13 @@ impl Reload {
         uplinks: &mut Uplinks,
         wedge: &mut Wedge,
         responder: Option<&mut Responder>,
+        reserved: &[Lsi],
     ) -> Result<String, String> {
         let new = read(&self.path)?;
         let new = adopted(&uplinks.config, new);
         new.check_peers(self.own.0).map_err(|error| error.to_string())?;
-        let Merged { config, lsis, routed, told } = merge(&uplinks.config, &uplinks.peer_lsis, self.own.1, new)?;
+        let Merged { config, lsis, routed, told } =
+            merge(&uplinks.config, &uplinks.peer_lsis, (self.own.1, reserved), new)?;
         for (peer, lsi) in config.peers.iter().zip(&lsis) {
             let now = peer_config(&config, peer, *lsi, &uplinks.links);
             let known = uplinks.config.peers.iter().find(|known| known.hit == peer.hit);
@@ -42,7 +44,7 @@ impl Reload {
             }
         }
         if let Some(responder) = responder {
-            responder.rename(names_of(&config, self.own, &lsis, routed));
+            responder.resolver().rename(names_of(&config, self.own, &lsis, routed));
         }
         uplinks.config.peers = config.peers;
         uplinks.config.rendezvous = config.rendezvous;
@@ -85,7 +87,7 @@ struct Merged {
 }
 
 /// Those of before keep their place and their LSI; who is gone from the file stays until a restart.
-fn merge(old: &Config, old_lsis: &[Lsi], own: Lsi, mut new: Config) -> Result<Merged, String> {
+fn merge(old: &Config, old_lsis: &[Lsi], (own, reserved): (Lsi, &[Lsi]), mut new: Config) -> Result<Merged, String> {
     let paths = |config: &Config| config.paths.iter().map(|path| path.name.clone()).collect::<Vec<_>>();
     if paths(old) != paths(&new) {
         return Err("its [[path]] have other names than before, which needs a restart".to_owned());
@@ -106,7 +108,8 @@ fn merge(old: &Config, old_lsis: &[Lsi], own: Lsi, mut new: Config) -> Result<Me
     told.extend(new.unknown.iter().map(|peer| format!("{} is asked who it is after a restart", peer.name)));
     for peer in new.peers {
         told.push(format!("{} is new, over IPv6 until a restart", peer.name));
-        let taken: Vec<Lsi> = lsis.iter().chain(&old.guest_pool).copied().chain([own]).collect();
+        let others = lsis.iter().chain(&old.guest_pool).chain(reserved);
+        let taken: Vec<Lsi> = others.copied().chain([own]).collect();
         lsis.push(peer.lsi.filter(|lsi| !taken.contains(lsi)).unwrap_or_else(|| old.lsi_range.free(&peer.hit, &taken)));
         peers.push(peer);
     }
@@ -137,7 +140,7 @@ mod tests {
         let (own, lsis) = old.assign_lsis(own);
         // One that would get the LSI of b by its HIT, b elsewhere and of another name, and no c.
         let new = config(&[("d.hip", "1:0:0:b", "192.0.2.4"), ("bb.hip", "b", "192.0.2.9")]);
-        let merged = merge(&old, &lsis, own, new).expect("fits");
+        let merged = merge(&old, &lsis, (own, &[]), new).expect("fits");
         let names: Vec<_> = merged.config.peers.iter().map(|peer| peer.name.as_str()).collect();
         assert_eq!((names, merged.routed), (vec!["bb.hip", "c.hip", "d.hip"], 2));
         assert_eq!(merged.lsis[..2], lsis);
@@ -155,6 +158,6 @@ mod tests {
         let old = config(&[]);
         let text = "identity = \"a.pem\"\n[[path]]\nname = \"x\"\ninterface = \"eth0\"\n";
         let new = config::parse(text, "a.toml").expect("right");
-        assert!(merge(&old, &[], Lsi([198, 18, 0, 1]), new).is_err_and(|told| told.contains("restart")));
+        assert!(merge(&old, &[], (Lsi([198, 18, 0, 1]), &[]), new).is_err_and(|told| told.contains("restart")));
     }
 }

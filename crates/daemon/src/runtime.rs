@@ -17,6 +17,7 @@ use crate::counters::Counters;
 use crate::device::{Device, Errors};
 use crate::firewall::Firewall;
 use crate::keylog::KeyLog;
+use crate::learned::{Host, LearnedPeers};
 use crate::metrics::{self, Metrics, Process};
 use crate::names::Responder;
 use crate::opportunistic::{Hosts, News, Strangers};
@@ -29,6 +30,7 @@ use crate::told::Told;
 use crate::uplinks::Uplinks;
 use crate::visitors::Tally;
 use crate::watch::Watch;
+use crate::{dns, host_resolver, learned};
 
 /// Trains of packets taken from the TUN device before the network has its turn.
 const TRAINS: usize = 16;
@@ -63,6 +65,10 @@ pub(crate) struct Runtime {
     pub(crate) confined: Confined,
     /// Peers whose HITs are found out.
     pub(crate) strangers: Strangers,
+    /// The host's resolver asks us as long as this is.
+    pub(crate) _host_resolver: host_resolver::Set,
+    /// Peers that are known by HIP records.
+    pub(crate) learned: LearnedPeers,
 }
 
 /// What the loop keeps between its turns.
@@ -126,11 +132,11 @@ impl Runtime {
                 self.uplinks.turn(now, &mut self.random, &mut self.wedge, &mut self.sockets);
             }
             if ready.responder {
-                let now = self.clock.now();
-                self.responder.iter_mut().for_each(|responder| responder.turn(now));
+                self.resolve(&mut buffers);
             }
             if ready.hangups && signalled(&mut self.hangups) {
-                match self.reload.turn(&mut self.uplinks, &mut self.wedge, self.responder.as_mut()) {
+                let reserved = self.learned.lsis();
+                match self.reload.turn(&mut self.uplinks, &mut self.wedge, self.responder.as_mut(), reserved) {
                     Ok(told) => tracing::info!("{told}"),
                     Err(error) => tracing::warn!("SIGHUP: goes on as it is: {error}"),
                 }
@@ -299,18 +305,53 @@ impl Runtime {
     /// What an event is for peers whose HITs are found out.
     fn meet(&mut self, event: &WedgeEvent) {
         let (now, own) = (self.clock.now(), self.reload.own);
-        let mut hosts =
-            Hosts { now, own, random: &mut self.random, wedge: &mut self.wedge, uplinks: &mut self.uplinks };
+        let mut hosts = Hosts {
+            now,
+            own,
+            random: &mut self.random,
+            wedge: &mut self.wedge,
+            uplinks: &mut self.uplinks,
+            reserved: self.learned.lsis(),
+        };
         let Some(news) = self.strangers.hear(event, &mut hosts) else { return };
         match news {
             News::Known(told) => {
                 tracing::info!("{told}");
                 let names = self.strangers.names(&self.uplinks, own);
                 if let Some(responder) = &mut self.responder {
-                    responder.rename(names);
+                    responder.resolver().rename(names);
                 }
             }
             News::Warning(told) => tracing::warn!("{told}"),
+        }
+    }
+
+    /// Questions of programs, and what other name servers have said; until nothing of it leads to another peer.
+    fn resolve(&mut self, buffers: &mut Buffers) {
+        let (now, own) = (self.clock.now(), self.reload.own);
+        let Some(responder) = &mut self.responder else { return };
+        loop {
+            let news = responder.turn(now, &mut self.random);
+            let mut host = Host { now, own, random: &mut self.random, wedge: &mut self.wedge, uplinks: &self.uplinks };
+            for hit in self.learned.turn(&mut host) {
+                responder.resolver().forget(hit);
+            }
+            if news.is_empty() {
+                return;
+            }
+            for news in news {
+                match news {
+                    dns::resolver::News::Found(found) => {
+                        self.learned.introduce(&found, &mut host, responder.resolver(), &mut buffers.told);
+                    }
+                    dns::resolver::News::Unused(name, why) => {
+                        let name = learned::told(&name);
+                        if buffers.told.may(now, &format!("unused {name}"), 1).is_some() {
+                            tracing::warn!("the HIP record of {name} is not used: {why}");
+                        }
+                    }
+                }
+            }
         }
     }
 
@@ -320,6 +361,8 @@ impl Runtime {
         let Errors { unread, undelivered } = self.device.as_ref().map(Device::errors).unwrap_or_default();
         let mut counters = Counters { unsent, unread, undelivered, ..Counters::default() };
         let metrics = tally(self.metrics.as_ref().map(Metrics::tally));
+        let names = self.responder.as_ref().map(Responder::counters).unwrap_or_default();
+        counters.names(names, self.learned.refused());
         counters.visitors(self.control.tally(), metrics, tally(self.responder.as_ref().map(Responder::tally)));
         counters
     }
@@ -328,6 +371,7 @@ impl Runtime {
         let mut stop = false;
         let (now, counters) = (self.clock.now(), self.counters());
         let (wedge, name, confined) = (&self.wedge, &self.uplinks.config.device, &self.confined);
+        let learned = &self.learned;
         self.control.turn(now, |request| match request {
             Request::Status => json!(Status {
                 ready: true,
@@ -335,6 +379,7 @@ impl Runtime {
                 uptime_s: now.saturating_since(Instant::ZERO).as_secs_f64(),
                 device: name.clone(),
                 daemon: counters,
+                learned: learned.status(now),
                 confined: confined.clone(),
                 host: wedge.status(now),
             }),

@@ -13,12 +13,14 @@ use text::Diagnostic;
 use wedge::{GuestConfig, LocalPath, PeerConfig, PeerLocator, PeerRoute, Policy, Protocol, Wedge, WedgeConfig};
 use wire::Lsi;
 
-use crate::config::{self, Config, Congestion, Encapsulation};
+use crate::config::{self, Config, Congestion, Encapsulation, HostResolver};
 use crate::confinement::Files;
 use crate::control::{self, Access, Control};
 use crate::device::{Device, DeviceConfig};
 use crate::dns::Names;
+use crate::dns::resolver::{Resolver, Settings};
 use crate::keylog::KeyLog;
+use crate::learned::LearnedPeers;
 use crate::links::{self, Link, Resolved};
 use crate::metrics::Metrics;
 use crate::names::Responder;
@@ -30,7 +32,7 @@ use crate::sockets::PathSocket;
 use crate::time::{self, Clock};
 use crate::uplinks::Uplinks;
 use crate::watch::{State, Watch};
-use crate::{netlink, network, opportunistic, privileges};
+use crate::{host_resolver, netlink, network, opportunistic, privileges};
 
 /// What the command line adds to the configuration.
 #[derive(Clone, Debug, Default)]
@@ -164,7 +166,10 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     let hit = identity.hit();
     let (lsi, peer_lsis) = config.assign_lsis(hit);
     config.guest_pool = config.guest_lsis(lsi, &peer_lsis);
-    let other_lsis = [&peer_lsis[..], &config.guest_pool].concat();
+    let held = [&peer_lsis[..], &config.guest_pool].concat();
+    let reserved = config.reserve_lsis(lsi, &held);
+    // What has a route: the peers that there are, and those that may come or to whom names will lead.
+    let routed = [held, reserved.clone()].concat();
 
     // The control socket first: it also keeps a second daemon from starting.
     let control_path =
@@ -182,7 +187,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
 
     // Before there is any address of ours that a stranger could speak to.
     let has_device = !options.relay_only;
-    let protect = || network::protect(&config, &interfaces, hit, (lsi, &other_lsis)).map_err(UpError::Setup);
+    let protect = || network::protect(&config, &interfaces, hit, (lsi, &routed)).map_err(UpError::Setup);
     let firewall = if has_device { protect()? } else { None };
 
     let mut wedge_config = wedge_config(&config, lsi, &links);
@@ -206,19 +211,23 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         name: config.device.clone(),
         hit,
         lsi,
-        peers: other_lsis.clone(),
+        peers: routed.clone(),
         mtu: wedge.tun_mtu(),
         lsi_mtu: wedge.lsi_mtu(),
     };
     let open = || Device::open(&device_config).map_err(|error| device_failure(&config.device, &error));
     let device = has_device.then(open).transpose()?;
     let watch = || {
-        watch(&config, hit, lsi, &other_lsis)
+        watch(&config, hit, lsi, &routed)
             .map_err(|error| UpError::Setup(format!("listening for changes of routes: {error}")))
     };
     let watch = has_device.then(watch).transpose()?;
-    let responder = if config.dns && has_device { respond(&config, hit, lsi, &peer_lsis) } else { None };
+    let responder = if config.dns.enabled && has_device { respond(&config, hit, lsi, &peer_lsis) } else { None };
     let metrics = config.metrics.map(listen_for_metrics).transpose()?;
+    if responder.is_none() && config.dns.resolver != HostResolver::Leave {
+        return Err(UpError::Setup("the host's resolver cannot be made to ask us: we have no port 53".to_owned()));
+    }
+    let host_resolver = host_resolver::set(&config, lsi).map_err(UpError::Setup)?;
     // The kernel may let a thread oversleep by 50 µs to save power; a paced packet is due when it is due.
     if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
         tracing::debug!(%error, "timers stay coarse");
@@ -229,7 +238,11 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         Some(directory) if runs_as.user != 0 => directory.to_owned(),
         _ => file.clone(),
     };
-    let files = Files { remove: control_path.parent().map(Path::to_owned).into_iter().collect(), read: vec![readable] };
+    let files = Files {
+        remove: control_path.parent().map(Path::to_owned).into_iter().collect(),
+        read: vec![readable],
+        connect: config.dns.upstream.iter().map(SocketAddr::port).collect(),
+    };
     let confined = privileges::confine(&runs_as, &files).map_err(|error| confine_failure(&runs_as, &error))?;
     if rustix::process::geteuid().is_root() {
         tracing::warn!("runs as root, if without its capabilities: `useradd --system sinnet` makes a user to run as");
@@ -241,6 +254,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         "ready"
     );
     let reload = Reload { path: file, own: (hit, lsi) };
+    let learned = LearnedPeers::new(reserved);
     let uplinks = Uplinks { config, peer_lsis, links, monitor };
     let runtime = Runtime {
         clock,
@@ -261,6 +275,8 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         keylog,
         confined,
         strangers,
+        learned,
+        _host_resolver: host_resolver,
     };
     Ok(runtime.run()?)
 }
@@ -272,6 +288,8 @@ fn serve_only(config: &mut Config) -> Result<(), UpError> {
         return Err(UpError::Setup(told.to_owned()));
     }
     config.rendezvous.get_or_insert_default().relay = true;
+    // There are no programs whose names could be asked for.
+    config.dns.resolver = HostResolver::Leave;
     Ok(())
 }
 
@@ -446,7 +464,13 @@ pub(crate) fn names_of(config: &Config, (hit, lsi): (wire::Hit, Lsi), peers: &[L
 /// A daemon without names is of use, so this is not an error.
 fn respond(config: &Config, hit: wire::Hit, lsi: Lsi, peer_lsis: &[Lsi]) -> Option<Responder> {
     let names = names_of(config, (hit, lsi), peer_lsis, config.peers.len());
-    match Responder::listen(lsi, names) {
+    let settings = Settings {
+        servers: config.dns.upstream.clone(),
+        hip_records: config.dns.hip_records,
+        trusted: config.dns.trusted,
+        lsi_range: config.lsi_range,
+    };
+    match Responder::listen(lsi, Resolver::new(names, settings)) {
         Ok(responder) => Some(responder),
         Err(error) => {
             let why = match error.kind() {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
+use crate::learned::LearnedName;
 use crate::privileges::Confined;
 
 /// The answer of the control socket to the question for the status; `sinnet status --json` prints it. What another version
@@ -21,6 +22,8 @@ pub struct Status {
     pub device: String,
     /// What happened at the edges to the kernel, to programs and to people.
     pub daemon: Counters,
+    /// Names that lead to peers by their HIP records.
+    pub learned: Vec<LearnedName>,
     /// The privileges that were given up.
     pub confined: Confined,
     /// The host: its identity, its peers with their paths, and counters of packets, beside the keys above.

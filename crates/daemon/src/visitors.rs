@@ -86,6 +86,8 @@ pub(crate) enum Step {
     Last(Vec<u8>),
     /// The answer; the visitor stays and waits for our end.
     Stay(Vec<u8>),
+    /// The answer is not known yet: the same is asked again at the next turn.
+    Later,
     /// No answer.
     Leave,
 }
@@ -104,6 +106,8 @@ pub(crate) struct Tally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Asking,
+    /// Its question is, and the answer is not known yet.
+    Pending,
     /// An answer is being written, then the visitor does this.
     Answering(After),
     Waiting,
@@ -173,6 +177,8 @@ impl<L: Listener> Visitors<L> {
             let flags = match visitor.state {
                 // A socket with room is ready at once.
                 State::Asking if visitor.unread => PollFlags::OUT,
+                // Only that it has gone.
+                State::Pending => PollFlags::empty(),
                 State::Asking => PollFlags::IN,
                 State::Answering(_) => PollFlags::OUT,
                 // Only that it has gone.
@@ -301,8 +307,9 @@ impl<S: Read + Write> Visitor<S> {
                     Err(_) => return false,
                 },
                 State::Asking if *budget == 0 => return true,
-                State::Asking => {
-                    let known = std::mem::take(&mut self.unread);
+                State::Asking | State::Pending => {
+                    let known = std::mem::take(&mut self.unread) || self.state == State::Pending;
+                    self.state = State::Asking;
                     if !known {
                         match self.read() {
                             Ok(Some(0)) => return true,
@@ -313,11 +320,15 @@ impl<S: Read + Write> Visitor<S> {
                     let (answer, after) = match serve(&self.stream, &mut self.question) {
                         Step::More if self.question.len() < limit => continue,
                         Step::More | Step::Leave => return false,
+                        Step::Later => {
+                            self.state = State::Pending;
+                            return true;
+                        }
                         Step::Answer(answer) => (answer, After::Asks),
                         Step::Last(answer) => (answer, After::Leaves),
                         Step::Stay(answer) => (answer, After::Waits),
                     };
-                    *budget -= 1;
+                    *budget = budget.saturating_sub(1);
                     (self.answer, self.written, self.state) = (answer, 0, State::Answering(after));
                 }
             }

@@ -69,6 +69,7 @@ mod closing;
 mod config;
 mod costs;
 mod difficulty;
+mod dns_key;
 mod event;
 mod exchange;
 mod guests;

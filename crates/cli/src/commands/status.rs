@@ -104,8 +104,26 @@ fn table(status: &Status, before: Option<&Status>) -> String {
         columns(&mut text, &rows);
         measured(&mut text, peer);
     }
+    learned(&mut text, status);
     counted(&mut text, &json!(status));
     text
+}
+
+/// The names that lead to peers by their HIP records.
+fn learned(text: &mut String, status: &Status) {
+    let rows: Vec<Vec<String>> = status
+        .learned
+        .iter()
+        .map(|one| {
+            let signed = if one.signed { "signed" } else { "not signed" };
+            let holds = if one.holds_s > 0 { format!("for {}", age(one.holds_s as f64)) } else { "ended".to_owned() };
+            vec![one.name.clone(), one.hit.clone(), format!("LSI {}", one.lsi), signed.to_owned(), holds]
+        })
+        .collect();
+    if !rows.is_empty() {
+        text.push_str("\nnames with HIP records:\n");
+        columns(text, &rows);
+    }
 }
 
 /// What reports of the peer say about its paths, and what waits for them.
@@ -286,6 +304,10 @@ mod tests {
                 ], "congestion": "mhip", "send_buffer": {"bytes": 3000, "delay_ms": 2.04, "dropped": 7, "paths_bind": 0.5}},
                 {"name": "c.hip", "hit": "2001:22::c", "lsi": "198.18.0.3", "state": "UNASSOCIATED", "paths": []},
             ],
+            "learned": [
+                {"name": "c.example", "hit": "2001:22::c", "lsi": "198.18.0.3", "signed": true, "holds_s": 61},
+                {"name": "d.example", "hit": "2001:22::d", "lsi": "198.18.0.4"},
+            ],
         });
         let status: Status = serde_json::from_value(status).expect("a status");
         let before = serde_json::json!({"uptime_s": 7260.5, "peers": [{"hit": "2001:22::b", "paths": [
@@ -307,6 +329,10 @@ b.hip  established for 1 min 1 s
 
 c.hip  not connected: a program's first packet begins (unassociated)
   2001:22::c  LSI 198.18.0.3
+
+names with HIP records:
+  c.example  2001:22::c  LSI 198.18.0.3  signed      for 1 min 1 s
+  d.example  2001:22::d  LSI 198.18.0.4  not signed  ended
 
 counted of packets:
 3             no_association  Dropped: the base exchange failed, or the association ended.

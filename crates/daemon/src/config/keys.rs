@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 use text::units::{RATES, TIMES, pattern, spellings};
 
+use super::dns::{HIP_RECORDS, RESOLVERS};
 use super::policies::{PRIORITIES, PROTOCOLS};
 use super::sections::{ENCAPSULATIONS, GROUPS, SUITES, congestions};
 
@@ -465,6 +466,41 @@ pub const KEYS: &[Key] = &[
         "Whether they may pass at all; where not, programs are told that it is prohibited.",
     ),
     key(DNS, "enabled", Flag, "true", "Whether names of peers are answered for on the LSI, port 53."),
+    key(
+        DNS,
+        "upstream",
+        Texts("addresses, with the port where that is not 53", "127.0.0.1"),
+        "none: other names are refused",
+        "The name servers that are asked for all other names, in order of preference.",
+    ),
+    key(
+        DNS,
+        "hip_records",
+        Word(|| names(&HIP_RECORDS)),
+        "\"signed\"",
+        "Which HIP records (RFC 8005) make a name a peer: those that DNSSEC has proven, all that are in themselves right, or none.",
+    ),
+    key(
+        DNS,
+        "trusted",
+        Flag,
+        "false",
+        "Whether an `upstream` on another host is believed that a record is signed: nobody else may be on the way to it.",
+    ),
+    key(
+        DNS,
+        "resolver",
+        Word(|| names(&RESOLVERS)),
+        "\"leave\"",
+        "How the host's resolver is made to ask Sinnet as long as it runs: not at all, by `resolvectl`, or by another /etc/resolv.conf; needs `upstream`, and root at the start.",
+    ),
+    key(
+        DNS,
+        "peers",
+        Whole(1, 1024),
+        "64",
+        "The most peers at a time that are known by HIP records, each with an LSI.",
+    ),
 ];
 
 /// The JSON schema (draft 2020-12) of a configuration file, for editors.

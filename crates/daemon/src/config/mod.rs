@@ -13,6 +13,7 @@
 //! [`KEYS`] has a row for each key; `sinnet help config` and the JSON schema are made from it.
 
 mod accept;
+mod dns;
 mod keys;
 mod lsis;
 mod policies;
@@ -103,8 +104,8 @@ pub struct Config {
     pub puzzle_difficulty: u8,
     /// Whether our public key is encrypted where we begin.
     pub encrypt_identity: bool,
-    /// Whether names are answered for.
-    pub dns: bool,
+    /// Whether and how names are answered for.
+    pub dns: DnsConfig,
     identity: At<PathBuf>,
 }
 
@@ -196,6 +197,66 @@ pub enum Congestion {
     Measured(congestion::Rule),
     /// As much as its configured rate; every path has one. Nothing is measured.
     ConfiguredRates,
+}
+
+/// Names.
+#[derive(Clone, Debug)]
+pub struct DnsConfig {
+    /// Whether names are answered for.
+    pub enabled: bool,
+    /// Whom to ask for others.
+    pub upstream: Vec<SocketAddr>,
+    /// Which HIP records count.
+    pub hip_records: HipRecords,
+    /// Whether servers on other hosts are believed that a record is signed.
+    pub trusted: bool,
+    /// The most peers at a time that are known by HIP records.
+    pub peers: u16,
+    /// How the host's own resolver is made to ask us.
+    pub resolver: HostResolver,
+}
+
+/// How the host's own resolver is made to ask us as long as we run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostResolver {
+    /// Not at all.
+    Leave,
+    /// systemd-resolved is told.
+    SystemdResolved,
+    /// `/etc/resolv.conf` is replaced.
+    ResolvConf,
+}
+
+impl Default for DnsConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            upstream: Vec::new(),
+            hip_records: HipRecords::Signed,
+            trusted: false,
+            peers: 64,
+            resolver: HostResolver::Leave,
+        }
+    }
+}
+
+impl DnsConfig {
+    /// How many peers may be known by HIP records.
+    pub(crate) fn room(&self) -> usize {
+        let asks = self.enabled && !self.upstream.is_empty() && self.hip_records != HipRecords::Off;
+        if asks { self.peers.into() } else { 0 }
+    }
+}
+
+/// Which HIP records (RFC 8005) make a name a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HipRecords {
+    /// None is asked for.
+    Off,
+    /// Those that are signed, by the word of a server that is believed.
+    Signed,
+    /// All whose HIT is that of their key.
+    Any,
 }
 
 /// A rendezvous server (RFC 8004).
@@ -417,6 +478,20 @@ impl Config {
         };
         let own = assign(self.lsi, &own);
         (own, self.peers.iter().map(|peer| assign(peer.lsi, &peer.hit)).collect())
+    }
+
+    /// LSIs for peers that come while we run: they get their routes at the start, when there is a right to.
+    pub(crate) fn reserve_lsis(&self, own: Lsi, peers: &[Lsi]) -> Vec<Lsi> {
+        let mut taken: Vec<Lsi> = std::iter::once(own).chain(peers.iter().copied()).collect();
+        let reserve = |hit: u32| {
+            let [w, x, y, z] = hit.to_be_bytes();
+            let lsi = self.lsi_range.free(&Hit([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, w, x, y, z]), &taken);
+            taken.push(lsi);
+            lsi
+        };
+        // From the end of the range on, where few others are by chance.
+        let last = u32::MAX - 1;
+        (0..u32::try_from(self.dns.room()).unwrap_or(0)).map(|number| last - number).map(reserve).collect()
     }
 }
 

@@ -95,10 +95,7 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
     let Tun { device, forward, firewall } = tun(&file)?;
     let Esp { suites: esp_suites, encapsulation, port, rekey_packets, rekey_interval } = esp(&file)?;
     let (groups, puzzle_difficulty, encrypt_identity) = hip(&file)?;
-    let dns = match file.read("dns", |node| table("[dns]", node))? {
-        Some(dns) => dns.read("enabled", reader::boolean)?.unwrap_or(true),
-        None => true,
-    };
+    let dns = super::dns::read(file.read("dns", |node| table("[dns]", node))?.as_ref(), lsi_range)?;
     let mut seen = Seen::default();
     if let Some(name) = &name {
         seen.name(name)?;

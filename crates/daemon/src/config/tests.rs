@@ -55,7 +55,7 @@ fn a_file_says_everything() {
     assert_eq!(config.encapsulation, Encapsulation::Native);
     assert_eq!((config.rekey_packets, config.rekey_interval), (20_000, Duration::from_secs(5_400)));
     assert_eq!(config.groups, [Group::P384, Group::P256]);
-    assert_eq!((config.puzzle_difficulty, config.dns), (10, false));
+    assert_eq!((config.puzzle_difficulty, config.dns.enabled), (10, false));
     let [dsl, lte] = config.paths.as_slice() else { panic!("two paths") };
     assert_eq!((dsl.address, dsl.interface.as_deref()), (Some("192.0.2.10".parse().expect("an address")), None));
     assert_eq!((dsl.rate, dsl.delay, dsl.mtu), (Some(8_000_000), Duration::from_millis(30), None));
@@ -88,7 +88,9 @@ fn little_is_enough() {
     assert_eq!(config.encapsulation, Encapsulation::Udp);
     assert_eq!(config.esp_suites, hip::HostConfig::default().esp_suites);
     assert_eq!(config.rekey_interval, Duration::from_secs(3_600));
-    assert!(config.dns && config.peers.is_empty() && config.device == "sinnet0");
+    assert!(
+        config.dns.enabled && config.dns.upstream.is_empty() && config.peers.is_empty() && config.device == "sinnet0"
+    );
 }
 
 #[test]
