@@ -47,6 +47,7 @@ impl Host {
     ) -> Result<(), Refusal> {
         let record = self.peers.get_mut(&packet.sender()).ok_or(Refusal::Unexpected)?;
         let waiting = matches!(record.phase, Phase::I1Sent(_));
+        let is_fresh = matches!(&record.phase, Phase::I2Sent(sent) if sent.retry.tries == 1);
         let asked = record.phase.asked().ok_or(Refusal::Unexpected)?;
         let echoed = asked.is_echoed(packet);
         // Who answers from elsewhere shows that it has our I1, or says which server has passed it on (RFC 8004 §4.3.3). Else
@@ -57,8 +58,9 @@ impl Host {
         }
         // A second I2 with other keys could overtake the first, and the two hosts would end up with different ones. So the
         // other R1s wait until the first I2 was not answered; but one that shows our cookie shows that the first, which did
-        // not, was not the peer's or is as good.
-        if !waiting && (asked.echoed || !echoed) {
+        // not, was not the peer's or is as good. That waits, too, while the first I2 may still be answered: two I1s that were
+        // held up together get two R1s.
+        if !waiting && (asked.echoed || !echoed || is_fresh) {
             asked.keep(route, packet, echoed);
             return Err(Refusal::Replayed);
         }

@@ -53,6 +53,32 @@ fn every_kind_of_identity_natively_over_ipv6_with_a_harder_puzzle() {
     }
 }
 
+/// As where a neighbour's address takes a second to be found: the I2 for the first R1 and the one for the second would cross the R2.
+#[test]
+fn two_i1s_that_arrive_together_cost_no_more_than_one() {
+    for seed in 0..10 {
+        let mut pair = Pair::usual(seed);
+        let held = Instant::ZERO + Duration::from_millis(1_100);
+        let mut i1s = 0;
+        let mut network = |mut flying: Flying, fly: &mut Vec<Flying>| {
+            let kind = wire::hip::Packet::parse(&flying.bytes).map(|packet| packet.kind());
+            if kind == Ok(wire::hip::PacketKind::I1) {
+                i1s += 1;
+                flying.at = flying.at.max(held);
+            }
+            fly.push(flying);
+        };
+        let peer = pair.hit(1);
+        let Side { host, rng, .. } = &mut pair.sides[0];
+        host.connect(pair.now, rng, peer).unwrap();
+        pair.collect(0, &mut network);
+        // Two round trips of 40 ms, and time for the puzzle.
+        while pair.step(held + Duration::from_millis(300), &mut network) {}
+        assert_eq!(pair.sides.each_ref().map(|side| side.established), [1, 1], "seed {seed}");
+        assert_eq!(i1s, 2);
+    }
+}
+
 #[test]
 fn two_i1s_that_cross_make_one_association() {
     for seed in 0..20 {
