@@ -19,6 +19,8 @@ ip link add e1 type veth peer name w1 netns $r1_pid
 $r1 ip link add m1 type veth peer name m2 netns $r2_pid
 $there ip link add f1 type veth peer name w2 netns $r2_pid
 join() { # namespace's command, interface, IPv4 address, IPv6 address
+    # Neighbours are found at once, not after the second or two in which the kernel asks whether an address is another's.
+    $1 sysctl -qw net.ipv6.conf.$2.accept_dad=0
     $1 ip addr add $3 dev $2; $1 ip addr add $4 dev $2 nodad; $1 ip link set $2 up
 }
 join "" e1 10.1.0.1/24 fd01::1/64; join "$r1" w1 10.1.0.2/24 fd01::2/64
