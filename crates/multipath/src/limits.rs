@@ -26,7 +26,7 @@ const CLAMPED: f64 = 0.75;
 /// CoDel's target and interval are at least these (RFC 8289 §4.3).
 const LEAST_CODEL: codel::Parameters =
     codel::Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
-/// CoDel's target is at most this, however far away the path whose way is bridged.
+/// CoDel's target is at most this, however slow the rates that are configured.
 const LONGEST_TARGET: Duration = Duration::from_secs(1);
 /// What may wait in the queues of paths of configured rates at least, in bytes: for those slower than ten packets in
 /// [`LONGEST_QUEUE`].
@@ -63,12 +63,12 @@ impl<P> Sender<P> {
 
     /// What the send buffer may hold now.
     pub(crate) fn limits(&mut self, now: Instant) -> Limits {
-        let controls =
-            || self.paths.iter().filter(|path| path.state.is_usable()).filter_map(|path| path.control.as_ref());
+        let usable = || self.paths.iter().filter(|path| path.state.is_usable());
+        let controls = || usable().filter_map(|path| path.control.as_ref());
         let windows: f64 = controls().map(|control| self.windows.window(control.slot)).sum();
         let rtt = controls().filter_map(|control| control.sent.rtt().srtt()).max().unwrap_or_default();
-        let usable = self.paths.iter().filter(|path| path.state.is_usable());
-        let pace = usable.map(|path| path.pacer.rate()).fold(0, u64::saturating_add);
+        let pace = usable().map(|path| path.pacer.rate()).fold(0, u64::saturating_add);
+        let is_capped = usable().any(|path| path.state.rate.is_some());
         let (bridge, at) = self.bridge;
         let bridge = if now - at < BRIDGED { bridge * BRIDGE } else { 0.0 };
         let wanted = windows * ENOUGH + bridge / CLAMPED;
@@ -82,9 +82,9 @@ impl<P> Sender<P> {
         };
         self.room = (room, now);
         let most = (2 * room as usize).min(self.memory.send_buffer);
-        // Paths that are slower than their windows, because a rate is configured, take longer for what programs may have waiting,
-        // and so does what bridges the way of a distant path.
+        // Paths that are slower than their windows, because a rate is configured, take longer for what programs may have waiting.
         let drained = Duration::of_transmission(wanted as u64, pace.max(1)).min(LONGEST_TARGET);
+        let drained = if is_capped { drained } else { Duration::ZERO };
         Limits {
             bytes: (room as usize).min(most / 2),
             most,
