@@ -1,6 +1,6 @@
 //! The resolver of this host's programs, without I/O. Configured names are answered for at once. Others are passed on to the
 //! name servers of the configuration and back, as they are (RFC 5625); for addresses these are asked for a HIP record, too
-//! ([`super::lookup`]), and where there is one, programs get HIT and LSI in the place of addresses.
+//! (`lookup`), and where there is one, programs get HIT and LSI in the place of addresses.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
