@@ -56,10 +56,17 @@ wait_for 'grep -q "sinnet0 is up" a.log'
 ping -c 2 -i 0.2 -W 5 $B; ping -c 2 -i 0.2 -W 5 $L
 kill -0 $a; closed
 # 4. The daemon is killed in the middle of a download, and started again.
-head -c 12000000 /dev/urandom >file
+head -c 20000000 /dev/urandom >file
+# A reader of 3 MB/s: seven seconds, and what its buffer takes in ahead of it is far less than the file.
+cat >read.py <<'P'
+import sys, time, urllib.request
+with urllib.request.urlopen(sys.argv[1], timeout=60) as source, open('got', 'wb') as out:
+    while piece := source.read(90000):
+        out.write(piece); time.sleep(0.03)
+P
 $there bash -c 'exec python3 -m http.server --bind :: 8000' >/dev/null 2>&1 &
 wait_for 'curl -sS --max-time 5 -o /dev/null "http://[$B]:8000/a.toml" 2>/dev/null'
-curl -sS --max-time 60 --limit-rate 2M -o got "http://[$B]:8000/file" & download=$!
+timeout 60 python3 read.py "http://[$B]:8000/file" & download=$!
 sleep 1.5
 kill -KILL $a; wait $a || true
 speak; closed
