@@ -8,6 +8,7 @@
 
 use crate::packet::{FlowId, QueuedPacket};
 use crate::policy::{PolicyId, Priority};
+use crate::usual::LEAST_WINDOW;
 use clock::{Duration, Instant};
 use queue::codel::{self, CoDel};
 use queue::rounds::Rounds;
@@ -317,7 +318,8 @@ impl<P> SendBuffer<P> {
                 return Some(entry);
             }
             let (waited, left) = (now - entry.at, queue.bytes as u64);
-            if !queue.codel.is_due(&limits.codel, now, waited, left, u64::from(QUANTUM)) || entry.again {
+            // What the least window lets a TCP have waiting is no queue that it could make shorter.
+            if !queue.codel.is_due(&limits.codel, now, waited, left, LEAST_WINDOW as u64) || entry.again {
                 return Some(entry);
             }
             queue.codel.acted(&limits.codel, now);

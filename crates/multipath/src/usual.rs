@@ -10,7 +10,7 @@ use congestion::Rule;
 /// where packets of a longer path make its round trip longer, for it takes that for a queue (HyStart, RFC 9406 §4.2).
 pub const FIRST_WINDOW: u32 = 2048;
 /// The least window that a TCP hears of, in bytes: some packets, so that acknowledgments, which can open the window, go on.
-const LEAST_WINDOW: i64 = 6_000;
+pub(crate) const LEAST_WINDOW: i64 = 6_000;
 /// One in so many numbers of a path is not used, at random, where the peer tells which have arrived: who acknowledges one of
 /// these invents acknowledgments (RFC 9000 §21.4).
 pub const SKIPPED: u32 = 256;

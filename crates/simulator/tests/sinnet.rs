@@ -69,6 +69,18 @@ fn two_paths_are_one_of_their_sum() {
     }
 }
 
+/// Two thousand small downloads that begin at once take as long as their bytes: none of them loses what the least window lets it
+/// have waiting, and waits for its timer when all others are done.
+#[test]
+fn a_crowd_takes_as_long_as_its_bytes() {
+    let text = two_paths([(8, 29), (4, 29)], 60, "", &flow("f", "count = 2000\namount = \"8kB\""));
+    let result = run(&text.replace("warm_up = \"15s\"\n", ""), 1);
+    let last =
+        result.flows.iter().map(|flow| if flow.completed { flow.end_s } else { f64::INFINITY }).fold(0.0, f64::max);
+    let least = 2000.0 * 8_000.0 * 8.0 / (PART * 12e6);
+    assert!(last > least && last < 1.25 * least, "{last} s, {least} s at least");
+}
+
 /// Whichever scheduler chooses, two paths carry their sum (and with a copy of every packet on each, what the better one does);
 /// whether windows are measured or rates are told. Some wait for a quicker path, so the two are equally long.
 #[test]
