@@ -7,14 +7,11 @@ use crate::plan::{Block, Flow, Plan};
 use crate::property::{Judge, Property};
 use crate::tap::{Pair, Tap, key_line};
 use crate::traffic::{self, Names, Stream};
-use clock::{Duration, Instant, Rng};
+use clock::{Duration, Instant, Rng, VirtualTime};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use wedge::{Datagram, Transmit, WedgeEvent};
 use wire::hip::PacketKind;
-
-/// So many steps may follow each other at one instant.
-const STILL: u32 = 20_000;
 
 /// What is to be done at a time.
 pub(crate) enum Task {
@@ -156,20 +153,15 @@ impl World {
 
     /// Runs until `end`, or until something is found.
     pub(crate) fn run(&mut self, end: Instant) {
-        let mut still = 0;
+        let mut time = VirtualTime::new(self.now);
         while self.judge.finding.is_none() {
             self.step();
-            let next = self.next();
-            still = if next > self.now { 0 } else { still + 1 };
-            if still > STILL {
-                let (at, now) = (self.at_ms(), self.now);
-                self.judge.check(at, Property::R4, false, || format!("time stands still at {now:?}"));
-            }
-            if next > end {
-                self.now = end;
+            let is_due = time.advance(Some(self.next()), end);
+            self.judge.check(self.at_ms(), Property::R4, is_due.is_ok(), || format!("{is_due:?}"));
+            self.now = time.now();
+            if is_due != Ok(true) {
                 return;
             }
-            self.now = next.max(self.now);
         }
     }
 

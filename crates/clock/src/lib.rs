@@ -1,5 +1,5 @@
 //! Time and chance as values: [`Instant`] and [`Duration`] in integer nanoseconds, [`Histogram`] of many of them, and
-//! [`Streams`], seeded random streams that are independent per component. Nothing in here reads a clock or asks the system
+//! [`Streams`], seeded random streams that are independent per component; [`VirtualTime`] goes from event to event. Nothing in here reads a clock or asks the system
 //! for randomness: both are arguments, so that one printed seed replays a run.
 //!
 //! ```
@@ -17,7 +17,9 @@
 mod histogram;
 mod random;
 mod time;
+mod virtual_time;
 
 pub use histogram::Histogram;
 pub use random::{Rng, Streams};
 pub use time::{Duration, Instant};
+pub use virtual_time::{StandsStill, VirtualTime};

@@ -1,7 +1,7 @@
 //! The whole core over links in virtual time, without a byte: a program that fills its budget, a sender, two paths, a receiver
 //! whose reports travel back on the paths.
 
-use clock::{Duration, Instant, Rng};
+use clock::{Duration, Instant, Rng, VirtualTime};
 use link::{Link, LinkConfig, QueueConfig};
 use multipath::{
     Class, Ecn, Enqueued, Feedback, FlowId, Memory, Meta, Number, Overhead, PathEvent, PathState, ReceivedPacket,
@@ -43,9 +43,9 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-impl testkit::World for World {
-    fn step(&mut self, now: Instant) {
-        self.now = now;
+impl World {
+    fn step(&mut self) {
+        let now = self.now;
         let before = self.delivered.len();
         self.arrivals();
         self.timers();
@@ -67,9 +67,7 @@ impl testkit::World for World {
         let timers = [self.sender.poll_timeout(), self.sender.poll_pacing(), self.resequencing.poll_timeout(), ack];
         links.chain(reports).chain(timers.into_iter().flatten()).min()
     }
-}
 
-impl World {
     /// Paths of these rates in bit/s and one-way delays in ms, each with a queue of one round trip at its rate.
     fn new(paths: &[(u64, u64)], most: u64) -> Self {
         let mut sender = Sender::new(Feedback::Reports, "mhip".parse().unwrap());
@@ -112,9 +110,13 @@ impl World {
     }
 
     fn run(&mut self, until: Instant) {
-        let mut now = self.now;
-        testkit::run(self, &mut now, until);
-        self.now = now;
+        let mut time = VirtualTime::new(self.now);
+        self.step();
+        while time.advance(self.next_event(), until).expect("time goes on") {
+            self.now = time.now();
+            self.step();
+        }
+        self.now = time.now();
     }
 
     /// The program sends what its receive window, clamped to the budget, allows; then what may leaves.

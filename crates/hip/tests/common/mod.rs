@@ -8,7 +8,7 @@ pub mod nat;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use clock::{Duration, Instant};
+use clock::{Duration, Instant, VirtualTime};
 use hip::esp::{EspSuite, InboundSa, OutboundSa};
 use hip::identity::{Algorithm, HostIdentity};
 use hip::{Event, Host, HostConfig, PathId, Peer, Refused, Route, State};
@@ -233,13 +233,15 @@ impl Pair {
     pub fn step(&mut self, until: Instant, network: &mut dyn FnMut(Flying, &mut Vec<Flying>)) -> bool {
         let packet = self.flying.iter().map(|flying| flying.at).min();
         let deadline = self.sides.iter().filter_map(|side| side.host.poll_timeout()).map(|(at, _)| at).min();
-        let Some(next) = [packet, deadline].into_iter().flatten().min().filter(|next| *next <= until) else {
-            self.now = until;
+        let next = [packet, deadline].into_iter().flatten().min();
+        let mut time = VirtualTime::new(self.now);
+        let is_due = time.advance(next, until).expect("time goes on");
+        self.now = time.now();
+        if !is_due {
             return false;
-        };
-        self.now = self.now.max(next);
-        if packet == Some(next) {
-            let index = self.flying.iter().position(|flying| flying.at == next).unwrap();
+        }
+        if packet == next {
+            let index = self.flying.iter().position(|flying| Some(flying.at) == next).unwrap();
             let Flying { to, route, bytes, .. } = self.flying.remove(index);
             let Side { host, rng, .. } = &mut self.sides[to];
             host.handle_packet(self.now, rng, route, &bytes);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-use clock::{Duration, Instant};
+use clock::{Duration, Instant, VirtualTime};
 use hip::{Event, Host, HostConfig, PathId, Peer, Registrar, Route, State};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -284,6 +284,7 @@ impl Net {
     /// Runs until `done`, no longer than `until`.
     pub fn run_until(&mut self, until: Instant, done: impl Fn(&Self) -> bool) -> bool {
         self.collect();
+        let mut time = VirtualTime::new(self.now);
         loop {
             if done(self) {
                 return true;
@@ -291,10 +292,14 @@ impl Net {
             let packet = self.flying.iter().map(|(at, ..)| *at).min();
             let live = (0..self.parties.len()).filter(|side| !self.dead.contains(side));
             let due = live.filter_map(|side| self.parties[side].host.poll_timeout()).map(|(at, _)| at).min();
-            let Some(next) = [packet, due].into_iter().flatten().min().filter(|at| *at <= until) else { return false };
-            self.now = self.now.max(next);
-            if packet == Some(next) {
-                let at = self.flying.iter().position(|(at, ..)| *at == next).unwrap();
+            let next = [packet, due].into_iter().flatten().min();
+            let is_due = time.advance(next, until).expect("time goes on");
+            self.now = time.now();
+            if !is_due {
+                return false;
+            }
+            if packet == next {
+                let at = self.flying.iter().position(|(at, ..)| Some(*at) == next).unwrap();
                 let (_, source, to, near, bytes) = self.flying.remove(at);
                 self.deliver(source, to, near, &bytes);
             } else {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
-use clock::{Duration, Instant};
+use clock::{Duration, Instant, VirtualTime};
 use emulator::{Capture, Network, RouteId};
 use hip::{Route, UDP_PORT};
 use rand_chacha::ChaCha20Rng;
@@ -17,8 +17,6 @@ use super::probe::Probe;
 use crate::LabError;
 use crate::error::Step;
 
-/// So often things may happen at one instant before something is wrong.
-const MOST_ROUNDS: u32 = 1_000_000;
 /// Between two lines of a host in the trace.
 const TRACE: Duration = Duration::from_millis(20);
 
@@ -72,24 +70,19 @@ impl World {
         end: Instant,
         mut holds: impl FnMut(&Self) -> Result<bool, LabError>,
     ) -> Result<(), LabError> {
-        let mut rounds = 0;
+        let mut time = VirtualTime::new(self.now);
         loop {
             self.settle()?;
             self.trace()?;
             if holds(self)? {
                 return Ok(());
             }
-            let next = self.next().max(self.now);
-            rounds = if next > self.now { 0 } else { rounds + 1 };
-            if rounds > MOST_ROUNDS {
-                let cause = std::io::Error::other(format!("at {} something is due for ever", self.now));
-                return Err(LabError::Io { step: "running in virtual time".to_owned(), cause });
-            }
-            if next > end {
-                self.now = end;
+            let is_due = time.advance(Some(self.next()), end).map_err(io::Error::other);
+            let is_due = is_due.step("running in virtual time")?;
+            self.now = time.now();
+            if !is_due {
                 return Ok(());
             }
-            self.now = next;
         }
     }
 

@@ -5,7 +5,7 @@
 pub mod liar;
 pub mod stream;
 
-use clock::{Duration, Instant, Rng, Streams};
+use clock::{Duration, Instant, Rng, Streams, VirtualTime};
 use hip::Route;
 use hip::identity::HostIdentity;
 use link::{Link, LinkConfig, LossConfig, ProcessingJitter, QueueConfig};
@@ -144,23 +144,6 @@ pub fn identities() -> [HostIdentity; 2] {
     testkit::IDENTITIES.map(|pem| HostIdentity::from_pem(pem).unwrap())
 }
 
-/// A world with a program on each side.
-struct Running<'a, 'b> {
-    world: &'a mut World,
-    programs: &'a mut [&'b mut dyn Program; 2],
-}
-
-impl testkit::World for Running<'_, '_> {
-    fn step(&mut self, now: Instant) {
-        self.world.now = now;
-        self.world.step(self.programs);
-    }
-
-    fn next_event(&self) -> Option<Instant> {
-        self.world.next(self.programs)
-    }
-}
-
 impl World {
     pub fn new(specs: &[Spec]) -> Self {
         Self::configured(specs, 10500, |_| ())
@@ -234,9 +217,13 @@ impl World {
 
     /// Runs until `end` with a program on each side.
     pub fn run(&mut self, end: Instant, programs: &mut [&mut dyn Program; 2]) {
-        let mut now = self.now;
-        testkit::run(&mut Running { world: self, programs }, &mut now, end);
-        self.now = now;
+        let mut time = VirtualTime::new(self.now);
+        self.step(programs);
+        while time.advance(self.next(programs), end).expect("time goes on") {
+            self.now = time.now();
+            self.step(programs);
+        }
+        self.now = time.now();
     }
 
     fn next(&self, programs: &[&mut dyn Program; 2]) -> Option<Instant> {
