@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-friendliness bench-simulator hostile interop python-test wheels need-demo need-test
+.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-friendliness bench-simulator simult-flows hostile interop python-test wheels need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -103,6 +103,11 @@ bench-lab: need-demo
 bench-field: need-demo
 	$(CARGO) build --release --locked -p sinnet-cli
 	tools/bench-lab target/release/sinnet --field --runs $(RUNS) --out target/bench-field.jsonl $(if $(VIRTUAL),--virtual)
+
+## The kernel's own test of two paths, passed by plain TCP through Sinnet: twelve downloads, a minute and a half. VIRTUAL=1 for virtual time.
+simult-flows: need-demo
+	$(CARGO) build --release --locked -p sinnet-cli
+	tools/simult-flows target/release/sinnet $(if $(VIRTUAL),--virtual)
 
 ## Friendliness over NETWORKS random networks (500), beside a Reno and a CUBIC, with a CUBIC in its place; FRIENDLINESS are further
 ## arguments of `sinnet friendliness`. Half an hour on one processor; what is finished is kept.

@@ -253,9 +253,11 @@ impl Real<'_> {
                     None if before.is_some() => {
                         flow.watch = Some(Watch::new(now, arrived));
                         flow.begun_with = arrived;
-                        flow.congestion = kernel::used(site.host(flow.plan.from)?, server.port())?;
                     }
                     None => {}
+                }
+                if before.is_some() && arrived > 0 && flow.congestion.is_empty() {
+                    flow.congestion = kernel::used(site.host(flow.plan.from)?, server.port())?;
                 }
                 if flow.fetch.as_mut().map_or(Ok(false), Fetch::has_ended)? {
                     // It has more to fetch than fits the time, so this is a failure, and the client says of what.
