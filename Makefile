@@ -99,10 +99,12 @@ bench-lab: need-demo
 	$(CARGO) build --release --locked -p sinnet-cli
 	tools/bench-lab target/release/sinnet --runs $(RUNS) --out target/bench-lab.jsonl $(if $(VIRTUAL),--virtual)
 
-## The same in the environments of scenarios/field: every path alone, all together, and their part of the sum and of the best.
+## The environments of scenarios/field with CUBIC and BBR inside: every path alone without Sinnet, Linux MPTCP, and Sinnet, with the
+## congestion control that the kernel says was used. Half an hour a run. VIRTUAL=1 for virtual time, and QUIC besides.
 bench-field: need-demo
-	$(CARGO) build --release --locked -p sinnet-cli
-	tools/bench-lab target/release/sinnet --field --runs $(RUNS) --out target/bench-field.jsonl $(if $(VIRTUAL),--virtual)
+	$(CARGO) build --release --locked -p sinnet-cli $(if $(VIRTUAL),-p sinnet-quic)
+	tools/bench-field target/release/sinnet --runs $(RUNS) --out target/bench-field.jsonl \
+	  $(if $(VIRTUAL),--virtual --quic target/release/quic)
 
 ## The kernel's own test of two paths, passed by plain TCP through Sinnet: twelve downloads, a minute and a half. VIRTUAL=1 for virtual time.
 simult-flows: need-demo

@@ -1,0 +1,74 @@
+"""Runs of `sinnet lab`, kept in a file, for the benches between kernels."""
+
+import hashlib
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+# More than one packet in a hundred later than this, in milliseconds, and it was another network than the scenario's. Virtual
+# machines whose processors are taken away do that; on a machine of one's own it is a tenth of a millisecond.
+LATE = 20
+TRIES = 3
+
+
+def lateness(report):
+    """By how much the emulator was late with the latest of a hundred packets, in milliseconds: what a machine that does
+    something else adds to every delay, bursts included. Nothing where time is virtual."""
+    return report["emulator_late_p99_us"] / 1000
+
+
+def lab(arguments, text, single):
+    """One run of a scenario, of single paths too if `single`; its report, or a sentence."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(text)
+        file.flush()
+        command = [arguments.sinnet, "lab", file.name, "--json"] + ["--virtual"] * arguments.virtual + ["--together"] * (not single)
+        # In a session of its own it hears of an interruption once, from here, and has the time to remove what it has set up.
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+            try:
+                out, told = process.communicate()
+            except KeyboardInterrupt:
+                process.send_signal(signal.SIGINT)
+                process.communicate()
+                raise
+    if process.returncode != 0:
+        return told.strip().splitlines()[-1] if told.strip() else f"exit status {process.returncode}"
+    return json.loads(out)
+
+
+class Runs:
+    """The reports of finished runs, kept in a file if there is one."""
+
+    def __init__(self, arguments):
+        self.arguments, self.known, self.again = arguments, {}, 0
+        self.path = arguments.out and pathlib.Path(arguments.out)
+        # What a run depends on besides its scenario.
+        self.of = pathlib.Path(arguments.sinnet).read_bytes() + bytes([arguments.virtual])
+        if self.path and self.path.exists():
+            for line in self.path.read_text().splitlines():
+                try:
+                    run = json.loads(line)
+                    self.known[run["of"]] = run["report"]
+                except (ValueError, TypeError, KeyError):
+                    sys.exit(f"{self.path} is not a file of --out: give another one")
+
+    def run(self, text, single, **what):
+        """The report of a run, made now if the file has none of it; or a sentence."""
+        of = hashlib.sha256(self.of + text.encode() + bytes([single])).hexdigest()
+        if of in self.known:
+            return self.known[of]
+        report = lab(self.arguments, text, single)
+        for _ in range(1, TRIES):
+            if isinstance(report, str) or lateness(report) <= LATE:
+                break
+            print(f"{', '.join(map(str, what.values()))}: the emulator was late by {lateness(report):.1f} ms, once more", file=sys.stderr, flush=True)
+            self.again += 1
+            other = lab(self.arguments, text, single)
+            report = report if isinstance(other, str) else min(report, other, key=lateness)
+        if self.path and not isinstance(report, str):
+            with self.path.open("a") as file:
+                file.write(json.dumps({**what, "of": of, "report": report}) + "\n")
+        return report
