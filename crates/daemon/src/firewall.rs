@@ -8,6 +8,8 @@
 //! The table is put up in one transaction, before anything else of ours is, and a later start replaces it in one. Where the
 //! kernel can (Linux 6.9), it belongs to us while we run, so that no `nft flush ruleset` of another program takes it away.
 //!
+//! Where policies are about users or cgroups it also marks what they send (see `senders`).
+//!
 //! It speaks netlink, by `netlink-bindings`, because ownership ends with the socket that asked for it: the program `nft` could
 //! not hold it for us.
 
@@ -23,6 +25,8 @@ use netlink_packet_core::NetlinkBuffer;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 use wire::{Hit, Lsi};
 
+use crate::senders::{Ancestor, Marked};
+
 /// Our tables are called so and as the device.
 const PREFIX: &str = "sinnet-";
 /// NFPROTO_INET: one table for both families.
@@ -35,6 +39,8 @@ const LSIS: &std::ffi::CStr = c"lsis";
 const ELEMENTS: usize = 1000;
 /// NF_IP_PRI_RAW: before connection tracking and any address translation.
 const PRIORITY: i32 = -300;
+/// After the filters of others, which may mark packets, too (NF_IP_PRI_FILTER is 0, NF_IP_PRI_NAT_SRC 100).
+const MARKING_PRIORITY: i32 = 200;
 
 /// What the table must know.
 #[derive(Clone, Debug)]
@@ -49,6 +55,8 @@ pub struct FirewallConfig<'a> {
     pub peers: &'a [Lsi],
     /// Whether packets of others may be forwarded into and out of the device.
     pub forward: bool,
+    /// How to mark what programs send through the device; where there is none all keep what they say themselves.
+    pub(crate) marked: &'a [Marked],
 }
 
 /// A table that stands. It outlives this value; dropping it only ends the ownership.
@@ -81,10 +89,14 @@ impl Firewall {
         batch.remove_tables(stale)?;
         batch.table(flags);
         batch.lsis(config);
+        let marking = if config.marked.is_empty() { &[][..] } else { &MARKING_CHAINS };
         for (chain, hook) in CHAINS {
-            batch.chain(chain, hook);
+            batch.chain(chain, hook, PRIORITY);
         }
-        for rule in rules(config) {
+        for (chain, hook) in marking {
+            batch.chain(*chain, *hook, MARKING_PRIORITY);
+        }
+        for rule in rules(config).into_iter().chain(marking_rules(config)) {
             batch.rule(&rule);
         }
         let mut socket = open()?;
@@ -157,6 +169,8 @@ pub fn remove(devices: &[String]) -> io::Result<()> {
 
 /// A hook of the kernel's (enum nf_inet_hooks) by the name of the chain that we hang there.
 const CHAINS: [(Chain, u32); 3] = [(Chain::Arriving, 0), (Chain::Forwarded, 2), (Chain::Leaving, 4)];
+/// Sockets can be asked for their cgroup where packets begin, and not where they leave (nft(8), `socket`).
+const MARKING_CHAINS: [(Chain, u32); 2] = [(Chain::Begun, 3), (Chain::Others, 2)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chain {
@@ -165,6 +179,10 @@ enum Chain {
     Forwarded,
     /// All that goes out to any interface, of programs or forwarded.
     Leaving,
+    /// What programs of this host send, to be marked.
+    Begun,
+    /// What is forwarded and so of no program, to be marked.
+    Others,
 }
 
 impl Chain {
@@ -173,6 +191,8 @@ impl Chain {
             Self::Arriving => c"arriving",
             Self::Forwarded => c"forwarded",
             Self::Leaving => c"leaving",
+            Self::Begun => c"begun",
+            Self::Others => c"others",
         }
     }
 }
@@ -206,13 +226,45 @@ enum Condition {
         lsi: Lsi,
         is: bool,
     },
+    Family(Family),
+    /// From a socket that is somebody's, or this user's. The kernel's own, and those that have been closed, are nobody's.
+    User(Option<u32>),
+    /// From a socket in such a cgroup, or further inside.
+    Cgroup(Ancestor),
 }
 
-/// A packet of which all this is true is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Four,
+    Six,
+}
+
+impl Family {
+    /// NFPROTO_IPV4 and NFPROTO_IPV6.
+    fn number(self) -> u8 {
+        match self {
+            Self::Four => 2,
+            Self::Six => 10,
+        }
+    }
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Drop,
+    /// The other rules of the chain are not for it.
+    Pass,
+    /// The same, with this DSCP.
+    Mark(Family, u8),
+}
+
+/// A packet of which all this is true is dropped, or whatever it says.
 #[derive(Clone, Debug)]
 struct Rule {
     chain: Chain,
     conditions: Vec<Condition>,
+    action: Action,
 }
 
 fn rules(config: &FirewallConfig<'_>) -> Vec<Rule> {
@@ -225,7 +277,7 @@ fn rules(config: &FirewallConfig<'_>) -> Vec<Rule> {
     let mut rules = Vec::new();
     let mut drop = |chain, mut conditions: Vec<Condition>, and: Vec<Condition>| {
         conditions.extend(and);
-        rules.push(Rule { chain, conditions });
+        rules.push(Rule { chain, conditions, action: Action::Drop });
     };
 
     // Nothing but the tunnel brings packets from identities. Packets to peers may come from others if they are to be forwarded.
@@ -253,6 +305,29 @@ fn rules(config: &FirewallConfig<'_>) -> Vec<Rule> {
     if !config.forward {
         drop(Chain::Forwarded, vec![interface(MetaKeys::Iifname, config.device, true)], Vec::new());
         drop(Chain::Forwarded, vec![interface(MetaKeys::Oifname, config.device, true)], Vec::new());
+    }
+    rules
+}
+
+/// Each packet into the device gets one of our marks, so that no program has one that is not its own.
+fn marking_rules(config: &FirewallConfig<'_>) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    if config.marked.is_empty() {
+        return rules;
+    }
+    let device = |is| Condition::Interface { key: MetaKeys::Oifname, name: config.device.to_owned(), is };
+    for (chain, _) in MARKING_CHAINS {
+        rules.push(Rule { chain, conditions: vec![device(false)], action: Action::Pass });
+    }
+    for family in [Family::Four, Family::Six] {
+        for marked in config.marked {
+            let mut conditions = vec![Condition::Family(family), Condition::User(marked.user)];
+            conditions.extend(marked.cgroup.map(Condition::Cgroup));
+            rules.push(Rule { chain: Chain::Begun, conditions, action: Action::Mark(family, marked.mark) });
+        }
+        for (chain, _) in MARKING_CHAINS {
+            rules.push(Rule { chain, conditions: vec![Condition::Family(family)], action: Action::Mark(family, 0) });
+        }
     }
     rules
 }
@@ -325,7 +400,7 @@ impl Batch {
         }
     }
 
-    fn chain(&mut self, chain: Chain, hook: u32) {
+    fn chain(&mut self, chain: Chain, hook: u32, priority: i32) {
         self.chain
             .request()
             .set_create()
@@ -336,7 +411,7 @@ impl Batch {
             .push_type(c"filter")
             .nested_hook()
             .push_num(hook)
-            .push_priority(PRIORITY);
+            .push_priority(priority);
         self.last += 1;
     }
 
@@ -347,16 +422,17 @@ impl Batch {
         for condition in &rule.conditions {
             list = expressions(list, condition);
         }
+        list = list.nested_elem().nested_data_counter().end_nested().end_nested();
+        if let Action::Mark(family, mark) = rule.action {
+            list = marked_with(list, family, mark);
+        }
+        let verdict = if rule.action == Action::Drop { VerdictCode::Drop } else { VerdictCode::Accept };
         list.nested_elem()
-            .nested_data_counter()
-            .end_nested()
-            .end_nested()
-            .nested_elem()
             .nested_data_immediate()
             .push_dreg(Registers::RegVerdict as u32)
             .nested_data()
             .nested_verdict()
-            .push_code(VerdictCode::Drop as u32);
+            .push_code(verdict as u32);
         self.last += 1;
     }
 
@@ -377,11 +453,12 @@ impl Batch {
 }
 
 fn expressions<P: Pusher>(list: PushExprListAttrs<P>, condition: &Condition) -> PushExprListAttrs<P> {
-    /// NFPROTO_IPV4 and NFPROTO_IPV6, and where the two addresses are in their headers (RFC 791 §3.1, RFC 8200 §3).
-    const V4: (u8, [u32; 2]) = (2, [12, 16]);
-    const V6: (u8, [u32; 2]) = (10, [8, 24]);
-    let address = |list, (family, [source, destination]): (u8, [u32; 2]), end, length| {
-        let list = equal(meta(list, MetaKeys::Nfproto), &[family], true);
+    /// Where the two addresses are in their headers (RFC 791 §3.1, RFC 8200 §3).
+    const V4: (Family, [u32; 2]) = (Family::Four, [12, 16]);
+    const V6: (Family, [u32; 2]) = (Family::Six, [8, 24]);
+    let of = |list, family: Family| equal(meta(list, MetaKeys::Nfproto), &[family.number()], true);
+    let address = |list, (family, [source, destination]): (Family, [u32; 2]), end, length| {
+        let list = of(list, family);
         payload(list, if end == End::Source { source } else { destination }, length)
     };
     match condition {
@@ -398,6 +475,11 @@ fn expressions<P: Pusher>(list: PushExprListAttrs<P>, condition: &Condition) -> 
         Condition::Hit { end, hit, is } => equal(address(list, V6, *end, 16), &hit.0, *is),
         Condition::AnyLsi(end) => lookup(address(list, V4, *end, 4)),
         Condition::Lsi { end, lsi, is } => equal(address(list, V4, *end, 4), &lsi.0, *is),
+        Condition::Family(family) => of(list, *family),
+        // Without a user there is nothing to compare, and the rule ends there.
+        Condition::User(None) => meta(list, MetaKeys::Skuid),
+        Condition::User(Some(user)) => equal(meta(list, MetaKeys::Skuid), &user.to_ne_bytes(), true),
+        Condition::Cgroup(Ancestor { level, id }) => equal(socket_cgroup(list, *level), &id.to_ne_bytes(), true),
     }
 }
 
@@ -411,20 +493,56 @@ fn payload<P: Pusher>(list: PushExprListAttrs<P>, offset: u32, length: u32) -> P
     list.push_base(PayloadBase::NetworkHeader as u32).push_offset(offset).push_len(length).end_nested().end_nested()
 }
 
+/// Another DSCP. In IPv4 it is the upper six bits of the second byte, in IPv6 six bits across the first two (RFC 2474 §3).
+fn marked_with<P: Pusher>(list: PushExprListAttrs<P>, family: Family, mark: u8) -> PushExprListAttrs<P> {
+    /// NFT_PAYLOAD_CSUM_INET, and where IPv4 has its checksum.
+    const CHECKSUM: (u32, u32) = (1, 10);
+    let (keep, set) = match family {
+        Family::Four => (0xff03, u16::from(mark) << 2),
+        Family::Six => (0xf03f_u16, u16::from(mark) << 6),
+    };
+    let list = replaced(payload(list, 0, 2), &keep.to_be_bytes(), &set.to_be_bytes());
+    let write = list.nested_elem().nested_data_payload().push_sreg(Registers::Reg1 as u32);
+    let mut write = write.push_base(PayloadBase::NetworkHeader as u32).push_offset(0).push_len(2);
+    if family == Family::Four {
+        write = write.push_csum_type(CHECKSUM.0).push_csum_offset(CHECKSUM.1);
+    }
+    write.end_nested().end_nested()
+}
+
+/// The cgroup of the packet's socket, or of those around it the one at this level. By hand, because the library does not know it.
+fn socket_cgroup<P: Pusher>(list: PushExprListAttrs<P>, level: u32) -> PushExprListAttrs<P> {
+    /// NFTA_SOCKET_KEY with NFT_SOCKET_CGROUPV2, NFTA_SOCKET_DREG, NFTA_SOCKET_LEVEL
+    const KEY: (u16, u32) = (1, 3);
+    const REGISTER: u16 = 2;
+    const LEVEL: u16 = 3;
+    let attributes = [KEY, (REGISTER, Registers::Reg1 as u32), (LEVEL, level)];
+    by_hand(list, c"socket", &attributes.map(|(number, value)| (8, number, value.to_be_bytes().to_vec())))
+}
+
 /// One of the set. By hand, because the specification from which the library is generated has the attributes of `lookup` in
 /// another order than the kernel's enum nft_lookup_attributes.
 fn lookup<P: Pusher>(list: PushExprListAttrs<P>) -> PushExprListAttrs<P> {
-    /// NFTA_EXPR_DATA with NLA_F_NESTED, NFTA_LOOKUP_SET, NFTA_LOOKUP_SREG
-    const DATA: u16 = 2 | 0x8000;
+    /// NFTA_LOOKUP_SET, NFTA_LOOKUP_SREG
     const SET: u16 = 1;
     const REGISTER: u16 = 2;
     let name = [LSIS.to_bytes_with_nul(), &[0; 3]].concat();
-    let register = (Registers::Reg1 as u32).to_be_bytes();
-    let mut element = list.nested_elem().push_name(c"lookup");
+    by_hand(list, c"lookup", &[(9, SET, name), (8, REGISTER, (Registers::Reg1 as u32).to_be_bytes().to_vec())])
+}
+
+/// An expression of these attributes: length with four bytes of header and without padding, number, and value with padding.
+fn by_hand<P: Pusher>(
+    list: PushExprListAttrs<P>,
+    name: &std::ffi::CStr,
+    attributes: &[(u16, u16, Vec<u8>)],
+) -> PushExprListAttrs<P> {
+    /// NFTA_EXPR_DATA with NLA_F_NESTED
+    const DATA: u16 = 2 | 0x8000;
+    let mut element = list.nested_elem().push_name(name);
     let bytes = element.as_vec_mut();
     bytes.resize(bytes.len().next_multiple_of(4), 0);
-    // An attribute is its length, with these four bytes and without padding, and its number.
-    for (length, number, value) in [(24_u16, DATA, &[][..]), (9, SET, &name), (8, REGISTER, &register)] {
+    let all = attributes.iter().fold(4, |all, (length, ..)| all + length.next_multiple_of(4));
+    for (length, number, value) in std::iter::once(&(all, DATA, Vec::new())).chain(attributes) {
         bytes.extend(length.to_ne_bytes());
         bytes.extend(number.to_ne_bytes());
         bytes.extend(value);
@@ -433,9 +551,19 @@ fn lookup<P: Pusher>(list: PushExprListAttrs<P>) -> PushExprListAttrs<P> {
 }
 
 fn masked<P: Pusher>(list: PushExprListAttrs<P>, mask: &[u8; 4]) -> PushExprListAttrs<P> {
+    replaced(list, mask, &[0; 4])
+}
+
+/// Keeps these bits and adds those.
+fn replaced<P: Pusher, const N: usize>(
+    list: PushExprListAttrs<P>,
+    keep: &[u8; N],
+    set: &[u8; N],
+) -> PushExprListAttrs<P> {
     let register = Registers::Reg1 as u32;
-    let list = list.nested_elem().nested_data_bitwise().push_sreg(register).push_dreg(register).push_len(4);
-    let list = list.nested_mask().push_value(mask).end_nested().nested_xor().push_value(&[0; 4]).end_nested();
+    // A header has few bytes.
+    let list = list.nested_elem().nested_data_bitwise().push_sreg(register).push_dreg(register).push_len(N as u32);
+    let list = list.nested_mask().push_value(keep).end_nested().nested_xor().push_value(set).end_nested();
     list.end_nested().end_nested()
 }
 

@@ -35,6 +35,7 @@ mod opportunistic;
 pub mod privileges;
 mod reload;
 mod runtime;
+mod senders;
 mod servers;
 pub mod sockets;
 mod start;

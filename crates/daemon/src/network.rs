@@ -47,7 +47,8 @@ pub(crate) fn protect(
     if let Some(device) = running.first() {
         return Err(another(device));
     }
-    let filter = FirewallConfig { device: &config.device, hit, lsi, peers, forward: config.forward };
+    let marked = config.senders.marked();
+    let filter = FirewallConfig { device: &config.device, hit, lsi, peers, forward: config.forward, marked: &marked };
     Firewall::install(&filter, &stale).map(Some).map_err(|error| failure(&error))
 }
 

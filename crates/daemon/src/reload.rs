@@ -33,6 +33,9 @@ impl Reload {
     ) -> Result<String, String> {
         let new = read(&self.path)?;
         let new = adopted(&uplinks.config, new);
+        for policy in &new.policies {
+            uplinks.config.senders.marks(policy).map_err(|error| error.to_string())?;
+        }
         new.check_peers(self.own.0).map_err(|error| error.to_string())?;
         let Merged { config, lsis, routed, told } =
             merge(&uplinks.config, &uplinks.peer_lsis, (self.own.1, reserved), new)?;

@@ -28,6 +28,7 @@ use crate::netlink::Monitor;
 use crate::opportunistic::Strangers;
 use crate::reload::Reload;
 use crate::runtime::Runtime;
+use crate::senders::Senders;
 use crate::sockets::PathSocket;
 use crate::time::{self, Clock};
 use crate::uplinks::Uplinks;
@@ -94,6 +95,7 @@ pub struct Checked {
 /// What is wrong with the file or the key.
 pub fn check(path: &Path) -> Result<Checked, UpError> {
     let Loaded { config, identity } = load(path)?;
+    Senders::find(&config.policies)?;
     let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let paths = match config.paths.len() {
         0 => "every interface a path".to_owned(),
@@ -143,6 +145,8 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     let Loaded { mut config, identity } = load(path)?;
     if options.relay_only {
         serve_only(&mut config)?;
+    } else {
+        config.senders = Senders::find(&config.policies)?;
     }
     let runs_as = privileges::identity(config.user.as_deref()).map_err(UpError::Setup)?;
     // Before anything is set up that a signal would leave behind.
@@ -366,6 +370,8 @@ pub(crate) fn policies(config: &Config) -> Vec<Policy> {
     let of = |configured: &config::PolicyConfig| {
         let mut policy = configured.policy.clone();
         policy.peers = configured.peers.as_ref().map(|names| names.iter().filter_map(hit).collect());
+        // Who is not told apart is in no policy that gets here.
+        policy.marks = config.senders.marks(configured).unwrap_or_else(|_| Some(Vec::new()));
         policy
     };
     config.policies.iter().map(of).collect()

@@ -68,6 +68,8 @@ struct Flow {
     /// The local program has answered, or begun.
     settled: bool,
     seen: Instant,
+    /// What the local program's packets are marked with; 0 as long as none is (see [`crate::Policy::marks`]).
+    mark: u8,
     /// The first packet offered, until it is settled.
     offered: Option<Packet>,
 }
@@ -162,6 +164,16 @@ impl Flows {
         }
     }
 
+    /// A packet of the flow leaves, marked so. What it counts as: what the kernel sends by itself, as after a program has closed
+    /// its socket, has no mark, and is its program's all the same.
+    pub(crate) fn marked(&mut self, key: FlowId, mark: u8) -> u8 {
+        let Some(flow) = self.flows.get_mut(&key) else { return mark };
+        if mark != 0 {
+            flow.mark = mark;
+        }
+        flow.mark
+    }
+
     /// The local stack refuses a packet of the peer that it was given as IPv6.
     pub(crate) fn refused(&mut self, key: FlowId) -> Refusal {
         match self.flows.get_mut(&key) {
@@ -242,7 +254,7 @@ impl Flows {
                 return None;
             }
             self.bytes += FLOW;
-            let flow = Flow { family, settled: false, seen: now, offered: None };
+            let flow = Flow { family, settled: false, seen: now, mark: 0, offered: None };
             self.flows.insert(key, flow);
         }
         let flow = self.flows.get_mut(&key)?;
@@ -333,6 +345,15 @@ mod tests {
         flows.outbound(ms(2), key(81), Family::Four);
         assert_eq!(flows.family(key(81)), Family::Four);
         assert_eq!(flows.family(key(82)), Family::Six);
+    }
+
+    #[test]
+    fn a_mark_stays_until_there_is_another() {
+        let mut flows = Flows::new();
+        assert_eq!(flows.marked(key(80), 3), 3);
+        flows.outbound(ms(1), key(80), Family::Six);
+        assert_eq!([0, 3, 0, 4, 0].map(|mark| flows.marked(key(80), mark)), [0, 3, 3, 4, 4]);
+        assert_eq!(flows.marked(key(81), 0), 0);
     }
 
     #[test]

@@ -89,14 +89,19 @@ impl Wedge {
 
     /// The policy that holds for a packet; `None` where it is that it may not pass, and its program is told.
     fn permitted(&mut self, index: usize, packet: &[u8], view: IpPacket<'_>) -> Option<Option<PolicyId>> {
-        let peer = self.peers.get(index).filter(|peer| !peer.policies.is_empty());
+        let peer = self.peers.get_mut(index).filter(|peer| !peer.policies.is_empty());
         let Some(peer) = peer else { return Some(None) };
         // The same flows in both families.
         let number = if view.protocol() == protocol::ICMP { protocol::ICMPV6 } else { view.protocol() };
         let is_later = view.fragment().is_some_and(|fragment| fragment.offset != 0);
         let payload = if is_later { &[][..] } else { view.payload() };
-        let asked = Outgoing { protocol: number, dscp: view.dscp(), payload };
-        let (policy, passes) = peer.policies.find(&asked);
+        let mut dscp = view.dscp();
+        if peer.policies.read_marks()
+            && let Some(key) = flow_of(number, payload, true)
+        {
+            dscp = peer.flows.marked(key, dscp);
+        }
+        let (policy, passes) = peer.policies.find(&Outgoing { protocol: number, dscp, payload });
         if passes {
             return Some(policy);
         }

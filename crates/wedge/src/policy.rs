@@ -20,8 +20,9 @@ pub struct Policy {
     pub ports: Vec<RangeInclusive<u16>>,
     /// The peers; `None` for all.
     pub peers: Option<Vec<Hit>>,
-    /// The DSCP of the packet as the program's host has marked it, 0 to 63 (RFC 2474); it does not leave the host.
-    pub mark: Option<u8>,
+    /// The DSCPs of the packets, 0 to 63 (RFC 2474), as this host has marked them for us; `None` for any. They do not leave the
+    /// host. 0 says that nothing is known: then what the flow was marked with before counts.
+    pub marks: Option<Vec<u8>>,
     /// The names of the paths that the flows take, or with a star at the end what they begin with; none for any.
     pub paths: Vec<String>,
     /// Where none of these paths works the packets wait for one, and are dropped when they have waited too long; otherwise they
@@ -49,7 +50,7 @@ impl Policy {
             protocol: None,
             ports: Vec::new(),
             peers: None,
-            mark: None,
+            marks: None,
             paths: Vec::new(),
             strict: false,
             priority: Priority::Normal,
@@ -72,7 +73,7 @@ impl Policy {
     fn fits(&self, packet: &Outgoing<'_>) -> bool {
         let flow = || flow_of(packet.protocol, packet.payload, true);
         let has = |port: u16| self.ports.iter().any(|ports| ports.contains(&port));
-        self.mark.is_none_or(|mark| mark == packet.dscp)
+        self.marks.as_ref().is_none_or(|marks| marks.contains(&packet.dscp))
             && self.protocol.is_none_or(|protocol| protocol == packet.protocol)
             && (self.ports.is_empty()
                 || has_ports(packet.protocol) && flow().is_some_and(|flow| has(flow.local) || has(flow.remote)))
@@ -121,6 +122,11 @@ impl PeerPolicies {
     pub(crate) fn is_empty(&self) -> bool {
         self.applying.is_empty()
     }
+
+    /// Whether marks make a difference.
+    pub(crate) fn read_marks(&self) -> bool {
+        self.applying().any(|(_, policy)| policy.marks.is_some())
+    }
 }
 
 impl PeerState {
@@ -166,17 +172,19 @@ mod tests {
     fn the_first_that_fits_counts() {
         let ports = Policy { ports: vec![5060..=5070, 22..=22], protocol: Some(17), ..Policy::new() };
         let other = Policy { peers: Some(vec![Hit([8; 16])]), ..Policy::new() };
-        let marked = Policy { mark: Some(33), through: false, ..Policy::new() };
+        let marked = Policy { marks: Some(vec![7, 33]), through: false, ..Policy::new() };
+        let nobody = Policy { marks: Some(Vec::new()), through: false, ..Policy::new() };
         let icmp = Policy { protocol: Some(58), ..Policy::new() };
-        let all = [other, ports, marked, icmp];
+        let all = [nobody, other, ports, marked, icmp];
         for (protocol, ends, dscp, expected) in [
-            (17, [5065, 4000], 0, (Some(1), true)),
-            (17, [4000, 22], 33, (Some(1), true)),
+            (17, [5065, 4000], 0, (Some(2), true)),
+            (17, [4000, 22], 33, (Some(2), true)),
             (17, [4000, 5071], 0, (None, true)),
             (6, [4000, 22], 0, (None, true)),
-            (6, [4000, 22], 33, (Some(2), false)),
+            (6, [4000, 22], 33, (Some(3), false)),
+            (6, [4000, 22], 34, (None, true)),
             // What is in the place of ports there are none.
-            (58, [22, 22], 0, (Some(3), true)),
+            (58, [22, 22], 0, (Some(4), true)),
             (50, [22, 22], 0, (None, true)),
         ] {
             assert_eq!(found(&all, protocol, ends, dscp), expected, "{protocol} {ends:?} {dscp}");

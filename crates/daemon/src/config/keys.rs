@@ -439,6 +439,20 @@ pub const KEYS: &[Key] = &[
     key(POLICY, "ports", Texts("ports, or ranges of them", "5060-5070"), "any", "Their ports, of either end."),
     key(
         POLICY,
+        "user",
+        Text("a user's name or number", "backup"),
+        "any",
+        "Whose they are: who has opened their sockets. One that is new here needs a restart.",
+    ),
+    key(
+        POLICY,
+        "cgroup",
+        Text("a path below /sys/fs/cgroup", "backup.slice"),
+        "any",
+        "Where they come from: the cgroup (v2) in which their sockets were opened, or one inside it. One that is new here needs a restart.",
+    ),
+    key(
+        POLICY,
         "paths",
         Texts("names of paths, or with * at the end what they begin with", "dsl"),
         "any",

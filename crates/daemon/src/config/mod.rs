@@ -35,6 +35,8 @@ use text::reader::At;
 use text::toml::Place;
 use wire::{Hit, Lsi};
 
+use crate::senders::Senders;
+
 pub use accept::AcceptConfig;
 pub use keys::{KEYS, Key, Type, json_schema};
 pub use lsis::LsiRange;
@@ -88,6 +90,8 @@ pub struct Config {
     pub guest_pool: Vec<Lsi>,
     /// What is to hold for some flows.
     pub policies: Vec<PolicyConfig>,
+    /// Whom they tell apart, once the daemon has looked for them.
+    pub(crate) senders: Senders,
     /// ESP suites in order of preference.
     pub esp_suites: Vec<EspSuite>,
     /// How packets travel.

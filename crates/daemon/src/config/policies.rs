@@ -17,12 +17,16 @@ pub(super) const PRIORITIES: [(&str, Priority); 3] =
     [("urgent", Priority::Urgent), ("normal", Priority::Normal), ("bulk", Priority::Bulk)];
 
 /// What is to hold for some flows; the peers are known by their names until their HITs are.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct PolicyConfig {
-    /// All but the peers.
+    /// All but the peers and the senders.
     pub policy: Policy,
     /// The names of the peers that it is about; `None` for all.
     pub peers: Option<Vec<String>>,
+    /// Whose sockets the packets come from, a name or a number; `None` for all.
+    pub(crate) user: Option<At<String>>,
+    /// The cgroup of these sockets, below the root, without a slash in front or at the end; `None` for all.
+    pub(crate) cgroup: Option<At<String>>,
 }
 
 /// A name for several peers.
@@ -36,6 +40,7 @@ pub(super) fn read(
     file: &Reader<'_>,
     peers: &[PeerConfig],
     paths: &[PathConfig],
+    firewall: bool,
 ) -> Result<Vec<PolicyConfig>, Diagnostic> {
     let mut groups: Vec<Group> = Vec::new();
     for node in file.tables("group")? {
@@ -48,7 +53,13 @@ pub(super) fn read(
         let help = "one policy takes several ports, peers, groups and paths".to_owned();
         return Err(node.place.error(message, Some(help)));
     }
-    nodes.iter().map(|node| policy(node, peers, &groups, paths)).collect()
+    let policies = nodes.iter().map(|node| policy(node, peers, &groups, paths)).collect::<Result<Vec<_>, _>>()?;
+    let asks = policies.iter().find_map(|policy| policy.user.as_ref().or(policy.cgroup.as_ref()));
+    if let Some(At { place, .. }) = asks.filter(|_| !firewall) {
+        let help = "leave out `firewall = false`, or tell them by ports".to_owned();
+        return Err(place.error("only the packet filter of [tun] sees who sends", Some(help)));
+    }
+    Ok(policies)
 }
 
 fn group(node: &Node, peers: &[PeerConfig], groups: &[Group]) -> Result<Group, Diagnostic> {
@@ -85,6 +96,8 @@ fn policy(
         let help = "leave out `ports`, or have a policy for each".to_owned();
         return Err(place.error("ICMP has no ports", Some(help)));
     }
+    let user = section.read("user", at(user))?;
+    let cgroup = section.read("cgroup", at(cgroup))?;
     let chosen = section.read("paths", at(|node| names_of_paths(node, paths)))?;
     let strict = section.read("strict", at(reader::boolean))?;
     let priority = section.read("priority", at(|node| reader::word(node, &PRIORITIES)))?;
@@ -111,7 +124,32 @@ fn policy(
     policy.strict = strict.is_some_and(|strict| strict.value);
     policy.priority = priority.map(|priority| priority.value).unwrap_or_default();
     policy.through = through.is_none_or(|through| through.value);
-    Ok(PolicyConfig { policy, peers: to.map(|to| to.concat()) })
+    Ok(PolicyConfig { policy, peers: to.map(|to| to.concat()), user, cgroup })
+}
+
+/// A user's name, or a number in the same quotes.
+fn user(node: &Node) -> Result<String, Diagnostic> {
+    let example = "user = \"backup\", a name, or \"1000\", a number";
+    let parse = |text: &str| match text.parse::<u64>() {
+        _ if text.is_empty() => Err("this is no user".to_owned()),
+        // What is left is nobody (chown(2)).
+        Ok(number) if number >= u32::MAX.into() => Err(format!("users have numbers below {}", u32::MAX)),
+        _ => Ok(text.to_owned()),
+    };
+    reader::parsed(node, example, parse)
+}
+
+/// A cgroup's path below the root.
+fn cgroup(node: &Node) -> Result<String, Diagnostic> {
+    let example = "cgroup = \"backup.slice\", its path below /sys/fs/cgroup";
+    let parse = |text: &str| {
+        let path = text.trim_matches('/');
+        if path.split('/').any(|name| ["", ".", ".."].contains(&name)) {
+            return Err(format!("\"{text}\" is no path of a cgroup below the root"));
+        }
+        Ok(path.to_owned())
+    };
+    reader::parsed(node, example, parse)
 }
 
 /// A list that has something in it.
@@ -209,6 +247,11 @@ mod tests {
             ("protocol = \"tcp\"", "says of its flows nothing", "through = true"),
             ("strict = true\npriority = \"bulk\"", "no `paths` to be strict about", "paths = "),
             ("paths = [\"dsl\"]\nthrough = false", "has no path and no priority", "leave this out"),
+            ("user = \"\"\nthrough = false", "no user", "backup"),
+            ("user = \"4294967295\"\nthrough = false", "numbers below", "1000"),
+            ("cgroup = \"/\"\nthrough = false", "no path of a cgroup", "backup.slice"),
+            ("cgroup = \"a/../b\"\nthrough = false", "no path of a cgroup", "/sys/fs/cgroup"),
+            ("user = \"u\"\nthrough = false\n[tun]\nfirewall = false", "only the packet filter", "firewall"),
             ("port = [\"7\"]\npaths = [\"dsl\"]", "port", "ports"),
         ] {
             let error = parse(&format!("[[policy]]\n{text}\n")).expect_err(text);

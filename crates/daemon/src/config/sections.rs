@@ -21,6 +21,7 @@ use super::{
     Config, Congestion, Encapsulation, InterfacesConfig, LocatorConfig, LsiRange, PathConfig, PeerConfig,
     RendezvousConfig, RouteConfig, accept, keys, policies,
 };
+use crate::senders::Senders;
 
 /// One way, where it is not configured: of a peer that gives no feedback it is all that is known before heartbeats.
 pub(crate) const UNKNOWN_DELAY: Duration = Duration::from_millis(25);
@@ -106,7 +107,7 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
     let peer = |node| peer(node, &paths, lsi_range, encapsulation, &mut seen);
     let peers = file.tables("peer")?.iter().map(peer).collect::<Result<Vec<_>, _>>()?;
     let rendezvous = rendezvous(&file, &peers, encapsulation)?;
-    let policies = policies::read(&file, &peers, &paths)?;
+    let policies = policies::read(&file, &peers, &paths, firewall)?;
     let accept = accept::read(&file)?;
     let known_hits = text("known_hits", "known_hits = \"known-hits\", a file")?.map(PathBuf::from);
     let (peers, unknown) = peers.into_iter().partition(|peer| peer.hit != Hit::NULL);
@@ -133,6 +134,7 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
         accept,
         guest_pool: Vec::new(),
         policies,
+        senders: Senders::default(),
         esp_suites,
         encapsulation,
         port,
