@@ -9,13 +9,15 @@ use std::collections::VecDeque;
 const BUSY_INTERVAL: Duration = Duration::from_millis(150);
 /// Between heartbeats without traffic, as long as they are answered.
 const IDLE_INTERVAL: Duration = Duration::from_secs(2);
-/// Between heartbeats on a path that stands by, as one that is paid by the byte: the keepalive of ICE (RFC 8445 §11), so that
-/// no NAT forgets it.
-const STANDBY_INTERVAL: Duration = Duration::from_secs(15);
+/// Between heartbeats that only keep NATs from forgetting the path, where it stands by or all are silent: the keepalive of ICE
+/// (RFC 8445 §11, RFC 9028 §4.10).
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Between heartbeats on a dead path.
 const DEAD_INTERVAL: Duration = Duration::from_millis(500);
 /// Without a packet for so long, there is no traffic.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
+/// And without one for so long nobody waits for any. What happens to the path then is found out once somebody does.
+const QUIET_AFTER: Duration = Duration::from_secs(60);
 /// A path is dead when so many heartbeats in a row are not answered...
 const MISSED: usize = 4;
 /// ... and the first of them is so old, or four round-trip times.
@@ -187,7 +189,8 @@ impl Heartbeat {
         let revived = !self.alive;
         self.alive = true;
         if self.is_idle(now) && self.unanswered.is_empty() {
-            let interval = if self.standby { STANDBY_INTERVAL } else { IDLE_INTERVAL };
+            let is_quiet = self.standby || now - self.last_traffic >= QUIET_AFTER;
+            let interval = if is_quiet { KEEPALIVE_INTERVAL } else { IDLE_INTERVAL };
             self.next_at = self.next_at.max(sent_at + interval);
         }
         revived.then_some(Change::Revived)
@@ -316,6 +319,35 @@ mod tests {
         let seldom = [0, 15_000, 30_000, 45_000, 60_000, 70_000, 70_150, 85_150, 100_150, 115_150];
         assert_eq!(early, seldom);
         assert!(died.is_some_and(|died| (130_000..131_000).contains(&died)), "{died:?}");
+    }
+
+    /// After a minute four questions a minute; with the first packet as many as on any busy path.
+    #[test]
+    fn a_path_without_traffic_is_asked_seldom_and_at_once_when_there_is_some() {
+        for (dies, begins) in [(300_000, 310_000), (299_000, 309_999), (400_000, 300_000)] {
+            let (mut heartbeat, mut asked, mut died) = (Heartbeat::new(ms(0)), Vec::new(), None);
+            for at in 0..begins + 5_000 {
+                if at < 1_000 || at >= begins {
+                    heartbeat.traffic(ms(at));
+                }
+                if let Some(change) = heartbeat.handle_timeout(ms(at), at) {
+                    asked.push(at);
+                    died = died.or(change.map(|_| at));
+                    if at < dies {
+                        heartbeat.answered(ms(at), at);
+                    }
+                }
+            }
+            let within = |from: u64, to: u64| asked.iter().filter(|at| (from..to).contains(at)).count();
+            // RFC 8445 §11: at least every 15 seconds; and no more while all is well.
+            assert_eq!([within(10_000, 60_000), within(120_000, 180_000), within(180_000, 240_000)], [25, 4, 4]);
+            assert!(asked.contains(&begins), "{asked:?}");
+            if dies < begins {
+                assert!(died.is_some_and(|died| died < begins + 700), "{died:?}");
+            } else {
+                assert_eq!((died, within(begins, begins + 3_000)), (None, 20));
+            }
+        }
     }
 
     #[test]

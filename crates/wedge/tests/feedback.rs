@@ -4,7 +4,7 @@ mod common;
 
 use clock::{Duration, Instant, Rng};
 use common::stream::{Receiver, Sender};
-use common::{Mailbox, Program, Spec, World, ms, udp_v6};
+use common::{Mailbox, Program, Spec, World, locator, ms, udp_v6};
 use congestion::{Backoff, Cause, Group, Rule, WindowRule};
 use link::{Link, LinkConfig, QueueConfig};
 use rand_chacha::ChaCha20Rng;
@@ -288,20 +288,40 @@ fn a_peer_that_is_no_sinnet_host_hears_nothing_of_it() {
     assert!(world.hosts.iter().all(|host| host.counters().feedback_out == 0));
 }
 
-/// Heartbeats of hosts that have nothing to say are rare: links may be paid by the byte.
+/// What two hosts send in a minute from then on, on each of two paths: packets, and bytes with the IP header.
+fn minute(world: &mut World, boxes: &mut [Mailbox; 2]) -> [(usize, usize); 2] {
+    let (end, [left, right]) = (world.now + Duration::from_secs(60), boxes);
+    world.record = Some(Vec::new());
+    world.run(end, &mut [left, right]);
+    let record = world.record.take().unwrap();
+    [0, 1].map(|path| {
+        let ends = [locator(path, 0, 10500), locator(path, 1, 10500)];
+        let on = record.iter().filter(|(_, sent)| ends.contains(&sent.route.local));
+        // IPv4 and UDP (RFC 791 §3.1, RFC 768).
+        on.fold((0, 0), |(packets, bytes), (_, sent)| (packets + 1, bytes + sent.bytes.len() + 28))
+    })
+}
+
+/// Heartbeats of hosts that have nothing to say are rare, for links may be paid by the byte: a question every two seconds, its
+/// answer and reports of them; after a minute one in 15 seconds (RFC 8445 §11), until there is something to say again.
 #[test]
 fn two_idle_hosts_leave_each_other_alone() {
     let mut world = unconfigured(&[Spec::new(8_000_000, ms(30)), Spec::new(4_000_000, ms(30))]);
     let mut boxes = [Mailbox::default(), Mailbox::default()];
-    boxes[0].to_send.push(udp_v6(world.hit(0), world.hit(1), (9, 9), b"hello"));
-    let [left, right] = &mut boxes;
-    world.run(at(5_000), &mut [left, right]);
-    let count = |world: &World| world.hosts.iter().map(|host| host.counters().heartbeats_out).sum::<u64>();
-    let before = count(&world);
-    let [left, right] = &mut boxes;
-    world.run(at(65_000), &mut [left, right]);
-    // One every two seconds per host and path, in a minute.
-    assert!((100..=130).contains(&(count(&world) - before)), "{}", count(&world) - before);
+    for _ in 0..2 {
+        boxes[0].to_send.push(udp_v6(world.hit(0), world.hit(1), (9, 9), b"hello"));
+        let (end, [left, right]) = (world.now + Duration::from_secs(5), &mut boxes);
+        world.run(end, &mut [left, right]);
+        for (path, (packets, bytes)) in minute(&mut world, &mut boxes).into_iter().enumerate() {
+            assert!((190..=220).contains(&packets) && bytes < 24_000, "{path}: {packets} packets, {bytes} bytes");
+        }
+        // The second minute to the fourth.
+        for _ in 2..5 {
+            for (path, (packets, bytes)) in minute(&mut world, &mut boxes).into_iter().enumerate() {
+                assert!((21..=35).contains(&packets) && bytes < 3_700, "{path}: {packets} packets, {bytes} bytes");
+            }
+        }
+    }
 }
 
 /// A Reno that tells what it draws first.

@@ -101,6 +101,45 @@ fn a_rebound_path_is_back_in_two_seconds() {
     }
 }
 
+/// Two hosts have had nothing to say for minutes, and their heartbeats are rare. Meanwhile a NAT forgets a mapping, or the first path
+/// dies. As soon as there is traffic it is found out as fast as ever, whoever speaks.
+#[test]
+fn what_happened_in_silence_is_found_out_with_the_first_traffic() {
+    for senders in [[true, false], [true, true], [false, true]] {
+        for (dies, offset) in [false, true].into_iter().flat_map(|dies| [0, 4_000, 9_000, 14_500].map(|at| (dies, at)))
+        {
+            let mut world = established(2);
+            let [mut a, mut b] = tickers(&world, [false, false]);
+            world.run(at(200_000 + offset), &mut [&mut a, &mut b]);
+            if dies {
+                let now = world.now;
+                world.links[0].iter_mut().for_each(|link| link.change(now, ChangeKind::Down));
+            } else {
+                world.nat = Some((0, 23456));
+            }
+            world.run(at(201_000 + offset), &mut [&mut a, &mut b]);
+            let began = world.now;
+            let [mut a, mut b] = tickers(&world, senders);
+            world.run(began + ms(2_000), &mut [&mut a, &mut b]);
+            for (side, ticker) in [(1, &a), (0, &b)].into_iter().filter(|(side, _)| senders[*side]) {
+                let case = format!("{senders:?}, {dies}, {offset}, from {side}");
+                let heard = ticker.heard.len();
+                // 20 in two seconds.
+                assert!(
+                    ticker.first_after(began).is_some_and(|first| first < ms(1_000)) && heard >= 10,
+                    "{case}: {heard}"
+                );
+            }
+            if dies {
+                for host in (0..2).filter(|host| senders[*host]) {
+                    let told = world.events[host].iter().any(|event| matches!(event, WedgeEvent::PathDead { .. }));
+                    assert!(told, "{senders:?}, {offset}: {host}");
+                }
+            }
+        }
+    }
+}
+
 /// A TCP goes on over a mapping that changes.
 #[test]
 fn a_transfer_goes_on_over_a_rebound_path() {
