@@ -25,15 +25,15 @@ status | grep -q $A
 lsi=$($there sed -n "s/.*$A comes as a guest, and is \([0-9.]*\) for IPv4.*/\1/p" b.log)
 $there ping -c 1 -W 5 $A; $there ping -c 1 -W 5 $lsi
 wait_for 'grep -q "$A is no guest any more" b.log'
-! status | grep -q $A
+refused grep $A <<<"$(status)"
 # And again.
 ping -c 1 -W 5 $B
 # Somebody else may not.
 $sinnet down --control a.sock; wait $a
 $sinnet up -c c.toml --control a.sock 2>a.log & a=$!
 wait_for 'grep -q " ready " a.log'
-! ping -c 1 -W 3 $B
-! status | grep -q $C
+refused ping -c 1 -W 3 $B
+refused grep $C <<<"$(status)"
 # Now anybody may.
 $there $sinnet down --control b.sock; wait $b
 accept 'anybody = true' >b.toml

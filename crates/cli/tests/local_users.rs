@@ -84,7 +84,7 @@ kill -ABRT $a; wait $a || true
 [ -z "$(find . -name 'core*')" ]
 start env; kill -TERM $a; wait $a
 # A user who is not there is told before anything is done.
-echo 'user = "missing"' | cat - a.toml >b.toml; ! $sinnet up -c b.toml --control run/b.sock 2>b.log; grep 'useradd --system' b.log
+echo 'user = "missing"' | cat - a.toml >b.toml; refused $sinnet up -c b.toml --control run/b.sock 2>b.log; grep 'useradd --system' b.log
 echo "all went well"
 "#;
 
@@ -92,7 +92,7 @@ const VISITORS: &str = r#"
 sed -i 's/^user.*/&\ncontrol_everyone = true/' a.toml
 ulimit -n 4096; start env
 $outsider $sinnet status --control run/a.sock --json | grep -q '"ready": true'
-! $outsider $sinnet down --control run/a.sock 2>refused; grep 'only root' refused
+refused $outsider $sinnet down --control run/a.sock 2>refused; grep 'only root' refused
 cat >crowd.py <<'END'
 import os, socket, sys, time
 os.setgroups([]); os.setresgid(64998, 64998, 64998); os.setresuid(64998, 64998, 64998)
@@ -140,14 +140,14 @@ echo "all went well"
 const ACCESS: &str = r#"
 start env
 [ "$(stat -c '%a %u %g' run/a.sock)" = "660 $keeper $keeper" ]
-! $outsider $sinnet status --control run/a.sock 2>refused; grep 'may not ask' refused
+refused $outsider $sinnet status --control run/a.sock 2>refused; grep 'may not ask' refused
 setpriv --reuid $keeper --regid $keeper --clear-groups $sinnet status --control run/a.sock | grep -q confined
 setpriv --reuid $keeper --regid $keeper --clear-groups $sinnet down --control run/a.sock; wait $a
 sed -i 's/^user.*/&\ncontrol_group = "askers"/' a.toml; start env
 member="setpriv --reuid 64997 --regid 64997 --groups 64990"
 $member $sinnet status --control run/a.sock | grep -q confined
-! $member $sinnet down --control run/a.sock 2>refused; grep 'only root' refused
-! $outsider $sinnet status --control run/a.sock 2>refused
+refused $member $sinnet down --control run/a.sock 2>refused; grep 'only root' refused
+refused $outsider $sinnet status --control run/a.sock 2>refused
 # Who reads the log may leave, or stop reading: the daemon goes on.
 kill -TERM $a; wait $a
 mkfifo log; exec 3<>log; $sinnet up -c a.toml --control run/a.sock 2>log & a=$!
@@ -164,8 +164,8 @@ for _ in 1 2 3; do kill -HUP $(cat pid); sleep 0.2; done
 timeout 3 $sinnet down --control run/a.sock
 for _ in $(seq 50); do [ -s code ] && break; sleep 0.1; done; [ "$(cat code)" = 0 ]
 # What is not ours stays.
-echo precious >file; ! $sinnet up -c a.toml --control file 2>refused; [ "$(cat file)" = precious ]
-chmod 644 a.pem; ! $sinnet up -c a.toml --control run/a.sock 2>refused; grep 'chmod 600' refused
+echo precious >file; refused $sinnet up -c a.toml --control file 2>refused; [ "$(cat file)" = precious ]
+chmod 644 a.pem; refused $sinnet up -c a.toml --control run/a.sock 2>refused; grep 'chmod 600' refused
 echo "all went well"
 "#;
 

@@ -93,10 +93,10 @@ wait_for '$there ss -ltn | grep -q :8000'
 # The peer that no configuration names, over IPv6 and IPv4 and by an alias; its server sees our HIT.
 [ "$(curl -sS --max-time 10 http://b.example:8000/page)" = 'by its name' ]
 [ "$(grep -c "$(python3 -c "import ipaddress; print(ipaddress.ip_address('$A'))")" www.log)" = 1 ]
-! grep -q 198.51.100.1 www.log
+refused grep 198.51.100.1 www.log
 [ "$(curl -4sS --max-time 10 http://b.example:8000/page)" = 'by its name' ]
 [ "$(curl -sS --max-time 10 http://www.example:8000/page)" = 'by its name' ]
-! grep -q 198.51.100.1 www.log
+refused grep 198.51.100.1 www.log
 [ "$(dig +short b.example AAAA)" = "$(python3 -c "import ipaddress; print(ipaddress.ip_address('$B'))")" ]
 grep -q 'b.example is .* which is signed' a.log
 $sinnet status --control a.sock | grep -q 'b.example .* signed'
@@ -105,7 +105,7 @@ $sinnet status --control a.sock | grep -q 'b.example .* signed'
 # Nobody has vouched for it but the DNS: it gets to no program here that has not asked it.
 python3 -m http.server --bind :: 9000 >/dev/null 2>&1 & wait_for 'ss -ltn | grep -q :9000'
 curl -sS --max-time 3 -o /dev/null "http://[$A]:9000/"
-! $there curl -sS --max-time 2 -o /dev/null "http://[$A]:9000/" 2>/dev/null
+refused $there curl -sS --max-time 2 -o /dev/null "http://[$A]:9000/" 2>/dev/null
 [ "$(counter uninvited)" -ge 1 ]
 
 # Everything else is as without us, also what is too long for a datagram.
@@ -154,7 +154,7 @@ wait_for 'cmp -s before /etc/resolv.conf'
 [ "$(ls /etc)" = "$(printf 'group\nnsswitch.conf\npasswd\nresolv.conf')" ]
 again resolv.conf
 kill -9 $(cat /proc/$a/task/$a/children) $a; wait $a || true
-! cmp -s before /etc/resolv.conf
+refused cmp -s before /etc/resolv.conf
 $sinnet clean | grep -q 'resolv.conf is what it was'
 cmp before /etc/resolv.conf
 

@@ -71,7 +71,7 @@ wait_for 'curl -sS --max-time 5 -o /dev/null "http://192.0.2.80:8000/a.toml" 2>/
 before=$(carried e2)
 download "http://192.0.2.80:8000/file"
 echo "e2 has carried $(( $(carried e2) - before )) bytes of it"; [ $(( $(carried e2) - before )) -gt 2000000 ]
-! $sinnet status --control a.sock | grep -q gw0
+refused grep gw0 <<<"$($sinnet status --control a.sock)"
 
 # The second uplink takes 1400 bytes, and what its provider cuts is dropped.
 $nat2 ip link set lan mtu 1400

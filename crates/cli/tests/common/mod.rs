@@ -3,8 +3,8 @@
 use std::process::Command;
 
 /// Begins each script: `$far` is a process in the other namespace, `$there` runs a command in it, `up_on_both` brings the
-/// daemons of a.toml here and b.toml there up until both are ready, as `$a` and `$b`. `$sinnet` is the program. Nothing
-/// outlives the script.
+/// daemons of a.toml here and b.toml there up until both are ready, as `$a` and `$b`; `refused` has a command fail, where bash
+/// would go on after `! command` whatever it says. `$sinnet` is the program. Nothing outlives the script.
 const BEGIN: &str = r#"
 set -eu
 sinnet=$1; shift
@@ -15,6 +15,7 @@ for _ in $(seq 50); do # until the other namespace is there
 done
 there="nsenter --net=/proc/$far/ns/net"
 ip link set lo up; $there ip link set lo up
+refused() { if "$@"; then echo "not refused: $*"; exit 1; fi; }
 up_on_both() {
     $sinnet up -c a.toml --control a.sock --esp-keylog a.keys 2>a.log & a=$!
     $there $sinnet up -c b.toml --control b.sock 2>b.log & b=$!
