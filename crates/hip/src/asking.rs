@@ -20,6 +20,7 @@ use wire::hip::{Builder, HEADER_LEN, Packet, PacketKind, Parameter, append};
 
 use crate::config::HostConfig;
 use crate::exchange::unmapped;
+use crate::identity::HostIdentity;
 use crate::route::Route;
 
 /// SINNET_PADDING.
@@ -70,7 +71,7 @@ impl Asked {
     }
 
     /// An I1 to send on `route` (RFC 7401 §5.3.1).
-    pub(crate) fn i1(&mut self, config: &HostConfig, hit: Hit, peer: Hit, route: Route) -> Vec<u8> {
+    pub(crate) fn i1(&mut self, config: &HostConfig, own: &HostIdentity, peer: Hit, route: Route) -> Vec<u8> {
         self.sent = self.sent.saturating_add(1);
         if !self.routes.contains(&route) {
             self.routes.push(route);
@@ -79,7 +80,9 @@ impl Asked {
         // Two headers of parameters, one of the packet, and the groups with their padding.
         let taken = HEADER_LEN + 4 + (groups.len() + 4).next_multiple_of(8);
         let room = usize::from(config.i1_length).saturating_sub(taken);
-        let builder = Builder::new(PacketKind::I1, hit, peer).push(&Parameter::DhGroupList(groups));
+        let builder = Builder::new(PacketKind::I1, own.hit(), peer)
+            .anonymous(own.is_anonymous())
+            .push(&Parameter::DhGroupList(groups));
         let is_padded = room >= COOKIE && (self.padded || self.sent > 1);
         self.plain |= !is_padded;
         let padding = is_padded.then(|| {

@@ -91,6 +91,11 @@ impl Host {
         Ok(())
     }
 
+    /// Whether [`Host::carry`] has to do with such a packet.
+    pub fn carries(&self, route: Route, spi: Spi) -> bool {
+        self.carrier.flows.contains_key(&(route.remote, spi))
+    }
+
     /// Where an ESP packet of `len` bytes goes that has come on `route` and is not for this host. None: it is nothing that this
     /// host carries. Nowhere: it is more than this host carries.
     pub fn carry(&mut self, now: Instant, route: Route, spi: Spi, len: usize) -> Option<Option<Route>> {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use clock::Duration;
-use wire::Hit;
+use wire::{Hit, Spi};
 
 use crate::budget::Limits;
 use crate::cipher::HipCipher;
@@ -71,6 +71,38 @@ pub struct HostConfig {
     pub guests: Option<Guests>,
     /// Be a rendezvous server for the peers that may register ([`Peer::may_register`], RFC 8004).
     pub registrar: Option<Registrar>,
+    /// The SPIs at which it receives are of this class: hosts that share an address have one each.
+    pub spis: SpiClass,
+}
+
+/// Those SPIs that leave a remainder when they are divided by a number. By it hosts of several identities at one address
+/// choose SPIs that none of the others has, and know whose one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpiClass {
+    remainder: u32,
+    of: u32,
+}
+
+impl Default for SpiClass {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+impl SpiClass {
+    /// All SPIs.
+    pub const ALL: Self = Self { remainder: 0, of: 1 };
+
+    /// One of `of` classes, from 1 to 256 of them; number 0 is the first.
+    pub fn new(number: u8, of: u16) -> Self {
+        let of = u32::from(of.clamp(1, 256));
+        Self { remainder: u32::from(number) % of, of }
+    }
+
+    /// Whether an SPI belongs to it.
+    pub fn has(self, spi: Spi) -> bool {
+        spi.0 % self.of == self.remainder
+    }
 }
 
 /// A rendezvous server's limits. Lifetimes are as on the wire, 2^((n - 64) / 8) seconds (RFC 8003 §4.1).
@@ -134,6 +166,7 @@ impl Default for HostConfig {
             encrypts_identity: false,
             guests: None,
             registrar: None,
+            spis: SpiClass::ALL,
         }
     }
 }

@@ -29,6 +29,11 @@ macro_rules! counters {
         }
 
         impl $name {
+            /// Counts in what another has counted.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$counter = self.$counter.saturating_add(other.$counter);)+
+            }
+
             /// Each counter's name and what it counts.
             pub const MEANINGS: &'static [(&'static str, &'static str)] =
                 &[$((stringify!($counter), concat!($($doc),+).trim_ascii())),+];

@@ -226,6 +226,7 @@ impl Host {
         let spi_in = self.out.new_spi(rng);
         let solution = Solution { difficulty: puzzle.difficulty, opaque: puzzle.opaque, i: puzzle.i.clone(), j };
         let mut builder = Builder::new(PacketKind::I2, hit, peer)
+            .anonymous(self.identity.is_anonymous())
             .push(&Parameter::EspInfo(EspInfo { keymat_index: esp_index, old_spi: Spi(0), new_spi: spi_in }))
             .push_some(packet.r1_counter().map(|&counter| Parameter::R1Counter(counter)).as_ref())
             .push(&Parameter::Solution(solution))
@@ -368,7 +369,7 @@ impl Host {
                     self.out.events.push_back(Event::Unanswered { peer, routes: sent.routes.clone() });
                 }
                 if let Some(route) = route {
-                    self.out.send_again(route, &sent.asked.i1(&self.config, hit, peer, route));
+                    self.out.send_again(route, &sent.asked.i1(&self.config, &self.identity, peer, route));
                 }
                 if let Some((route, r1)) = stray.map(|stray| *stray) {
                     self.answer_another(now, rng, peer, route, &r1);
@@ -396,7 +397,7 @@ impl Host {
                 asked.contested = false;
                 let mut routes = ways(&self.config, &record.peer);
                 routes.sort_by_key(|route| *route != first);
-                self.out.send_again(first, &asked.i1(&self.config, hit, peer, first));
+                self.out.send_again(first, &asked.i1(&self.config, &self.identity, peer, first));
                 let retry = Retry { tries, ..Retry::new(now, &self.config) };
                 if let Phase::I2Sent(sent) = std::mem::replace(&mut record.phase, Phase::Unassociated) {
                     record.phase = Phase::I1Sent(I1Sent { routes, retry, asked, i2: Some(sent) });

@@ -54,6 +54,10 @@ impl Host {
             }
             return;
         }
+        if self.identity.is_anonymous() {
+            // It would be told to anybody.
+            return;
+        }
         let builder = Builder::new(PacketKind::Notify, self.hit(), Hit::NULL)
             .push(&Parameter::Notification(Notification { message: INVALID_SPI, data: spi.0.to_be_bytes().to_vec() }));
         let Ok(packet) = builder.finish() else { return };

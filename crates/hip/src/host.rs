@@ -14,7 +14,7 @@ use crate::association::{Association, AssociationView, I1Sent, PeerRecord, Phase
 use crate::budget::{Budget, Class};
 use crate::carrying::Carrier;
 use crate::checks::Uplinks;
-use crate::config::{HostConfig, Peer};
+use crate::config::{HostConfig, Peer, SpiClass};
 use crate::costs::{Costs, Meter};
 use crate::event::{Control, Counters, Event, TimerKind};
 use crate::guests::Present;
@@ -64,8 +64,9 @@ pub(crate) struct Output {
     /// What packets have cost that were refused, or that prove nothing.
     pub(crate) strangers: Costs,
     pub(crate) hints: Hints,
-    /// The SPIs at which we receive.
+    /// The SPIs at which we receive, all of this class.
     pub(crate) spis: BTreeSet<Spi>,
+    pub(crate) spi_class: SpiClass,
     /// Where the packet at hand comes from that a relay has passed on.
     pub(crate) behind: Option<Behind>,
 }
@@ -116,7 +117,7 @@ impl Host {
         if hardest > HostConfig::MAX_DIFFICULTY {
             return Err(HostError::Difficulty(hardest));
         }
-        let out = Output::default();
+        let out = Output { spi_class: config.spis, ..Output::default() };
         let r1s = R1Pool::new(&identity, &config, out.meter.clone(), rng).map_err(|_| HostError::IdentityTooLong)?;
         let (peers, mapped, inquiries, uplinks, guests, carrier) = Default::default();
         Ok(Self { identity, config, r1s, peers, out, leaving: false, inquiries, mapped, uplinks, guests, carrier })
@@ -125,6 +126,11 @@ impl Host {
     /// This host's HIT.
     pub fn hit(&self) -> Hit {
         self.identity.hit()
+    }
+
+    /// Whether its identity is one that no directory lists.
+    pub fn is_anonymous(&self) -> bool {
+        self.identity.is_anonymous()
     }
 
     /// Lets a peer in. A peer that is known gets the new locators, and keeps its association; a base exchange that waits
@@ -177,7 +183,6 @@ impl Host {
     /// # Errors
     /// [`ConnectError`]: the peer is not known, or cannot be reached from here.
     pub fn connect(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) -> Result<(), ConnectError> {
-        let hit = self.hit();
         let record = self.peers.get_mut(&peer).ok_or(ConnectError::UnknownPeer(peer))?;
         // A path that is lost is usually opened again in a round trip; after that there is nothing to wait for.
         let patience = self.config.retransmission * 2;
@@ -194,7 +199,7 @@ impl Host {
             self.out.end(record, "no path to the peer is left");
         }
         let mut asked = Asked::new(rng, record.is_sinnet);
-        self.out.send(first, asked.i1(&self.config, hit, peer, first));
+        self.out.send(first, asked.i1(&self.config, &self.identity, peer, first));
         record.notice = None;
         record.phase = Phase::I1Sent(I1Sent { routes, retry: Retry::new(now, &self.config), asked, i2: None });
         Ok(())
@@ -280,6 +285,13 @@ impl Host {
             return false;
         }
         let sender = packet.sender();
+        // Nobody finds an anonymous identity by asking for it, not even that it is here. Whom it has asked itself may have done so
+        // at the same moment (RFC 7401 §4.4.3), or know nothing of it any more.
+        let begins = matches!(packet.kind(), PacketKind::I1 | PacketKind::I2);
+        if begins && self.identity.is_anonymous() && !self.is_talking_to(sender) {
+            self.out.refuse(now, Refusal::NotForUs, route, Some(sender));
+            return false;
+        }
         if packet.kind() == PacketKind::R1 && self.is_inquired(route, sender) {
             if let Err(refusal) = self.on_inquired(now, route, packet) {
                 self.out.refuse(now, refusal, route, Some(sender));
@@ -294,6 +306,12 @@ impl Host {
         let proves = self.take(now, rng, route, packet);
         self.see_off(sender);
         proves
+    }
+
+    /// Whether there is an association with a peer, or a base exchange that this host has begun.
+    fn is_talking_to(&self, peer: Hit) -> bool {
+        let phase = self.peers.get(&peer).map(|record| &record.phase);
+        matches!(phase, Some(Phase::I1Sent(_) | Phase::Solving(_) | Phase::I2Sent(_) | Phase::Up(_)))
     }
 
     /// Takes a packet of a peer's. Returns true if it showed that the peer has sent it.
@@ -499,7 +517,7 @@ impl Output {
         loop {
             let spi = Spi(rng.next_u32());
             // RFC 4303 §2.1: 0 to 255 are reserved.
-            if spi.0 > 255 && self.spis.insert(spi) {
+            if spi.0 > 255 && self.spi_class.has(spi) && self.spis.insert(spi) {
                 return spi;
             }
         }

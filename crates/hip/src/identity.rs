@@ -95,6 +95,7 @@ pub struct BadSignature;
 pub struct HostIdentity {
     public: PublicIdentity,
     secret: SecretKey,
+    is_anonymous: bool,
 }
 
 /// A Host Identity without its private key: what a HOST_ID parameter carries.
@@ -129,6 +130,18 @@ impl HostIdentity {
             Algorithm::EcdsaP256 => SecretKey::P256(ecdsa_p256::SigningKey::generate_from_rng(rng)),
             Algorithm::EcdsaP384 => SecretKey::P384(ecdsa_p384::SigningKey::generate_from_rng(rng)),
         })
+    }
+
+    /// The same as one that no directory lists (RFC 7401 §7): the A bit is set in all its packets (§5.1.2), and a host of this
+    /// identity answers nobody but whom it has asked.
+    #[must_use]
+    pub fn anonymous(self) -> Self {
+        Self { is_anonymous: true, ..self }
+    }
+
+    /// Whether no directory lists it.
+    pub fn is_anonymous(&self) -> bool {
+        self.is_anonymous
     }
 
     /// Reads the first private key of a PEM text: PKCS#8 (`PRIVATE KEY`), SEC1 (`EC PRIVATE KEY`) or PKCS#1
@@ -206,7 +219,7 @@ impl HostIdentity {
             SecretKey::P256(key) => PublicKey::P256(*key.verifying_key()),
             SecretKey::P384(key) => PublicKey::P384(*key.verifying_key()),
         };
-        Ok(Self { public: PublicIdentity::new(key), secret })
+        Ok(Self { public: PublicIdentity::new(key), secret, is_anonymous: false })
     }
 }
 

@@ -53,7 +53,6 @@ impl Host {
     }
 
     pub(crate) fn retry_inquiries(&mut self, now: Instant) {
-        let hit = self.identity.hit();
         if self.leaving {
             return;
         }
@@ -61,7 +60,7 @@ impl Host {
             let nobody = Peer::new(Hit::NULL, inquiry.locators.clone());
             let ways = routes(&self.config, &nobody, &[]);
             if let Some(&route) = ways.get(inquiry.retry.tries as usize % ways.len().max(1)) {
-                self.out.send(route, inquiry.asked.i1(&self.config, hit, Hit::NULL, route));
+                self.out.send(route, inquiry.asked.i1(&self.config, &self.identity, Hit::NULL, route));
             }
             inquiry.retry.tries = inquiry.retry.tries.saturating_add(1);
             inquiry.retry.at = now + inquiry.retry.wait;
@@ -78,6 +77,10 @@ impl Host {
 
     pub(crate) fn on_inquired(&mut self, now: Instant, route: Route, packet: &Packet<'_>) -> Result<(), Refusal> {
         let hit = packet.sender();
+        if packet.is_anonymous() {
+            // RFC 7401 §5.1.2: it SHOULD NOT be stored, and whoever asks means to.
+            return Err(Refusal::Stranger);
+        }
         let host_id = packet.host_id().ok_or(Refusal::Malformed)?;
         let signature = packet.hip_signature_2().ok_or(Refusal::Malformed)?;
         let covered = packet.covered_by_signature_2().ok_or(Refusal::Malformed)?;

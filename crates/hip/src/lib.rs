@@ -94,7 +94,7 @@ mod session;
 mod update;
 
 pub use association::{AssociationView, State};
-pub use config::{HostConfig, Peer, Registrar};
+pub use config::{HostConfig, Peer, Registrar, SpiClass};
 pub use costs::Costs;
 pub use event::{Control, Counters, Event, TimerKind};
 pub use guests::Guests;

@@ -322,6 +322,7 @@ fn r1(
         Puzzle { difficulty: bits, lifetime: puzzle_lifetime(config.r1_lifetime), opaque: 0, i: vec![0; rhash.len()] };
     let public = DiffieHellman { group: secret.group().number(), public: secret.public_value() };
     let builder = Builder::new(PacketKind::R1, identity.hit(), Hit::NULL)
+        .anonymous(identity.is_anonymous())
         .push(&Parameter::R1Counter(number))
         .push(&Parameter::Puzzle(puzzle))
         .push(&Parameter::DhGroupList(config.groups.iter().map(|group| group.number()).collect()))

@@ -63,7 +63,6 @@ impl Host {
 
     /// Begins a base exchange while the association goes on.
     fn exchange_again(&mut self, now: Instant, rng: &mut dyn CryptoRng, peer: Hit) {
-        let hit = self.identity.hit();
         let Some(record) = self.peers.get_mut(&peer) else { return };
         let Phase::Up(up) = &mut record.phase else { return };
         up.rekey_at = now + (self.config.rekey_interval / 8).max(AGAIN_EXCHANGE);
@@ -75,7 +74,7 @@ impl Host {
         }
         let Some(&first) = ways.first() else { return };
         let mut asked = Asked::new(rng, record.is_sinnet);
-        self.out.send(first, asked.i1(&self.config, hit, peer, first));
+        self.out.send(first, asked.i1(&self.config, &self.identity, peer, first));
         let next = Phase::I1Sent(I1Sent { routes: ways, retry: Retry::new(now, &self.config), asked, i2: None });
         if let Phase::Up(up) = std::mem::replace(&mut record.phase, next) {
             record.standby = Some(up);

@@ -100,6 +100,7 @@ impl Session {
     ) -> Result<Vec<u8>, TooLong> {
         self.meter.mac();
         self.meter.signature();
+        let builder = builder.anonymous(identity.is_anonymous());
         let mac = self.rhash.hmac(&self.keys.ours.integrity, &[&builder.covered()]);
         sign(builder.push(&Parameter::HipMac(mac)), identity, rng).finish()
     }
@@ -111,6 +112,7 @@ impl Session {
         identity: &HostIdentity,
         rng: &mut dyn CryptoRng,
     ) -> Result<Vec<u8>, TooLong> {
+        let builder = builder.anonymous(identity.is_anonymous());
         let covered = builder.covered_with(&Parameter::HostId(host_id(identity.public())));
         self.meter.mac();
         self.meter.signature();
@@ -129,6 +131,7 @@ pub(crate) fn check_mac(rhash: Rhash, keys: &HipKeys, packet: &Packet<'_>, meter
 
 /// Appends HIP_SIGNATURE over what there is.
 pub(crate) fn sign(builder: Builder, identity: &HostIdentity, rng: &mut dyn CryptoRng) -> Builder {
+    let builder = builder.anonymous(identity.is_anonymous());
     let bytes = identity.sign(rng, &builder.covered());
     let algorithm = identity.public().signature_algorithm();
     builder.push(&Parameter::HipSignature(Signature { algorithm, bytes }))

@@ -30,6 +30,15 @@ impl Builder {
         Self { bytes, last: 0 }
     }
 
+    /// Sets the A bit of the controls, or not: the sender's identity is anonymous, and SHOULD NOT be stored (RFC 7401 §5.1.2).
+    #[must_use]
+    pub fn anonymous(mut self, is_anonymous: bool) -> Self {
+        if let Some(controls) = self.bytes.get_mut(7) {
+            *controls = u8::from(is_anonymous);
+        }
+        self
+    }
+
     /// Appends a parameter.
     #[must_use]
     pub fn push(mut self, parameter: &Parameter) -> Self {

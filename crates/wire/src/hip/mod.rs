@@ -6,7 +6,7 @@ mod packet;
 mod parameter;
 
 pub use builder::{Builder, TooLong, append, set_checksum, set_puzzle, set_receiver};
-pub use packet::{Packet, PacketError, PacketKind};
+pub use packet::{Packet, PacketError, PacketKind, hits};
 pub use parameter::{
     Candidate, DiffieHellman, EspInfo, HostId, Locator, Notification, Parameter, ParameterError, PeerPermission,
     Puzzle, RegFailed, RegInfo, Registration, Signature, Solution, TransportAddress, kind, lifetime_seconds,

@@ -68,6 +68,12 @@ macro_rules! accessors {
 /// What is in the header where nothing follows the packet.
 const NO_NEXT_HEADER: u8 = 59;
 
+/// The HITs of a HIP packet's sender and receiver, whatever else is in it (RFC 7401 §5.1).
+pub fn hits(bytes: &[u8]) -> Option<(Hit, Hit)> {
+    let header = bytes.first_chunk::<HEADER_LEN>()?;
+    Some((hit_at(header, 8), hit_at(header, 24)))
+}
+
 impl<'a> Packet<'a> {
     /// Checks `bytes`, which have to begin with a HIP packet. What follows it is another header's (RFC 7401 §5.1: ignored), unless it
     /// says that none does.
@@ -125,6 +131,11 @@ impl<'a> Packet<'a> {
     /// The controls field (RFC 7401 §5.1.2).
     pub fn controls(&self) -> u16 {
         u16_at(self.bytes, 6)
+    }
+
+    /// Whether the sender says that its identity is anonymous (RFC 7401 §5.1.2, the A bit).
+    pub fn is_anonymous(&self) -> bool {
+        self.controls() & 1 == 1
     }
 
     /// The checksum field.
