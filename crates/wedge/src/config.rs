@@ -9,6 +9,8 @@ use wire::{Hit, Lsi};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct WedgeConfig {
+    /// What people call this identity of the host; empty where it has no name.
+    pub name: String,
     /// The association side; its locators are replaced by those of `paths`.
     pub hip: HostConfig,
     /// This host's own LSI, as local IPv4 programs see it.
@@ -182,6 +184,7 @@ impl WedgeConfig {
     /// A host with these access links, the best first, and all else as usual.
     pub fn new(lsi: Lsi, paths: Vec<LocalPath>) -> Self {
         Self {
+            name: String::new(),
             hip: HostConfig::default(),
             lsi,
             paths,

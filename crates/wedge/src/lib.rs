@@ -70,6 +70,7 @@ mod feedback;
 mod flows;
 mod guests;
 mod heartbeat;
+mod identities;
 mod inbound;
 mod jump;
 mod locators;
@@ -93,10 +94,11 @@ mod window_clamp;
 
 pub use config::{GuestConfig, LocalPath, PeerConfig, PeerLocator, PeerRoute, WedgeConfig};
 pub use event::WedgeEvent;
+pub use identities::{Identities, IdentitiesError};
 pub use multipath::{Ecn, FIRST_WINDOW, Priority};
 pub use packet::{HEADROOM, Packet};
 pub use policy::Policy;
-pub use status::{Counters, Measured, PathStatus, PeerStatus, SendBufferStatus, Status};
+pub use status::{Counters, IdentityStatus, Measured, PathStatus, PeerStatus, SendBufferStatus, Status};
 pub use wedge::{TimerKind, Wedge, WedgeError};
 
 use hip::Route;

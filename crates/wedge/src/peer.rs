@@ -341,13 +341,14 @@ impl PeerState {
     }
 
     /// A snapshot.
-    pub(crate) fn status(&self, now: Instant, state: String) -> PeerStatus {
+    pub(crate) fn status(&self, now: Instant, identity: String, state: String) -> PeerStatus {
         let (waiting, statistics) = (&self.flows.resequencing, self.flows.resequencing.statistics());
         let feedback = self.sender.feedback();
         PeerStatus {
             name: self.config.name.clone(),
             hit: self.config.hit.to_string(),
             lsi: self.config.lsi.to_string(),
+            identity,
             state,
             age_s: self.since.map(|since| now.saturating_since(since).as_secs_f64()),
             flows: self.flows.len(),

@@ -11,12 +11,29 @@ pub struct Status {
     pub hit: String,
     /// This host's LSI.
     pub lsi: String,
+    /// All identities of this host; the first is that of `hit`.
+    pub identities: Vec<IdentityStatus>,
     /// The peers, in the order of the configuration.
     pub peers: Vec<PeerStatus>,
     /// What happened to packets.
     pub counters: Counters,
     /// What happened to control packets.
     pub control: hip::Counters,
+}
+
+/// One of the identities of this host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct IdentityStatus {
+    /// What it is called; empty where it has no name.
+    pub name: String,
+    /// The HIT.
+    pub hit: String,
+    /// What IPv4 programs call it.
+    pub lsi: String,
+    /// Whether no directory lists it (RFC 7401 §5.1.2).
+    pub anonymous: bool,
 }
 
 /// A snapshot of the association with one peer.
@@ -30,6 +47,8 @@ pub struct PeerStatus {
     pub hit: String,
     /// Its LSI.
     pub lsi: String,
+    /// The HIT of the identity of this host that speaks with it.
+    pub identity: String,
     /// State of the association by RFC 7401 §4.4, in words.
     pub state: String,
     /// How long there has been an association, in seconds; absent without one.

@@ -8,7 +8,7 @@ use crate::path::{Credit, Path, Traffic, outer_header, overhead};
 use crate::path_mtu::LEAST_V6;
 use crate::peer::PeerState;
 use crate::policy::Policy;
-use crate::status::{Counters, Status};
+use crate::status::{Counters, IdentityStatus, Status};
 use crate::{Datagram, Ecn, Protocol, Transmit};
 use clock::Instant;
 use hip::esp::Numbers;
@@ -336,12 +336,23 @@ impl Wedge {
         let states: BTreeMap<Hit, String> =
             self.host.associations().map(|association| (association.peer, association.state.to_string())).collect();
         let state = |peer: &PeerState| states.get(&peer.config.hit).cloned().unwrap_or_default();
+        let of = |peer: &PeerState| peer.status(now, self.hit.to_string(), state(peer));
         Status {
             hit: self.hit.to_string(),
             lsi: self.config.lsi.to_string(),
-            peers: self.peers.iter().filter(|peer| !peer.is_vacant).map(|peer| peer.status(now, state(peer))).collect(),
+            identities: vec![self.identity_status()],
+            peers: self.peers.iter().filter(|peer| !peer.is_vacant).map(of).collect(),
             counters: self.counters,
             control: *self.host.counters(),
+        }
+    }
+
+    fn identity_status(&self) -> IdentityStatus {
+        IdentityStatus {
+            name: self.config.name.clone(),
+            hit: self.hit.to_string(),
+            lsi: self.config.lsi.to_string(),
+            anonymous: self.host.is_anonymous(),
         }
     }
 
