@@ -28,12 +28,25 @@ pub struct DeviceConfig {
     pub hit: Hit,
     /// The host's own IPv4 stand-in.
     pub lsi: Lsi,
-    /// Those of the peers.
+    /// Those of the peers that know this host by that identity.
     pub peers: Vec<Lsi>,
+    /// The host's other identities.
+    pub others: Vec<OtherIdentity>,
     /// The largest IPv6 packet, in bytes.
     pub mtu: u16,
     /// The largest IPv4 packet, in bytes; less than `mtu`, because the IPv6 header it becomes is longer.
     pub lsi_mtu: u16,
+}
+
+/// What the host is for some of its peers.
+#[derive(Clone, Debug)]
+pub struct OtherIdentity {
+    /// Programs send from it to these peers.
+    pub hit: Hit,
+    /// Likewise, of IPv4.
+    pub lsi: Lsi,
+    /// Those that know this host by it.
+    pub peers: Vec<(Hit, Lsi)>,
 }
 
 /// An open TUN device, up, with its addresses and routes. It disappears with this value.
@@ -79,13 +92,24 @@ impl Device {
         keep_addresses(&config.name);
         tun.enabled(true)?;
         // Only to LSIs in use, because the range may have other addresses that somebody needs.
-        let lsi = config.lsi.address();
-        netlink::add_address(index, lsi, None)?;
-        for peer in config.peers.iter().map(Lsi::address) {
-            netlink::add_address(index, lsi, Some(peer))?;
-            netlink::add_route(index, peer.into(), 32, Some(config.lsi_mtu), FIRST_WINDOW)?;
+        let lead = |own: Lsi, peer: Lsi| {
+            let (own, peer) = (own.address(), peer.address());
+            netlink::add_address(index, own, Some(peer))?;
+            netlink::add_route(index, (peer.into(), 32), Some(own.into()), Some(config.lsi_mtu), FIRST_WINDOW)
+        };
+        netlink::add_address(index, config.lsi.address(), None)?;
+        config.peers.iter().try_for_each(|peer| lead(config.lsi, *peer))?;
+        netlink::add_route(index, (hit_prefix(config.hit), HIT_PREFIX), None, None, FIRST_WINDOW)?;
+        for other in &config.others {
+            // Where nothing else is said the first one is the source of programs: of several the kernel would choose by bits.
+            netlink::add_deprecated_address(index, other.hit.address())?;
+            netlink::add_address(index, other.lsi.address(), None)?;
+            for (hit, lsi) in &other.peers {
+                lead(other.lsi, *lsi)?;
+                let source = Some(other.hit.address().into());
+                netlink::add_route(index, (hit.address().into(), 128), source, None, FIRST_WINDOW)?;
+            }
         }
-        netlink::add_route(index, hit_prefix(config.hit), HIT_PREFIX, None, FIRST_WINDOW)?;
         Ok(Self {
             tun,
             train: vec![0; LONGEST],

@@ -47,10 +47,10 @@ const MARKING_PRIORITY: i32 = 200;
 pub struct FirewallConfig<'a> {
     /// Our TUN device.
     pub device: &'a str,
-    /// Our identity.
-    pub hit: Hit,
-    /// Our LSI.
-    pub lsi: Lsi,
+    /// Our identities.
+    pub hits: &'a [Hit],
+    /// Our LSIs.
+    pub lsis: &'a [Lsi],
     /// The LSIs of the peers.
     pub peers: &'a [Lsi],
     /// Whether packets of others may be forwarded into and out of the device.
@@ -271,8 +271,8 @@ fn rules(config: &FirewallConfig<'_>) -> Vec<Rule> {
     use Condition::{AnyHit, AnyLsi, Interface};
     use End::{Destination, Source};
     let interface = |key: MetaKeys, name: &str, is: bool| Interface { key, name: name.to_owned(), is };
-    let own_hit = |end, is| Condition::Hit { end, hit: config.hit, is };
-    let own_lsi = |end, is| Condition::Lsi { end, lsi: config.lsi, is };
+    let hits = |end, is| config.hits.iter().map(move |hit| Condition::Hit { end, hit: *hit, is });
+    let lsis = |end, is| config.lsis.iter().map(move |lsi| Condition::Lsi { end, lsi: *lsi, is });
     let other = |key| vec![interface(key, config.device, false), interface(key, "lo", false)];
     let mut rules = Vec::new();
     let mut drop = |chain, mut conditions: Vec<Condition>, and: Vec<Condition>| {
@@ -284,23 +284,21 @@ fn rules(config: &FirewallConfig<'_>) -> Vec<Rule> {
     let from = || other(MetaKeys::Iifname);
     drop(Chain::Arriving, from(), vec![AnyHit(Source)]);
     drop(Chain::Arriving, from(), vec![AnyLsi(Source)]);
-    let to_hits = if config.forward { own_hit(Destination, true) } else { AnyHit(Destination) };
-    let to_lsis = if config.forward { own_lsi(Destination, true) } else { AnyLsi(Destination) };
-    drop(Chain::Arriving, from(), vec![to_hits]);
-    drop(Chain::Arriving, from(), vec![to_lsis]);
-    // A program may send from any address (IPV6_FREEBIND), but to other programs of this host only from our own identity.
+    let to_hits = if config.forward { hits(Destination, true).collect() } else { vec![AnyHit(Destination)] };
+    let to_lsis = if config.forward { lsis(Destination, true).collect() } else { vec![AnyLsi(Destination)] };
+    to_hits.into_iter().chain(to_lsis).for_each(|to: Condition| drop(Chain::Arriving, from(), vec![to]));
+    // A program may send from any address (IPV6_FREEBIND), but to other programs of this host only from our own identities.
     let local = || vec![interface(MetaKeys::Iifname, "lo", true)];
-    drop(Chain::Arriving, local(), vec![AnyHit(Source), own_hit(Source, false)]);
-    drop(Chain::Arriving, local(), vec![AnyLsi(Source), own_lsi(Source, false)]);
+    drop(Chain::Arriving, local(), std::iter::once(AnyHit(Source)).chain(hits(Source, false)).collect());
+    drop(Chain::Arriving, local(), std::iter::once(AnyLsi(Source)).chain(lsis(Source, false)).collect());
 
     // Nothing but the tunnel takes packets to identities, or from ours. What peers send to others is forwarded only if it may.
     let to = || other(MetaKeys::Oifname);
     drop(Chain::Leaving, to(), vec![AnyHit(Destination)]);
     drop(Chain::Leaving, to(), vec![AnyLsi(Destination)]);
-    let from_hits = if config.forward { own_hit(Source, true) } else { AnyHit(Source) };
-    let from_lsis = if config.forward { own_lsi(Source, true) } else { AnyLsi(Source) };
-    drop(Chain::Leaving, to(), vec![from_hits]);
-    drop(Chain::Leaving, to(), vec![from_lsis]);
+    let from_hits = if config.forward { hits(Source, true).collect() } else { vec![AnyHit(Source)] };
+    let from_lsis = if config.forward { lsis(Source, true).collect() } else { vec![AnyLsi(Source)] };
+    from_hits.into_iter().chain(from_lsis).for_each(|from: Condition| drop(Chain::Leaving, to(), vec![from]));
 
     if !config.forward {
         drop(Chain::Forwarded, vec![interface(MetaKeys::Iifname, config.device, true)], Vec::new());
@@ -388,7 +386,7 @@ impl Batch {
             .push_key_len(4)
             .push_id(1);
         self.last += 1;
-        let all: Vec<Lsi> = std::iter::once(config.lsi).chain(config.peers.iter().copied()).collect();
+        let all: Vec<Lsi> = config.lsis.iter().chain(config.peers).copied().collect();
         for some in all.chunks(ELEMENTS) {
             let mut request = self.chain.request().set_create().op_newsetelem_do(&header());
             let mut elements = request.encode().push_table(&self.table).push_set(LSIS).push_set_id(1).nested_elements();

@@ -141,6 +141,9 @@ impl LearnedPeers {
         if found.hit == host.own.0 {
             return Ok(Learnt::Known(Some(host.own.1)));
         }
+        if let Some(other) = config.identities.iter().find(|other| other.hit == found.hit) {
+            return Ok(Learnt::Known(other.lsi));
+        }
         // Where a configured peer is, its configuration says.
         if let Some(at) = config.peers.iter().position(|peer| peer.hit == found.hit) {
             return Ok(Learnt::Known(peer_lsis.get(at).copied()));

@@ -3,13 +3,13 @@
 //! [`Monitor`] says when it is worth asking again.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
-use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope, CacheInfo};
 use netlink_packet_route::link::{
     AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoGeneve, InfoGre, InfoGre6, InfoIpTunnel, InfoVti,
     InfoVxlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
@@ -249,6 +249,28 @@ pub fn add_address(index: u32, local: Ipv4Addr, peer: Option<Ipv4Addr>) -> io::R
     Netlink::open()?.request(RouteNetlinkMessage::NewAddress(message), NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, |_| {})
 }
 
+/// Gives interface `index` one more IPv6 address, which no program gets as its source but where it or a route says so (deprecated,
+/// RFC 6724 §5, rule 3). It needs no time to be looked for on the link.
+///
+/// # Errors
+/// What the kernel says.
+pub fn add_deprecated_address(index: u32, local: Ipv6Addr) -> io::Result<()> {
+    let mut message = AddressMessage::default();
+    message.header.family = AddressFamily::Inet6;
+    message.header.prefix_len = 128;
+    message.header.index = index;
+    message.header.scope = AddressScope::Universe;
+    let mut lifetimes = CacheInfo::default();
+    (lifetimes.ifa_preferred, lifetimes.ifa_valid) = (0, u32::MAX);
+    message.attributes = vec![
+        AddressAttribute::Local(local.into()),
+        AddressAttribute::Address(local.into()),
+        AddressAttribute::CacheInfo(lifetimes),
+        AddressAttribute::Flags(AddressFlags::Nodad),
+    ];
+    Netlink::open()?.request(RouteNetlinkMessage::NewAddress(message), NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, |_| {})
+}
+
 /// IP6_RT_PRIO_ADDRCONF, what the kernel gives to routes that it makes for addresses; ours of IPv4 have the same.
 const KERNEL_METRIC: u32 = 256;
 /// Better than the kernel's own.
@@ -260,11 +282,17 @@ const PROTOCOL: RouteProtocol = RouteProtocol::Other(139);
 
 /// Makes a route to `destination`/`prefix` over interface `index` that is better than the kernel's own, with the congestion
 /// window in packets with which a TCP begins; and with a path MTU that is not the interface's, if there is one, so that TCP's MSS
-/// follows from it. It never replaces another's.
+/// follows from it; and with the address from which programs send that have chosen none, if it is said. It never replaces another's.
 ///
 /// # Errors
 /// What the kernel says.
-pub fn add_route(index: u32, destination: IpAddr, prefix: u8, mtu: Option<u16>, first_window: u32) -> io::Result<()> {
+pub fn add_route(
+    index: u32,
+    (destination, prefix): (IpAddr, u8),
+    source: Option<IpAddr>,
+    mtu: Option<u16>,
+    first_window: u32,
+) -> io::Result<()> {
     let mut route = route(destination, prefix, METRIC);
     route.header.kind = RouteType::Unicast;
     if destination.is_ipv4() {
@@ -275,6 +303,12 @@ pub fn add_route(index: u32, destination: IpAddr, prefix: u8, mtu: Option<u16>, 
         metrics.push(RouteMetric::Mtu(mtu.into()));
     }
     route.attributes.extend([RouteAttribute::Oif(index), RouteAttribute::Metrics(metrics)]);
+    route.attributes.extend(source.map(|source| {
+        RouteAttribute::PrefSource(match source {
+            IpAddr::V4(source) => RouteAddress::Inet(source),
+            IpAddr::V6(source) => RouteAddress::Inet6(source),
+        })
+    }));
     Netlink::open()?.request(RouteNetlinkMessage::NewRoute(route), NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, |_| {})
 }
 

@@ -19,9 +19,11 @@ use crate::netlink::{self, Interface};
 pub(crate) fn protect(
     config: &Config,
     interfaces: &[Interface],
-    hit: Hit,
-    (lsi, peers): (Lsi, &[Lsi]),
+    own: (Hit, Lsi),
+    peers: &[Lsi],
 ) -> Result<Option<Firewall>, String> {
+    let hits: Vec<Hit> = std::iter::once(own.0).chain(config.identities.iter().map(|other| other.hit)).collect();
+    let lsis: Vec<Lsi> = std::iter::once(own.1).chain(config.other_lsis()).collect();
     let exists = |name: &str| interfaces.iter().any(|interface| interface.name == name);
     if exists(&config.device) {
         return Err(format!(
@@ -29,9 +31,9 @@ pub(crate) fn protect(
             config.device
         ));
     }
-    alone(interfaces, hit)?;
-    unused(config, interfaces, lsi, peers)?;
-    stay_closed(hit, lsi, peers).map_err(|error| {
+    alone(interfaces, own.0)?;
+    unused(config, interfaces, &lsis, peers)?;
+    stay_closed(own.0, lsis.iter().chain(peers)).map_err(|error| {
         format!("the unreachable routes cannot be set up: {error}; this needs root or CAP_NET_ADMIN: try sudo")
     })?;
     if !config.firewall {
@@ -48,17 +50,15 @@ pub(crate) fn protect(
         return Err(another(device));
     }
     let marked = config.senders.marked();
-    let filter = FirewallConfig { device: &config.device, hit, lsi, peers, forward: config.forward, marked: &marked };
+    let device = &config.device;
+    let filter = FirewallConfig { device, hits: &hits, lsis: &lsis, peers, forward: config.forward, marked: &marked };
     Firewall::install(&filter, &stale).map(Some).map_err(|error| failure(&error))
 }
 
 /// Wherever no route leads to identities, packets to them go nowhere. These routes outlive us.
-fn stay_closed(hit: Hit, own: Lsi, peers: &[Lsi]) -> io::Result<()> {
+fn stay_closed<'a>(hit: Hit, mut lsis: impl Iterator<Item = &'a Lsi>) -> io::Result<()> {
     netlink::make_unreachable(hit_prefix(hit), HIT_PREFIX)?;
-    for lsi in std::iter::once(&own).chain(peers) {
-        netlink::make_unreachable(lsi.address().into(), 32)?;
-    }
-    Ok(())
+    lsis.try_for_each(|lsi| netlink::make_unreachable(lsi.address().into(), 32))
 }
 
 /// Nobody else may have a route to identities: of two daemons each would take the other's packets.
@@ -73,13 +73,13 @@ fn alone(interfaces: &[Interface], hit: Hit) -> Result<(), String> {
 }
 
 /// An LSI must not be the address of anybody else.
-fn unused(config: &Config, interfaces: &[Interface], own: Lsi, peers: &[Lsi]) -> Result<(), String> {
+fn unused(config: &Config, interfaces: &[Interface], own: &[Lsi], peers: &[Lsi]) -> Result<(), String> {
     /// A default route may be in two halves, or more; who has a route to more than this means the Internet.
     const INTERNET: u8 = 8;
     let resolvers = resolvers();
-    let names = std::iter::once("this host").chain(config.peers.iter().map(|peer| &*peer.name));
-    let names = names.chain(std::iter::repeat("a guest"));
-    for (lsi, name) in std::iter::once(own).chain(peers.iter().copied()).zip(names) {
+    let names = std::iter::once("this host").chain(config.identities.iter().map(|other| &*other.name));
+    let names = names.chain(config.peers.iter().map(|peer| &*peer.name)).chain(std::iter::repeat("a guest"));
+    for (lsi, name) in own.iter().chain(peers).copied().zip(names) {
         let address = IpAddr::V4(lsi.address());
         let remedy = format!("choose another `lsi`, or another `lsi_range` than {}", config.lsi_range);
         let way = netlink::route_to(address).map_err(|error| format!("asking for the route to {address}: {error}"))?;
@@ -88,7 +88,7 @@ fn unused(config: &Config, interfaces: &[Interface], own: Lsi, peers: &[Lsi]) ->
             return Err(format!("the LSI {lsi} of {name} is already in use on this host, over {over}: {remedy}"));
         }
         // Our own may be where our own names are answered.
-        let own_names = config.dns.enabled && lsi == own;
+        let own_names = config.dns.enabled && Some(&lsi) == own.first();
         if resolvers.contains(&address) && !own_names {
             return Err(format!("the LSI {lsi} of {name} is this host's name server: {remedy}"));
         }

@@ -150,7 +150,8 @@ impl Strangers {
             return None;
         }
         let other = config.peers.iter().find(|other| other.hit == hit).map(|other| other.name.as_str());
-        if let Some(other) = other.or((hit == hosts.own.0).then_some("this host")) {
+        let is_own = hit == hosts.own.0 || config.identities.iter().any(|own| own.hit == hit);
+        if let Some(other) = other.or(is_own.then_some("this host")) {
             let told = format!("at {place}, where {} is asked who it is, is {other}", peer.name);
             return Some(News::Warning(told));
         }
@@ -209,7 +210,8 @@ impl Strangers {
     fn lsi(&self, hosts: &Hosts<'_>, hit: Hit) -> Lsi {
         let pool = &hosts.uplinks.config.guest_pool;
         let others = hosts.uplinks.peer_lsis.iter().chain(pool).chain(hosts.reserved);
-        let taken: Vec<Lsi> = others.copied().chain([hosts.own.1]).collect();
+        let ours = hosts.uplinks.config.other_lsis().chain([hosts.own.1]);
+        let taken: Vec<Lsi> = others.copied().chain(ours).collect();
         hosts.uplinks.config.lsi_range.free(&hit, &taken)
     }
 }

@@ -4,12 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use wedge::Wedge;
+use wedge::Identities;
 use wire::{Hit, Lsi};
 
 use crate::config::{self, Config};
 use crate::names::Responder;
-use crate::start::{names_of, peer_config, policies};
+use crate::start::{add_peer, names_of, peer_config, policies};
 use crate::uplinks::Uplinks;
 
 /// Where the configuration is.
@@ -27,12 +27,12 @@ impl Reload {
     pub(crate) fn turn(
         &self,
         uplinks: &mut Uplinks,
-        wedge: &mut Wedge,
+        wedge: &mut Identities,
         responder: Option<&mut Responder>,
         reserved: &[Lsi],
     ) -> Result<String, String> {
         let new = read(&self.path)?;
-        let new = adopted(&uplinks.config, new);
+        let new = adopted(&uplinks.config, new)?;
         for policy in &new.policies {
             uplinks.config.senders.marks(policy).map_err(|error| error.to_string())?;
         }
@@ -43,7 +43,7 @@ impl Reload {
             let now = peer_config(&config, peer, *lsi, &uplinks.links);
             let known = uplinks.config.peers.iter().find(|known| known.hit == peer.hit);
             if known.is_none_or(|known| peer_config(&uplinks.config, known, *lsi, &uplinks.links) != now) {
-                wedge.add_peer(now);
+                add_peer(wedge, peer, now);
             }
         }
         if let Some(responder) = responder {
@@ -54,7 +54,7 @@ impl Reload {
         let before = policies(&uplinks.config);
         uplinks.config.policies = config.policies;
         if policies(&uplinks.config) != before {
-            wedge.set_policies(policies(&uplinks.config));
+            wedge.set_policies(&policies(&uplinks.config));
         }
         uplinks.peer_lsis = lsis;
         Ok(told)
@@ -62,14 +62,22 @@ impl Reload {
 }
 
 /// Those whose HITs have been found out have them in the file that is read again, too.
-fn adopted(old: &Config, mut new: Config) -> Config {
+///
+/// # Errors
+/// A sentence: keys are read, and made, at the start.
+fn adopted(old: &Config, mut new: Config) -> Result<Config, String> {
+    let names = |config: &Config| config.identities.iter().map(|other| other.name.clone()).collect::<Vec<_>>();
+    if names(old) != names(&new) {
+        return Err("its [[other_identity]] are others than before, which needs a restart".to_owned());
+    }
+    new.identities.clone_from(&old.identities);
     for unknown in std::mem::take(&mut new.unknown) {
         match old.peers.iter().find(|known| known.opportunistic && known.name == unknown.name) {
             Some(known) => new.peers.push(unknown.of(known.hit)),
             None => new.unknown.push(unknown),
         }
     }
-    new
+    Ok(new)
 }
 
 fn read(path: &Path) -> Result<Config, String> {
@@ -99,7 +107,14 @@ fn merge(old: &Config, old_lsis: &[Lsi], (own, reserved): (Lsi, &[Lsi]), mut new
     let mut peers = Vec::new();
     for known in &old.peers {
         match new.peers.iter().position(|peer| peer.hit == known.hit) {
-            Some(at) => peers.push(new.peers.remove(at)),
+            Some(at) => {
+                let mut peer = new.peers.remove(at);
+                if peer.speaks_as != known.speaks_as {
+                    told.push(format!("{} knows another identity of ours after a restart", peer.name));
+                    peer.speaks_as = known.speaks_as;
+                }
+                peers.push(peer);
+            }
             None => {
                 told.push(format!("{} is gone from it, and stays until a restart", known.name));
                 peers.push(known.clone());
@@ -110,9 +125,14 @@ fn merge(old: &Config, old_lsis: &[Lsi], (own, reserved): (Lsi, &[Lsi]), mut new
     let routed = peers.len();
     told.extend(new.unknown.iter().map(|peer| format!("{} is asked who it is after a restart", peer.name)));
     for peer in new.peers {
+        if peer.speaks_as != 0 {
+            // Nobody has the right any more to make the route that says from which HIT programs send.
+            told.push(format!("{} is new, and waits for a restart as it does not know our first identity", peer.name));
+            continue;
+        }
         told.push(format!("{} is new, over IPv6 until a restart", peer.name));
         let others = lsis.iter().chain(&old.guest_pool).chain(reserved);
-        let taken: Vec<Lsi> = others.copied().chain([own]).collect();
+        let taken: Vec<Lsi> = others.copied().chain([own]).chain(old.other_lsis()).collect();
         lsis.push(peer.lsi.filter(|lsi| !taken.contains(lsi)).unwrap_or_else(|| old.lsi_range.free(&peer.hit, &taken)));
         peers.push(peer);
     }
@@ -154,6 +174,34 @@ mod tests {
             "{}",
             merged.told
         );
+    }
+
+    /// Nobody has the right any more to make a key's address, or a route that says from which HIT programs send.
+    #[test]
+    fn other_identities_need_a_restart() {
+        let file = |name: &str, speaks_as: &str, peers: &str| {
+            let text = format!(
+                "identity = \"a.pem\"\n[[other_identity]]\nname = \"{name}\"\nidentity = \"w.pem\"\n\
+                 [[peer]]\nname = \"b.hip\"\nhit = \"2001:22::b\"\n{speaks_as}\n{peers}"
+            );
+            config::parse(&text, "a.toml").expect("right")
+        };
+        let mut old = file("work.hip", "as = \"work.hip\"", "");
+        old.identities[0].hit = "2001:22::e".parse().expect("a HIT");
+        old.settle_lsis("2001:22::a".parse().expect("a HIT"));
+        let (own, lsis) = old.assign_lsis("2001:22::a".parse().expect("a HIT"));
+        assert!(adopted(&old, file("play.hip", "", "")).is_err_and(|told| told.contains("restart")));
+        let new = "[[peer]]\nname = \"c.hip\"\nhit = \"2001:22::c\"\nas = \"work.hip\"\n\
+                   [[peer]]\nname = \"d.hip\"\nhit = \"2001:22::1:0:e\"\n";
+        let new = adopted(&old, file("work.hip", "", new)).expect("fits");
+        assert_eq!(new.identities[0].hit, old.identities[0].hit);
+        let merged = merge(&old, &lsis, (own, &[]), new).expect("fits");
+        let peers: Vec<_> = merged.config.peers.iter().map(|peer| (&*peer.name, peer.speaks_as)).collect();
+        assert_eq!(peers, [("b.hip", 1), ("d.hip", 0)]);
+        assert_ne!(Some(merged.lsis[1]), old.identities[0].lsi);
+        for told in ["b.hip knows another identity of ours after a restart", "c.hip is new, and waits for a restart"] {
+            assert!(merged.told.contains(told), "{}", merged.told);
+        }
     }
 
     #[test]

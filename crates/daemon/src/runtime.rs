@@ -1,5 +1,5 @@
 //! The loop: waits for packets, questions, signals and the next deadline, and moves what comes between the kernel and
-//! [`wedge::Wedge`], in batches. One thread; it decides nothing about a protocol.
+//! [`wedge::Identities`], in batches. One thread; it decides nothing about a protocol.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
@@ -10,7 +10,7 @@ use clock::{Duration, Instant};
 use rand_chacha::ChaCha20Rng;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::json;
-use wedge::{Wedge, WedgeEvent};
+use wedge::{Identities, WedgeEvent};
 
 use crate::control::{Control, Request};
 use crate::counters::Counters;
@@ -43,7 +43,7 @@ pub(crate) struct Runtime {
     /// When, in seconds since 1970.
     pub(crate) started: u64,
     pub(crate) random: ChaCha20Rng,
-    pub(crate) wedge: Wedge,
+    pub(crate) wedge: Identities,
     /// None where this host is only a relay.
     pub(crate) device: Option<Device>,
     /// None where the configuration says so.
@@ -107,7 +107,7 @@ impl Runtime {
     /// Where the kernel takes the TUN device away or cannot wait.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut buffers = Buffers::default();
-        self.strangers.ask(self.clock.now(), &mut self.random, &mut self.wedge, &self.uplinks);
+        self.strangers.ask(self.clock.now(), &mut self.random, self.wedge.first(), &self.uplinks);
         let mut end: Option<Instant> = None;
         loop {
             self.flush(&mut buffers)?;
@@ -309,7 +309,7 @@ impl Runtime {
             now,
             own,
             random: &mut self.random,
-            wedge: &mut self.wedge,
+            wedge: self.wedge.first(),
             uplinks: &mut self.uplinks,
             reserved: self.learned.lsis(),
         };
@@ -332,7 +332,8 @@ impl Runtime {
         let Some(responder) = &mut self.responder else { return };
         loop {
             let news = responder.turn(now, &mut self.random);
-            let mut host = Host { now, own, random: &mut self.random, wedge: &mut self.wedge, uplinks: &self.uplinks };
+            let mut host =
+                Host { now, own, random: &mut self.random, wedge: self.wedge.first(), uplinks: &self.uplinks };
             for hit in self.learned.turn(&mut host) {
                 responder.resolver().forget(hit);
             }

@@ -6,17 +6,18 @@ use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use hip::identity::HostIdentity;
+use hip::identity::{Algorithm, HostIdentity};
 use hip::{Registrar, Route};
+use rand_core::CryptoRng;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use text::Diagnostic;
-use wedge::{GuestConfig, LocalPath, PeerConfig, PeerLocator, PeerRoute, Policy, Protocol, Wedge, WedgeConfig};
+use wedge::{GuestConfig, Identities, LocalPath, PeerConfig, PeerLocator, PeerRoute, Policy, Protocol, WedgeConfig};
 use wire::Lsi;
 
 use crate::config::{self, Config, Congestion, Encapsulation, HostResolver};
 use crate::confinement::Files;
 use crate::control::{self, Access, Control};
-use crate::device::{Device, DeviceConfig};
+use crate::device::{Device, DeviceConfig, OtherIdentity};
 use crate::dns::Names;
 use crate::dns::resolver::{Resolver, Settings};
 use crate::keylog::KeyLog;
@@ -74,10 +75,12 @@ impl From<Diagnostic> for UpError {
     }
 }
 
-/// A configuration with its key.
+/// A configuration with its keys.
 struct Loaded {
     config: Config,
     identity: HostIdentity,
+    /// Of [`Config::identities`]; those that are made at the start are not there yet.
+    others: Vec<Option<HostIdentity>>,
 }
 
 /// What [`check`] has found.
@@ -94,7 +97,7 @@ pub struct Checked {
 /// # Errors
 /// What is wrong with the file or the key.
 pub fn check(path: &Path) -> Result<Checked, UpError> {
-    let Loaded { config, identity } = load(path)?;
+    let Loaded { config, identity, .. } = load(path)?;
     Senders::find(&config.policies)?;
     let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let paths = match config.paths.len() {
@@ -102,7 +105,12 @@ pub fn check(path: &Path) -> Result<Checked, UpError> {
         paths => count(paths, "path"),
     };
     let (hit, (lsi, _)) = (identity.hit(), config.assign_lsis(identity.hit()));
-    let summary = format!("{paths}, {}, HIT {hit}, LSI {lsi}", count(config.peers.len(), "peer"));
+    let mut summary = format!("{paths}, {}, HIT {hit}, LSI {lsi}", count(config.peers.len(), "peer"));
+    for other in &config.identities {
+        let what = if other.anonymous { "anonymous".to_owned() } else { format!("HIT {}", other.hit) };
+        let lsi = other.lsi.map(|lsi| format!(", LSI {lsi}")).unwrap_or_default();
+        summary += &format!("; {}: {what}{lsi}", other.name);
+    }
     let mut remarks = config.remarks();
     // Where not even that is allowed nothing can be said about it.
     if let Ok(interfaces) = netlink::interfaces() {
@@ -123,14 +131,17 @@ pub fn check(path: &Path) -> Result<Checked, UpError> {
 /// # Errors
 /// What is wrong with the file or the key.
 pub fn hosts(path: &Path) -> Result<Vec<(IpAddr, String)>, UpError> {
-    let Loaded { config, identity } = load(path)?;
+    let Loaded { config, identity, .. } = load(path)?;
     let (lsi, peer_lsis) = config.assign_lsis(identity.hit());
     let own = (identity.hit(), lsi, config.name.clone().unwrap_or_default());
+    // Of an anonymous one nobody knows the HIT yet.
+    let others = config.identities.iter().filter(|other| !other.anonymous);
+    let others = others.filter_map(|other| Some((other.hit, other.lsi?, other.name.clone())));
     let peers = config.peers.iter().zip(peer_lsis).map(|(peer, lsi)| (peer.hit, lsi, peer.name.clone()));
     let lines = |(hit, lsi, name): (wire::Hit, Lsi, String)| {
         [(IpAddr::V6(hit.address()), name.clone()), (IpAddr::V4(lsi.address()), name)]
     };
-    Ok(std::iter::once(own).chain(peers).flat_map(lines).collect())
+    Ok(std::iter::once(own).chain(others).chain(peers).flat_map(lines).collect())
 }
 
 /// Runs a daemon with the configuration at `path` until SIGINT, SIGTERM or a request ends it.
@@ -142,7 +153,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     if let Err(error) = privileges::hide_memory() {
         tracing::warn!(%error, "keys in memory are not kept out of core dumps");
     }
-    let Loaded { mut config, identity } = load(path)?;
+    let Loaded { mut config, identity, others } = load(path)?;
     if options.relay_only {
         serve_only(&mut config)?;
     } else {
@@ -168,6 +179,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         tracing::warn!("{}; it becomes a path when it is there", error.message());
     }
     let hit = identity.hit();
+    let others = complete(&mut config, others, &mut random)?;
     let (lsi, peer_lsis) = config.assign_lsis(hit);
     config.guest_pool = config.guest_lsis(lsi, &peer_lsis);
     let held = [&peer_lsis[..], &config.guest_pool].concat();
@@ -191,7 +203,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
 
     // Before there is any address of ours that a stranger could speak to.
     let has_device = !options.relay_only;
-    let protect = || network::protect(&config, &interfaces, hit, (lsi, &routed)).map_err(UpError::Setup);
+    let protect = || network::protect(&config, &interfaces, (hit, lsi), &routed).map_err(UpError::Setup);
     let firewall = if has_device { protect()? } else { None };
 
     let mut wedge_config = wedge_config(&config, lsi, &links);
@@ -201,10 +213,20 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         (guests.hits, guests.idle) = (accept.hits.clone(), accept.idle);
         guests
     });
-    let mut wedge = Wedge::new(identity, wedge_config, &mut random)
+    wedge_config.name = config.name.clone().unwrap_or_default();
+    let others = others.into_iter().zip(&config.identities).map(|(identity, other)| {
+        let mut own = wedge_config.clone();
+        // Who is no peer of ours meets the first, and so do those who register here.
+        (own.guests, own.hip.registrar) = (None, None);
+        own.name.clone_from(&other.name);
+        own.lsi = other.lsi.unwrap_or(own.lsi);
+        (identity, own)
+    });
+    let others = others.collect();
+    let mut wedge = Identities::new((identity, wedge_config), others, &mut random)
         .map_err(|error| UpError::Setup(format!("this configuration cannot work: {error}")))?;
     for (peer, lsi) in config.peers.iter().zip(&peer_lsis) {
-        wedge.add_peer(peer_config(&config, peer, *lsi, &links));
+        add_peer(&mut wedge, peer, peer_config(&config, peer, *lsi, &links));
     }
 
     let mut sockets = shared_sockets(&config)?;
@@ -215,7 +237,8 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         name: config.device.clone(),
         hit,
         lsi,
-        peers: routed.clone(),
+        peers: of_first(&config, &peer_lsis, &routed),
+        others: device_identities(&config, &peer_lsis),
         mtu: wedge.tun_mtu(),
         lsi_mtu: wedge.lsi_mtu(),
     };
@@ -257,6 +280,11 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
         %hit, %lsi, device = config.device, mtu = device_config.mtu, control = %control_path.display(),
         "ready"
     );
+    for other in &config.identities {
+        let anonymous = if other.anonymous { ", which is anonymous and another after each start" } else { "" };
+        let lsi = other.lsi.map(|lsi| format!(" with the LSI {lsi}")).unwrap_or_default();
+        tracing::info!("{} is {}{lsi}{anonymous}", other.name, other.hit);
+    }
     let reload = Reload { path: file, own: (hit, lsi) };
     let learned = LearnedPeers::new(reserved);
     let uplinks = Uplinks { config, peer_lsis, links, monitor };
@@ -285,8 +313,53 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     Ok(runtime.run()?)
 }
 
+/// Makes the identities that are made at the start.
+fn complete(
+    config: &mut Config,
+    others: Vec<Option<HostIdentity>>,
+    random: &mut dyn CryptoRng,
+) -> Result<Vec<HostIdentity>, UpError> {
+    let mut all = Vec::new();
+    for (other, identity) in config.identities.iter_mut().zip(others) {
+        let make = |_| UpError::Setup(format!("no key could be made for \"{}\"; start again", other.name));
+        let identity = match identity {
+            Some(identity) => identity,
+            None => HostIdentity::generate(Algorithm::EcdsaP384, random).map_err(make)?.anonymous(),
+        };
+        other.hit = identity.hit();
+        all.push(identity);
+    }
+    Ok(all)
+}
+
+/// Of the LSIs that have routes, peers first, those that lead to the first identity.
+fn of_first(config: &Config, peer_lsis: &[Lsi], routed: &[Lsi]) -> Vec<Lsi> {
+    let others: Vec<Lsi> =
+        config.peers.iter().zip(peer_lsis).filter(|(peer, _)| peer.speaks_as != 0).map(|(_, lsi)| *lsi).collect();
+    routed.iter().copied().filter(|lsi| !others.contains(lsi)).collect()
+}
+
+/// What the device has to know of the other identities.
+fn device_identities(config: &Config, peer_lsis: &[Lsi]) -> Vec<OtherIdentity> {
+    let others = (1..).zip(&config.identities).filter_map(|(number, other)| {
+        Some(OtherIdentity { hit: other.hit, lsi: other.lsi?, peers: config.peers_of(number, peer_lsis) })
+    });
+    others.collect()
+}
+
+/// Lets a peer in, by the identity of ours that it knows.
+pub(crate) fn add_peer(wedge: &mut Identities, configured: &config::PeerConfig, peer: PeerConfig) {
+    if let Some(wedge) = wedge.get(configured.speaks_as) {
+        wedge.add_peer(peer);
+    }
+}
+
 /// Makes a configuration that of a relay.
 fn serve_only(config: &mut Config) -> Result<(), UpError> {
+    if !config.identities.is_empty() {
+        let told = "a relay is one identity: leave out [[other_identity]], or run it with a file of its own";
+        return Err(UpError::Setup(told.to_owned()));
+    }
     if config.encapsulation == Encapsulation::Native {
         let told = "a relay is of use inside UDP only: leave out `encapsulation = \"native\"`";
         return Err(UpError::Setup(told.to_owned()));
@@ -301,10 +374,15 @@ fn serve_only(config: &mut Config) -> Result<(), UpError> {
 fn watch(config: &Config, hit: wire::Hit, lsi: Lsi, peers: &[Lsi]) -> io::Result<Watch> {
     let hits = config.peers.iter().map(|peer| IpAddr::V6(peer.hit.address()));
     let lsis = peers.iter().map(|lsi| IpAddr::V4(lsi.address()));
+    let others = config.identities.iter().flat_map(|other| {
+        [Some(IpAddr::V6(other.hit.address())), other.lsi.map(|lsi| IpAddr::V4(lsi.address()))].into_iter().flatten()
+    });
+    let of_others = config.peers.iter().filter(|peer| peer.speaks_as != 0);
     Ok(Watch {
         monitor: Monitor::with_routes()?,
         device: config.device.clone(),
-        own: vec![hit.address().into(), lsi.address().into()],
+        own: [IpAddr::V6(hit.address()), lsi.address().into()].into_iter().chain(others).collect(),
+        exact: of_others.map(|peer| peer.hit.address().into()).collect(),
         peers: hits.chain(lsis).collect(),
         next: None,
         state: State::Right,
@@ -316,10 +394,12 @@ fn load(path: &Path) -> Result<Loaded, UpError> {
     let mut config = config::parse(&text, &path.display().to_string())?;
     let directory = path.parent().unwrap_or(Path::new(""));
     let identity = config.read_identity(directory)?;
+    let others = config.read_other_identities(directory, identity.hit())?;
     config.read_peer_identities(directory)?;
     opportunistic::recall(&mut config, directory).map_err(UpError::Setup)?;
     config.check_peers(identity.hit())?;
-    Ok(Loaded { config, identity })
+    config.settle_lsis(identity.hit());
+    Ok(Loaded { config, identity, others })
 }
 
 /// A locator of ours as [`Route`] has it: the port says how packets travel.
@@ -457,6 +537,7 @@ pub(crate) fn close_sockets(config: &Config, link: &Link, sockets: &mut Vec<Path
 pub(crate) fn names_of(config: &Config, (hit, lsi): (wire::Hit, Lsi), peers: &[Lsi], routed: usize) -> Names {
     let mut names = Names::default();
     let own = config.name.iter().map(|name| (name, hit, Some(lsi)));
+    let own = own.chain(config.identities.iter().map(|other| (&other.name, other.hit, other.lsi)));
     let peers = config.peers.iter().zip(peers).enumerate();
     let peers = peers.map(|(index, (peer, lsi))| (&peer.name, peer.hit, Some(*lsi).filter(|_| index < routed)));
     for (name, hit, lsi) in own.chain(peers) {

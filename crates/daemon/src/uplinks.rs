@@ -6,14 +6,14 @@ use std::net::IpAddr;
 
 use clock::Instant;
 use rand_core::CryptoRng;
-use wedge::Wedge;
+use wedge::Identities;
 use wire::Lsi;
 
 use crate::config::Config;
 use crate::links::{self, Link};
 use crate::netlink::{self, Monitor};
 use crate::sockets::PathSocket;
-use crate::start::{close_sockets, local_path, open_sockets, peer_config};
+use crate::start::{add_peer, close_sockets, local_path, open_sockets, peer_config};
 
 /// What is configured, and what there is of it.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Uplinks {
         &mut self,
         now: Instant,
         random: &mut dyn CryptoRng,
-        wedge: &mut Wedge,
+        wedge: &mut Identities,
         sockets: &mut Vec<PathSocket>,
     ) {
         if !self.monitor.turn() {
@@ -64,7 +64,7 @@ impl Uplinks {
     }
 
     /// Interfaces take packets of other sizes than they did.
-    fn resize(&mut self, now: Instant, random: &mut dyn CryptoRng, wedge: &mut Wedge, there: &[Link]) {
+    fn resize(&mut self, now: Instant, random: &mut dyn CryptoRng, wedge: &mut Identities, there: &[Link]) {
         for link in &mut self.links {
             let Some(new) = there.iter().find(|new| key(new) == key(link) && new.mtu != link.mtu) else { continue };
             link.mtu = new.mtu;
@@ -79,7 +79,7 @@ impl Uplinks {
         &mut self,
         now: Instant,
         random: &mut dyn CryptoRng,
-        wedge: &mut Wedge,
+        wedge: &mut Identities,
         sockets: &mut Vec<PathSocket>,
         link: Link,
     ) {
@@ -104,7 +104,7 @@ impl Uplinks {
         &mut self,
         now: Instant,
         random: &mut dyn CryptoRng,
-        wedge: &mut Wedge,
+        wedge: &mut Identities,
         sockets: &mut Vec<PathSocket>,
         link: &Link,
     ) {
@@ -116,10 +116,10 @@ impl Uplinks {
     }
 
     /// Configured pairs of locators begin at the addresses that there are.
-    fn tell_routes(&self, wedge: &mut Wedge) {
+    fn tell_routes(&self, wedge: &mut Identities) {
         for (peer, lsi) in self.config.peers.iter().zip(&self.peer_lsis) {
             if !peer.routes.is_empty() {
-                wedge.add_peer(peer_config(&self.config, peer, *lsi, &self.links));
+                add_peer(wedge, peer, peer_config(&self.config, peer, *lsi, &self.links));
             }
         }
     }

@@ -25,6 +25,8 @@ pub(crate) struct Watch {
     pub(crate) own: Vec<IpAddr>,
     /// Addresses of peers, to which routes must lead over the device.
     pub(crate) peers: Vec<IpAddr>,
+    /// Peers of our other identities, to whose HITs a route of their own must lead: it says from which HIT programs send.
+    pub(crate) exact: Vec<IpAddr>,
     /// When to look next, if there is a reason.
     pub(crate) next: Option<Instant>,
     pub(crate) state: State,
@@ -94,7 +96,7 @@ impl Watch {
     }
 
     fn look(&self) -> Result<Seen, String> {
-        let Self { device, own, peers, .. } = self;
+        let Self { device, own, peers, exact, .. } = self;
         // The next change is another chance.
         let Ok(interfaces) = netlink::interfaces() else { return Ok(Seen::Right) };
         let Some(interface) = interfaces.iter().find(|interface| interface.name == *device) else {
@@ -107,7 +109,9 @@ impl Watch {
             return Ok(Seen::Missing(format!("the address {address} of {device}")));
         }
         let elsewhere = |address: &&IpAddr| match netlink::route_to(**address) {
-            Ok(route) => route.is_none_or(|route| route.interface != Some(interface.index)),
+            Ok(route) => route.is_none_or(|route| {
+                route.interface != Some(interface.index) || route.prefix < 128 && exact.contains(*address)
+            }),
             Err(_) => false,
         };
         match peers.iter().find(elsewhere) {

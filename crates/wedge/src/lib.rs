@@ -5,7 +5,7 @@
 //! HIT form; the inner IPv6 header is left out (BEET mode, RFC 7402 §3.2); the scheduler gives the packet to a path,
 //! which releases it at its configured rate and seals it with its own security association. In: the SPI names
 //! association and path; the header is put back; packets of a TCP connection are put in order; the packet is delivered
-//! in the family that the local program speaks.
+//! in the family that the local program speaks. A host of several identities is a wedge for each ([`Identities`]).
 //!
 //! # What a peer can make us hold
 //!

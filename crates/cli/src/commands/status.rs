@@ -79,13 +79,19 @@ fn table(status: &Status, before: Option<&Status>) -> String {
         let _ = write!(text, "  version {}, up {}", status.version, age(status.uptime_s));
     }
     text.push('\n');
+    for one in host.identities.iter().skip(1) {
+        let anonymous = if one.anonymous { "  anonymous" } else { "" };
+        let _ = writeln!(text, "{}  LSI {}  {}{anonymous}", one.hit, one.lsi, one.name);
+    }
     if status.confined != Confined::default() {
         let _ = writeln!(text, "confined: {}", status.confined);
     }
     for peer in &host.peers {
         let since = peer.age_s.map(|since| format!(" for {}", age(since))).unwrap_or_default();
         let _ = writeln!(text, "\n{}  {}{since}", peer.name, state(&peer.state));
-        let _ = writeln!(text, "  {}  LSI {}", peer.hit, peer.lsi);
+        let ours = host.identities.iter().skip(1).find(|one| one.hit == peer.identity);
+        let ours = ours.map(|one| format!("  knows us as {}", one.name)).unwrap_or_default();
+        let _ = writeln!(text, "  {}  LSI {}{ours}", peer.hit, peer.lsi);
         if peer.paths.is_empty() {
             continue;
         }
@@ -338,6 +344,35 @@ counted of packets:
 3             no_association  Dropped: the base exchange failed, or the association ended.
 ";
         assert_eq!(table(&status, Some(&before)), expected);
+    }
+
+    #[test]
+    fn of_several_identities_each_is_told_and_which_one_a_peer_knows() {
+        let status = serde_json::json!({
+            "hit": "2001:22::a", "lsi": "198.18.0.1", "device": "sinnet0",
+            "identities": [
+                {"name": "a.hip", "hit": "2001:22::a", "lsi": "198.18.0.1"},
+                {"name": "work.hip", "hit": "2001:22::b", "lsi": "198.18.0.2"},
+                {"name": "ghost.hip", "hit": "2001:22::c", "lsi": "198.18.0.3", "anonymous": true},
+            ],
+            "peers": [
+                {"name": "d.hip", "hit": "2001:22::d", "lsi": "198.18.0.4", "state": "CLOSED", "identity": "2001:22::a"},
+                {"name": "e.hip", "hit": "2001:22::e", "lsi": "198.18.0.5", "state": "CLOSED", "identity": "2001:22::c"},
+            ],
+        });
+        let status: Status = serde_json::from_value(status).expect("a status");
+        let expected = "\
+2001:22::a  LSI 198.18.0.1  on sinnet0
+2001:22::b  LSI 198.18.0.2  work.hip
+2001:22::c  LSI 198.18.0.3  ghost.hip  anonymous
+
+d.hip  closing (closed)
+  2001:22::d  LSI 198.18.0.4
+
+e.hip  closing (closed)
+  2001:22::e  LSI 198.18.0.5  knows us as ghost.hip
+";
+        assert_eq!(table(&status, None), expected);
     }
 
     #[test]

@@ -111,6 +111,7 @@ const fn key(table: &'static str, name: &'static str, value: Type, default: &'st
 const FILE: &str = "the file";
 const PATH: &str = "[[path]]";
 const INTERFACES: &str = "[interfaces]";
+const IDENTITY: &str = "[[other_identity]]";
 const PEER: &str = "[[peer]]";
 const LOCATOR: &str = "a locator";
 const ROUTE: &str = "a route";
@@ -123,8 +124,8 @@ const ACCEPT: &str = "[accept]";
 const GROUP: &str = "[[group]]";
 const POLICY: &str = "[[policy]]";
 /// All tables, as messages call them.
-const TABLES: [&str; 14] =
-    [FILE, PATH, INTERFACES, PEER, LOCATOR, ROUTE, TUN, ESP, HIP, DNS, RENDEZVOUS, ACCEPT, GROUP, POLICY];
+const TABLES: [&str; 15] =
+    [FILE, IDENTITY, PATH, INTERFACES, PEER, LOCATOR, ROUTE, TUN, ESP, HIP, DNS, RENDEZVOUS, ACCEPT, GROUP, POLICY];
 
 pub(super) fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
     words.iter().map(|(name, _)| *name).collect()
@@ -140,6 +141,13 @@ pub const KEYS: &[Key] = &[
         "The host identity, as `sinnet keygen` wrote it; relative to this file.",
     ),
     key(FILE, "name", Text("a name", "a.hip"), "none", "This host's own name."),
+    key(
+        FILE,
+        "other_identity",
+        Tables(IDENTITY),
+        "none",
+        "What this host is beside its `identity`, up to seven (RFC 7401 §7), for peers that have an `as`; programs send to these from that. All others know `identity`: those of [accept] and of [dns], and `opportunistic` ones.",
+    ),
     key(
         FILE,
         "lsi_range",
@@ -234,6 +242,22 @@ pub const KEYS: &[Key] = &[
         "\"known-hits\"",
         "The HITs that were found out with `opportunistic`, a name and a HIT a line; relative to this file.",
     ),
+    key(IDENTITY, "name", Text("a name", "work.hip"), "", "What `as` and programs call it."),
+    key(
+        IDENTITY,
+        "identity",
+        Text("a file", "work.pem"),
+        "none, which needs `anonymous`",
+        "Its key, as `sinnet keygen` wrote it; relative to this file.",
+    ),
+    key(
+        IDENTITY,
+        "anonymous",
+        Flag,
+        "false",
+        "Instead of `identity`: it is made anew at each start and kept nowhere, tells its peers so (RFC 7401 §5.1.2), and answers nobody but whom it has asked. Peers have to let anybody come.",
+    ),
+    key(IDENTITY, "lsi", Text("an address", "198.18.0.3"), "follows from the HIT, or from its place here", "Its LSI."),
     key(PATH, "name", Text("a name", "dsl"), "", "What the access link is called."),
     key(
         PATH,
@@ -315,6 +339,13 @@ pub const KEYS: &[Key] = &[
         Texts("addresses, as in `locators`", "198.51.100.9"),
         "none",
         "Rendezvous servers that know where it is; it need have no `locators` then.",
+    ),
+    key(
+        PEER,
+        "as",
+        Text("the `name` of an [[other_identity]]", "work.hip"),
+        "the host's `identity`",
+        "Which identity of ours it knows and speaks with.",
     ),
     key(PEER, "lsi", Text("an address", "198.18.0.2"), "follows from the HIT", "Its LSI."),
     key(
@@ -551,6 +582,10 @@ fn object(table: &str) -> Value {
         match table {
             PATH => {
                 let one = json!([{ "required": ["address"] }, { "required": ["interface"] }]);
+                fields.insert("anyOf".to_owned(), one);
+            }
+            IDENTITY => {
+                let one = json!([{ "required": ["identity"] }, { "required": ["anonymous"] }]);
                 fields.insert("anyOf".to_owned(), one);
             }
             FILE => {

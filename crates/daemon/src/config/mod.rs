@@ -14,6 +14,7 @@
 
 mod accept;
 mod dns;
+mod identities;
 mod keys;
 mod lsis;
 mod policies;
@@ -38,6 +39,7 @@ use wire::{Hit, Lsi};
 use crate::senders::Senders;
 
 pub use accept::AcceptConfig;
+pub use identities::IdentityConfig;
 pub use keys::{KEYS, Key, Type, json_schema};
 pub use lsis::LsiRange;
 pub use policies::PolicyConfig;
@@ -48,6 +50,8 @@ pub(crate) use sections::UNKNOWN_DELAY;
 pub struct Config {
     /// This host's own name, if it has one.
     pub name: Option<String>,
+    /// What this host is beside its first identity.
+    pub identities: Vec<IdentityConfig>,
     /// Where LSIs come from.
     pub lsi_range: LsiRange,
     /// This host's own LSI, if it is not to follow from the HIT.
@@ -304,6 +308,8 @@ pub struct PeerConfig {
     pub identity: Option<PathBuf>,
     /// Its HIT is what the first who answers at its addresses has.
     pub opportunistic: bool,
+    /// Which identity of ours speaks with it: 0 is the first, then those of [`Config::identities`].
+    pub speaks_as: usize,
     name_place: Place,
     hit_place: Place,
 }
@@ -365,28 +371,7 @@ impl Config {
     /// # Errors
     /// Points at the `identity` of the configuration where the key file cannot be read or is no key.
     pub fn read_identity(&self, directory: &Path) -> Result<HostIdentity, Diagnostic> {
-        let path = directory.join(&self.identity.value);
-        let shown = path.display();
-        let error = |message: String, help: String| self.identity.place.error(message, Some(help));
-        let (mode, pem) = read_key(&path).map_err(|failure| {
-            let help = match failure.kind() {
-                std::io::ErrorKind::NotFound => format!("`sinnet keygen --out {shown}` makes one"),
-                std::io::ErrorKind::PermissionDenied => "start as the user who owns it, or as root".to_owned(),
-                _ => "it must be a PEM file that `sinnet keygen` wrote".to_owned(),
-            };
-            error(format!("the host identity {shown} cannot be read: {failure}"), help)
-        })?;
-        // As ssh does: a key that others read is no proof of who this host is, and one that they write even less.
-        if mode & 0o027 != 0 {
-            let message = format!("other users of this machine can read or change the host identity {shown}");
-            return Err(error(message, format!("`chmod 600 {shown}`; if they may have read it, make a new one")));
-        }
-        HostIdentity::from_pem(&pem).map_err(|failure| {
-            error(
-                format!("{shown} is no host identity: {failure}"),
-                "it must be a PEM file with a private key; `sinnet keygen --out FILE` makes one".to_owned(),
-            )
-        })
+        read_identity(directory, &self.identity)
     }
 
     /// Reads the public keys of those peers that are known by them. A relative path is relative to `directory`.
@@ -432,8 +417,11 @@ impl Config {
     /// # Errors
     /// Points at the peer's HIT.
     pub(crate) fn check_peers(&self, own: Hit) -> Result<(), Diagnostic> {
-        let Some(peer) = self.peers.iter().find(|peer| peer.hit == own) else { return Ok(()) };
-        let message = format!("\"{}\" has the HIT of this host's own identity", peer.name);
+        let others = self.identities.iter().map(|other| (other.hit, format!(" \"{}\"", other.name)));
+        let mut ours = std::iter::once((own, String::new())).chain(others).filter(|(hit, _)| *hit != Hit::NULL);
+        let is = |hit: Hit| self.peers.iter().find(|peer| peer.hit == hit);
+        let Some((peer, which)) = ours.find_map(|(hit, which)| Some((is(hit)?, which))) else { return Ok(()) };
+        let message = format!("\"{}\" has the HIT of this host's own identity{which}", peer.name);
         let help = "it is what `sinnet keygen` printed on the peer's machine".to_owned();
         Err(peer.hit_place.error(message, Some(help)))
     }
@@ -455,7 +443,7 @@ impl Config {
 
     /// The LSIs of guests, each in turn.
     pub(crate) fn guest_lsis(&self, own: Lsi, peers: &[Lsi]) -> Vec<Lsi> {
-        let mut taken: Vec<Lsi> = peers.iter().copied().chain([own]).collect();
+        let mut taken: Vec<Lsi> = peers.iter().copied().chain([own]).chain(self.other_lsis()).collect();
         let most = self.accept.as_ref().map_or(0, |accept| accept.most);
         let mut all = Vec::new();
         for number in 0..most {
@@ -472,7 +460,8 @@ impl Config {
 
     /// This host's LSI and those of the peers, in order: the configured ones, and for the others what follows from the HIT.
     pub fn assign_lsis(&self, own: Hit) -> (Lsi, Vec<Lsi>) {
-        let mut taken: Vec<Lsi> = self.lsi.into_iter().chain(self.peers.iter().filter_map(|peer| peer.lsi)).collect();
+        let configured = self.lsi.into_iter().chain(self.peers.iter().filter_map(|peer| peer.lsi));
+        let mut taken: Vec<Lsi> = configured.chain(self.other_lsis()).collect();
         let mut assign = |configured: Option<Lsi>, hit: &Hit| {
             configured.unwrap_or_else(|| {
                 let lsi = self.lsi_range.free(hit, &taken);
@@ -486,7 +475,7 @@ impl Config {
 
     /// LSIs for peers that come while we run: they get their routes at the start, when there is a right to.
     pub(crate) fn reserve_lsis(&self, own: Lsi, peers: &[Lsi]) -> Vec<Lsi> {
-        let mut taken: Vec<Lsi> = std::iter::once(own).chain(peers.iter().copied()).collect();
+        let mut taken: Vec<Lsi> = std::iter::once(own).chain(peers.iter().copied()).chain(self.other_lsis()).collect();
         let reserve = |hit: u32| {
             let [w, x, y, z] = hit.to_be_bytes();
             let lsi = self.lsi_range.free(&Hit([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, w, x, y, z]), &taken);
@@ -497,6 +486,32 @@ impl Config {
         let last = u32::MAX - 1;
         (0..u32::try_from(self.dns.room()).unwrap_or(0)).map(|number| last - number).map(reserve).collect()
     }
+}
+
+/// Reads a host identity from a file.
+fn read_identity(directory: &Path, file: &At<PathBuf>) -> Result<HostIdentity, Diagnostic> {
+    let path = directory.join(&file.value);
+    let shown = path.display();
+    let error = |message: String, help: String| file.place.error(message, Some(help));
+    let (mode, pem) = read_key(&path).map_err(|failure| {
+        let help = match failure.kind() {
+            std::io::ErrorKind::NotFound => format!("`sinnet keygen --out {shown}` makes one"),
+            std::io::ErrorKind::PermissionDenied => "start as the user who owns it, or as root".to_owned(),
+            _ => "it must be a PEM file that `sinnet keygen` wrote".to_owned(),
+        };
+        error(format!("the host identity {shown} cannot be read: {failure}"), help)
+    })?;
+    // As ssh does: a key that others read is no proof of who this host is, and one that they write even less.
+    if mode & 0o027 != 0 {
+        let message = format!("other users of this machine can read or change the host identity {shown}");
+        return Err(error(message, format!("`chmod 600 {shown}`; if they may have read it, make a new one")));
+    }
+    HostIdentity::from_pem(&pem).map_err(|failure| {
+        error(
+            format!("{shown} is no host identity: {failure}"),
+            "it must be a PEM file with a private key; `sinnet keygen --out FILE` makes one".to_owned(),
+        )
+    })
 }
 
 /// A public key has less than this; a file that has more is none.

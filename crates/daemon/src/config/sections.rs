@@ -19,7 +19,7 @@ use wire::{Hit, Lsi};
 use super::units::{delay, lifetime, rate};
 use super::{
     Config, Congestion, Encapsulation, InterfacesConfig, LocatorConfig, LsiRange, PathConfig, PeerConfig,
-    RendezvousConfig, RouteConfig, accept, keys, policies,
+    RendezvousConfig, RouteConfig, accept, identities, keys, policies,
 };
 use crate::senders::Senders;
 
@@ -104,8 +104,21 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
     if let Some(lsi) = &lsi {
         seen.lsi(lsi)?;
     }
-    let peer = |node| peer(node, &paths, lsi_range, encapsulation, &mut seen);
-    let peers = file.tables("peer")?.iter().map(peer).collect::<Result<Vec<_>, _>>()?;
+    let others = identities::read(&file, lsi_range, &mut seen)?;
+    let first = name.as_ref().map(|name| &*name.value);
+    let mut peers = Vec::new();
+    for node in file.tables("peer")? {
+        let (mut peer, speaker) = peer(node, &paths, lsi_range, encapsulation, &mut seen)?;
+        if let Some(node) = speaker {
+            peer.speaks_as = identities::speaker(node, first, &others)?;
+            if let Some(other) = peer.speaks_as.checked_sub(1).and_then(|at| others.get(at)) {
+                let is_placed = !peer.locators.is_empty() || !peer.via.is_empty();
+                let how = (is_placed, peer.opportunistic);
+                identities::check_speaker((&node.place, other), &peer.name, how)?;
+            }
+        }
+        peers.push(peer);
+    }
     let rendezvous = rendezvous(&file, &peers, encapsulation)?;
     let policies = policies::read(&file, &peers, &paths, firewall)?;
     let accept = accept::read(&file)?;
@@ -113,6 +126,7 @@ pub(super) fn read(root: &Node) -> Result<Config, Diagnostic> {
     let (peers, unknown) = peers.into_iter().partition(|peer| peer.hit != Hit::NULL);
     Ok(Config {
         name: name.map(|name| name.value),
+        identities: others,
         lsi_range,
         lsi: lsi.map(|lsi| lsi.value),
         control,
@@ -354,6 +368,11 @@ fn rendezvous(
         let client = |node: &Node| {
             let name = reader::text(node, example)?;
             match peers.iter().find(|peer| peer.name.eq_ignore_ascii_case(name)) {
+                Some(peer) if peer.speaks_as != 0 => {
+                    let message =
+                        format!("\"{name}\" speaks with another identity than that of this server, the first");
+                    Err(node.place.error(message, Some("leave it out, or its `as`".to_owned())))
+                }
                 Some(peer) => Ok(peer.name.clone()),
                 None => {
                     let help = did_you_mean(name, peers.iter().map(|peer| peer.name.as_str()));
@@ -389,14 +408,14 @@ fn rendezvous(
 
 /// What may be there once only, among this host and its peers.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     names: BTreeSet<String>,
     hits: BTreeMap<Hit, String>,
     lsis: BTreeSet<Lsi>,
 }
 
 impl Seen {
-    fn name(&mut self, name: &At<String>) -> Result<(), Diagnostic> {
+    pub(super) fn name(&mut self, name: &At<String>) -> Result<(), Diagnostic> {
         if self.names.insert(name.value.to_ascii_lowercase()) {
             return Ok(());
         }
@@ -411,7 +430,7 @@ impl Seen {
         Err(hit.place.error(message, Some(help)))
     }
 
-    fn lsi(&mut self, lsi: &At<Lsi>) -> Result<(), Diagnostic> {
+    pub(super) fn lsi(&mut self, lsi: &At<Lsi>) -> Result<(), Diagnostic> {
         if self.lsis.insert(lsi.value) {
             return Ok(());
         }
@@ -420,13 +439,14 @@ impl Seen {
     }
 }
 
-fn peer(
-    node: &Node,
+/// A peer, and what is said of the identity that speaks with it.
+fn peer<'a>(
+    node: &'a Node,
     paths: &[PathConfig],
     lsi_range: LsiRange,
     encapsulation: Encapsulation,
     seen: &mut Seen,
-) -> Result<PeerConfig, Diagnostic> {
+) -> Result<(PeerConfig, Option<&'a Node>), Diagnostic> {
     let section = table("[[peer]]", node)?;
     let name = section.need("name", NAME, at(dns_name))?;
     seen.name(&name)?;
@@ -493,7 +513,8 @@ fn peer(
         let list = reader::list(node, "routes = [{ from = \"dsl\", to = \"198.51.100.7\" }]")?;
         list.iter().map(|node| route(node, paths, &locators)).collect::<Result<Vec<_>, _>>()
     })?;
-    Ok(PeerConfig {
+    let speaker = section.read("as", Ok)?;
+    let peer = PeerConfig {
         name: name.value,
         hit: hit.value,
         lsi: lsi.map(|lsi| lsi.value),
@@ -503,9 +524,11 @@ fn peer(
         register: register.is_some(),
         identity: file.map(|file| file.value),
         opportunistic: opportunistic.is_some(),
+        speaks_as: 0,
         name_place: name.place,
         hit_place: hit.place,
-    })
+    };
+    Ok((peer, speaker))
 }
 
 /// An address that no path can reach by its family is a mistake. A path known only by its interface may reach any, and so
@@ -608,7 +631,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
     Ok(address)
 }
 
-fn lsi(node: &Node, range: LsiRange) -> Result<Lsi, Diagnostic> {
+pub(super) fn lsi(node: &Node, range: LsiRange) -> Result<Lsi, Diagnostic> {
     reader::parsed(node, LSI, |text| {
         let lsi: Lsi = text.parse().map_err(|_| format!("\"{text}\" is no IPv4 address"))?;
         if range.has(lsi) { Ok(lsi) } else { Err(format!("{text} is no LSI: not a host in {range}")) }
@@ -622,6 +645,6 @@ fn hit(node: &Node) -> Result<Hit, Diagnostic> {
     })
 }
 
-fn dns_name(node: &Node) -> Result<String, Diagnostic> {
+pub(super) fn dns_name(node: &Node) -> Result<String, Diagnostic> {
     reader::parsed(node, NAME, |text| crate::dns::parse_name(text).map(|_| text.trim_end_matches('.').to_owned()))
 }

@@ -414,6 +414,7 @@ fn every_key_is_read() {
         let peer = of("[[peer]]", &peer);
         let rest = [
             ("[interfaces]", ""),
+            ("[[other_identity]]", "name = \"work.hip\"\nidentity = \"work.pem\""),
             ("[tun]", ""),
             ("[esp]", ""),
             ("[hip]", ""),
