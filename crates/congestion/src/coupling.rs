@@ -120,6 +120,13 @@ impl<R: WindowRule> CoupledController<R> {
         }
     }
 
+    /// So many packets of `path` have arrived behind later ones; before whatever else the same report tells.
+    pub fn on_reordered(&mut self, path: usize, packets: u32) {
+        if let Some(losses) = self.random_loss_mut(path) {
+            losses.on_reordered(packets);
+        }
+    }
+
     /// A round trip on `path` has waited so long in queues.
     #[inline]
     pub fn on_queueing(&mut self, path: usize, queueing: Duration, now: Instant) {
@@ -168,12 +175,12 @@ impl<R: WindowRule> CoupledController<R> {
         match self.judge(path, event, doubt) {
             Verdict::Answer => {}
             Verdict::Bear => return false,
-            Verdict::TakeBack(window) => {
-                self.take_back(path, window, now);
+            Verdict::TakeBack { cwnd, ssthresh } => {
+                self.take_back(path, (cwnd, ssthresh), now);
                 return false;
             }
         }
-        let before = self.control.cwnd(path);
+        let before = (self.control.cwnd(path), self.control.ssthresh(path));
         if !self.control.on_congestion(path, event, now) {
             self.on_also_missing(path, doubt);
             return false;
@@ -189,7 +196,7 @@ impl<R: WindowRule> CoupledController<R> {
             }
             let event =
                 Congestion { flight: self.control.cwnd(other), next: self.control.next(other), cause: event.cause };
-            let before = self.control.cwnd(other);
+            let before = (self.control.cwnd(other), self.control.ssthresh(other));
             if self.control.on_congestion(other, &event, now) {
                 self.set_reduction(other, Reduction { doubt: Doubt::NONE, because: Some(path) });
                 self.on_reduced(other, before, false);
@@ -214,24 +221,26 @@ impl<R: WindowRule> CoupledController<R> {
         losses.judge(doubt.missing, state)
     }
 
-    /// The last reductions of `path` did not help: the window is of so many bytes again, but does not grow faster than then.
-    fn take_back(&mut self, path: usize, window: f64, now: Instant) {
+    /// The last reductions of `path` did not help: the window is of so many bytes again, and grows as it did then. Slow start goes on
+    /// only where no other reduction has ended it, and ends as any other with a queue.
+    fn take_back(&mut self, path: usize, (window, ssthresh): (f64, f64), now: Instant) {
         let is_own = self.reductions.get(path).is_some_and(|reduction| reduction.because.is_none());
         if !is_own || !self.on_spurious(path, now) {
             return;
         }
         let cwnd = window.max(self.control.cwnd(path));
         self.control.set_cwnd(path, cwnd);
-        self.control.set_ssthresh(path, cwnd.min(self.control.ssthresh(path)));
+        let goes_on = ssthresh.is_infinite();
+        self.control.set_ssthresh(path, if goes_on { ssthresh } else { cwnd.min(self.control.ssthresh(path)) });
         if let Some(losses) = self.random_loss_mut(path) {
             losses.on_taken_back(cwnd);
         }
     }
 
-    /// The window of `path` was reduced from so many bytes.
-    fn on_reduced(&mut self, path: usize, before: f64, is_loss: bool) {
+    /// The window of `path` was reduced; window and threshold had so many bytes before.
+    fn on_reduced(&mut self, path: usize, (cwnd, ssthresh): (f64, f64), is_loss: bool) {
         if let Some(losses) = self.random_loss_mut(path) {
-            losses.on_reduced(before, is_loss);
+            losses.on_reduced(cwnd, ssthresh, is_loss);
         }
     }
 

@@ -9,6 +9,7 @@
 //! - what is lost although nothing waits, at larger windows, is borne while that explains as many losses as there are. Where nothing was lost at smaller
 //!   windows, that is not at all: a policer and a shallow buffer are answered as ever;
 //! - a reduction after which the losses went on did not help, and is taken back, once for each such window;
+//! - a window of no more than the first one is small, and packets that overtake each other stand in no queue;
 //! - a twentieth of the packets and more is answered, whatever else is seen: others may be behind the same policer.
 //!
 //! That losses are told apart by what delays say goes back to S. Biaz and N. Vaidya (*Discriminating congestion losses from wireless
@@ -21,6 +22,9 @@ use crate::group::Path;
 
 /// Of the window that lost last, what is too small to have lost for its size.
 const SMALL: f64 = 0.7;
+/// ... and so is the first window of RFC 6928, in packets: whoever begins sends it without asking. A Reno that loses 2 % of its
+/// packets has a window of nine (√(3/2p), M. Mathis and others, 1997), and would stay there.
+const FIRST: f64 = 10.0;
 /// Losses at small windows that tell how many there are, or that a reduction did not help.
 const TELLING: f64 = 2.0;
 /// What is lost may be so many times what it is at small windows ...
@@ -41,6 +45,8 @@ const NO_QUEUE: (Duration, Duration) = (Duration::from_millis(1), Duration::from
 /// independent directions that draw from a range the mean is 2.2, and the least of ten 1. Those of a queue are alike, for packets
 /// stand in it one behind the other.
 const SCATTERED: (u64, u64) = (2, 3);
+/// A queue overtakes nobody: where so much of what arrives comes behind later packets, delays differ for another reason.
+const REORDERED: f64 = 0.1;
 /// Packets that leave in the time by which delays differ, at the least, where that is not the queue's doing.
 const COARSE: f64 = 1.5;
 /// Round trips that are looked at, at the least.
@@ -53,15 +59,16 @@ pub(crate) enum Verdict {
     Answer,
     /// The link's own.
     Bear,
-    /// The link's own, and so were those that the last reductions answered: the window was of so many bytes.
-    TakeBack(f64),
+    /// The link's own, and so were those that the last reductions answered: window and threshold had so many bytes.
+    TakeBack { cwnd: f64, ssthresh: f64 },
 }
 
-/// Packets, and how many of them were lost.
+/// Packets, how many of them were lost, and how many came behind later ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     packets: f64,
     lost: f64,
+    reordered: f64,
 }
 
 /// Round trips of some time.
@@ -96,8 +103,8 @@ pub(crate) struct RandomLoss {
     from: f64,
     /// The largest window in bytes that is known to be too large, or to lose no more than smaller ones; zero while none is.
     limit: f64,
-    /// The largest window before the last reductions, while they may turn out to have helped nothing.
-    before: Option<f64>,
+    /// The largest window and threshold before the last reductions, while they may turn out to have helped nothing.
+    before: Option<(f64, f64)>,
     /// Lost since then although the window was small.
     unhelped: f64,
     /// The window to which one was taken back last.
@@ -134,8 +141,20 @@ impl RandomLoss {
         let floor = (base / 12).clamp(NO_QUEUE.0, NO_QUEUE.1);
         // Where few packets are under way, the queue itself differs by a packet from one to the next.
         let is_scattered = self.scatter.as_secs_f64() * path.cwnd > COARSE * path.srtt.as_secs_f64() * path.mss;
+        let is_scattered = is_scattered || self.is_reordered();
         let scatter = if is_scattered { self.scatter } else { Duration::ZERO };
         least - base <= floor.max(scatter * SCATTERED.0) && mean - base <= floor.max(scatter * SCATTERED.1)
+    }
+
+    /// Whether packets overtake each other.
+    fn is_reordered(&self) -> bool {
+        let [a, b] = self.recent;
+        a.reordered + b.reordered > REORDERED * (a.packets + b.packets) + CHANCE
+    }
+
+    /// So many packets have arrived behind later ones.
+    pub(crate) fn on_reordered(&mut self, packets: u32) {
+        self.recent[0].reordered += f64::from(packets);
     }
 
     /// So many packets were acknowledged.
@@ -147,10 +166,10 @@ impl RandomLoss {
         if !self.is_quiet || path.in_recovery {
             return;
         }
-        if path.cwnd <= SMALL * self.limit {
+        if self.is_small(path) {
             self.small.packets += packets;
             if self.small.packets > REMEMBERED {
-                self.small = Tally { packets: self.small.packets / 2.0, lost: self.small.lost / 2.0 };
+                self.small = Tally { packets: self.small.packets / 2.0, lost: self.small.lost / 2.0, reordered: 0.0 };
             }
             return;
         }
@@ -160,6 +179,11 @@ impl RandomLoss {
         }
     }
 
+    /// Whether the window is too small to lose for its size.
+    fn is_small(&self, path: &Path) -> bool {
+        path.cwnd <= (SMALL * self.limit).max(FIRST * path.mss)
+    }
+
     /// So many packets were found lost, outside of recovery.
     pub(crate) fn judge(&mut self, lost: u32, path: &Path) -> Verdict {
         let count = f64::from(lost);
@@ -167,13 +191,13 @@ impl RandomLoss {
         if !self.is_quiet || self.is_high() {
             return Verdict::Answer;
         }
-        if path.cwnd <= SMALL * self.limit {
+        if self.is_small(path) {
             self.small.lost += count;
             self.unhelped += count;
             self.borne += lost;
             let unhelped = self.before.filter(|_| self.unhelped >= TELLING);
             self.before = self.before.filter(|_| unhelped.is_none());
-            return unhelped.map_or(Verdict::Bear, Verdict::TakeBack);
+            return unhelped.map_or(Verdict::Bear, |(cwnd, ssthresh)| Verdict::TakeBack { cwnd, ssthresh });
         }
         if self.small.lost < TELLING {
             return Verdict::Answer;
@@ -204,11 +228,13 @@ impl RandomLoss {
         lost > MOST * (packets + lost) + CHANCE
     }
 
-    /// The window of `cwnd` bytes was reduced for a loss or a timeout, or for another sign, which needs no proof.
-    pub(crate) fn on_reduced(&mut self, cwnd: f64, is_loss: bool) {
+    /// The window of `cwnd` bytes was reduced for a loss or a timeout, or for another sign, which needs no proof; `ssthresh` was its
+    /// threshold.
+    pub(crate) fn on_reduced(&mut self, cwnd: f64, ssthresh: f64, is_loss: bool) {
         let is_limit = LIKE.contains(&(cwnd / self.taken_back_to.max(1.0)));
         let may_be_wrong = is_loss && self.is_quiet && !is_limit && !self.is_high();
-        self.before = may_be_wrong.then(|| self.before.map_or(cwnd, |before| before.max(cwnd)));
+        let before = self.before.unwrap_or((cwnd, ssthresh));
+        self.before = may_be_wrong.then_some((before.0.max(cwnd), before.1.max(ssthresh)));
         (self.limit, self.from) = (cwnd, SMALL * cwnd);
         self.unhelped = 0.0;
     }

@@ -20,9 +20,22 @@ struct Link {
     jitter: Duration,
     /// Packets of others on the link, from the hundredth round on.
     standing: f64,
+    /// The window in packets at which slow start has ended; it has not where there is none.
+    start: Option<f64>,
+    /// Packets overtake each other.
+    reorders: bool,
 }
 
-const CLEAN: Link = Link { queue: 1_000.0, random: 0.0, polices: false, jitter: Duration::ZERO, standing: 0.0 };
+const CLEAN: Link = Link {
+    queue: 1_000.0,
+    random: 0.0,
+    polices: false,
+    jitter: Duration::ZERO,
+    standing: 0.0,
+    // As HyStart may.
+    start: Some(BDP / 2.0),
+    reorders: false,
+};
 
 #[derive(Clone, Debug, Default)]
 struct Outcome {
@@ -40,9 +53,10 @@ fn run(rule: &str, link: Link, rounds: u64, seed: u64) -> Outcome {
     let mut rng = Rng::from_seed(seed);
     let mut paths = CoupledController::new(rule.parse::<Rule>().unwrap(), EngineConfig::default(), Share::Equal);
     let path = paths.add_path(MSS as u32);
-    // Slow start has ended at half of what the link holds, as HyStart may.
-    paths.control_mut().set_cwnd(path, BDP / 2.0 * MSS);
-    paths.control_mut().set_ssthresh(path, BDP / 2.0 * MSS);
+    if let Some(start) = link.start {
+        paths.control_mut().set_cwnd(path, start * MSS);
+        paths.control_mut().set_ssthresh(path, start * MSS);
+    }
     let (mut now, mut next) = (Instant::ZERO + Duration::from_secs(1), 1u64);
     let (mut outcome, mut sent, mut dropped) = (Outcome::default(), 0.0, 0.0);
     for round in 0..rounds {
@@ -60,6 +74,9 @@ fn run(rule: &str, link: Link, rounds: u64, seed: u64) -> Outcome {
             let is_dropped = left > 0.0 && (number - base) % every == every - 1;
             left -= f64::from(u8::from(is_dropped));
             let rtt = RTT + waits + link.jitter.mul_f64(rng.unit());
+            if link.reorders && number % 2 == 0 {
+                paths.on_reordered(path, 1);
+            }
             paths.on_rtt(path, rtt, now);
             let flight = paths.control().cwnd(path);
             if is_dropped || rng.chance(link.random) {
@@ -107,6 +124,50 @@ fn jitter_is_no_queue() {
         let link = Link { random: 0.01, jitter: Duration::from_millis(millis), ..CLEAN };
         let borne = mean("sinnet", link, |outcome| outcome.window);
         assert!(borne > 0.6 * BDP, "{millis} ms: {borne}");
+    }
+}
+
+/// The mean window in these rounds, of several seeds.
+fn early(link: Link, rounds: std::ops::Range<usize>) -> f64 {
+    let of = |seed| run("sinnet", link, 200, seed).windows[rounds.clone()].iter().sum::<f64>() / rounds.len() as f64;
+    (1..=20).map(of).sum::<f64>() / 20.0
+}
+
+/// Without losses slow start fills the link in five round trips. One that a loss of the link's own has ended goes on once that is
+/// known; a Reno that grows from half of where the first loss came, after 1/p packets, has a third of the link in two seconds.
+#[test]
+fn slow_start_goes_on_where_it_ended_for_nothing() {
+    for random in [0.005, 0.02] {
+        let window = early(Link { random, start: None, ..CLEAN }, 10..50);
+        assert!(window > 0.45 * BDP, "{random}: {window}");
+    }
+}
+
+/// The window of a Reno that loses 2 % is nine packets (Mathis); one that first losses have left there finds out what they are, for
+/// so many packets are sent by all who begin.
+#[test]
+fn a_window_as_small_as_a_first_one_does_not_stay_so() {
+    let window = early(Link { random: 0.02, start: Some(5.0), ..CLEAN }, 50..100);
+    assert!(window > 0.3 * BDP, "{window}");
+}
+
+/// Delays that differ by less than the time in which two packets leave may be a queue's; where packets overtake each other they
+/// are not.
+#[test]
+fn what_overtakes_others_is_no_queue() {
+    let link = Link { random: 0.02, jitter: Duration::from_millis(10), reorders: true, start: None, ..CLEAN };
+    let window = early(link, 50..200);
+    assert!(window > 0.6 * BDP, "{window}");
+}
+
+/// A policer or a short queue of less than a first window is answered as by others.
+#[test]
+fn what_drops_of_a_first_window_for_the_rate_is_answered() {
+    for (queue, polices) in [(0.0, true), (0.2 * BDP, false)] {
+        let link = Link { queue, polices, standing: BDP - 6.0, ..CLEAN };
+        let (ours, reno) =
+            (mean("sinnet", link, |outcome| outcome.window), mean("mhip", link, |outcome| outcome.window));
+        assert!(ours < 1.3 * reno, "{queue}: {ours} packets where a Reno has {reno}");
     }
 }
 
