@@ -45,6 +45,8 @@ pub struct Heartbeat {
     doubted: bool,
     dead_since: Option<Instant>,
     answered_at: Instant,
+    /// When what the path carries was acknowledged last.
+    delivered_at: Instant,
     /// When the heartbeat was sent that was answered last.
     asked_at: Option<Instant>,
     /// Sent since the last one that was answered, oldest first.
@@ -63,6 +65,7 @@ impl Heartbeat {
             doubted: false,
             dead_since: None,
             answered_at: Instant::ZERO,
+            delivered_at: Instant::ZERO,
             asked_at: None,
             unanswered: VecDeque::new(),
         }
@@ -120,6 +123,12 @@ impl Heartbeat {
         let revived = !self.alive;
         self.alive = true;
         revived.then_some(Change::Revived)
+    }
+
+    /// When the peer is known to have received something on the path last. While it does the path is not dead: heartbeats stand
+    /// in the same queue, and are late when a rate falls.
+    pub fn delivered(&mut self, at: Instant) {
+        self.delivered_at = self.delivered_at.max(at);
     }
 
     /// When the last answer came.
@@ -202,7 +211,8 @@ impl Heartbeat {
 
     fn is_silent(&self, now: Instant) -> bool {
         let patience = PATIENCE.max(self.rtt.srtt().unwrap_or_default() * 4);
-        self.unanswered.len() >= MISSED && self.unanswered.front().is_some_and(|(_, at)| now - *at >= patience)
+        let is_late = |at: Instant| now.saturating_since(at.max(self.delivered_at)) >= patience;
+        self.unanswered.len() >= MISSED && self.unanswered.front().is_some_and(|(_, at)| is_late(*at))
     }
 }
 
@@ -243,6 +253,31 @@ mod tests {
         // An answer that takes longer than heartbeats are apart, and one in four lost.
         assert_eq!(run(700, 5_000, |_| true), [(600, Change::Died), (700, Change::Revived)]);
         assert_eq!(run(100, 5_000, |at| at / 150 % 4 != 0), []);
+    }
+
+    /// A rate falls to a tenth: answers come after ten times as long, those of what was sent before as well.
+    #[test]
+    fn a_path_whose_packets_arrive_is_alive_however_late_its_answers_are() {
+        let (mut heartbeat, mut replies, mut died) = (Heartbeat::new(ms(0)), VecDeque::new(), None);
+        for at in 0..8_000 {
+            heartbeat.traffic(ms(at));
+            if at < 5_000 {
+                heartbeat.delivered(ms(at));
+            }
+            while let Some((nonce, _)) = replies.front().copied().filter(|(_, due)| *due <= at) {
+                replies.pop_front();
+                heartbeat.answered(ms(at), nonce);
+            }
+            if let Some(change) = heartbeat.handle_timeout(ms(at), at) {
+                died = died.or(change.map(|_| at));
+                let rtt = if at < 1_000 { 100 } else { 1_000 };
+                if at + rtt < 5_000 {
+                    replies.push_back((at, at + rtt));
+                }
+            }
+        }
+        // Four round trips after the last sign of life.
+        assert!(died.is_some_and(|died| (5_500..9_200).contains(&died)), "{died:?}");
     }
 
     #[test]

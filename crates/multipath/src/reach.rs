@@ -184,6 +184,11 @@ impl Reach {
         }
     }
 
+    /// Whether it is.
+    pub(crate) fn is_told(&self, flow: FlowId) -> bool {
+        self.flows.get(&flow).is_some_and(|flow| flow.allowed.is_some())
+    }
+
     /// A packet of a flow goes on a distant path.
     pub(crate) fn goes_far(&mut self, now: Instant, flow: FlowId) {
         if let Some(flow) = self.flows.get_mut(&flow) {

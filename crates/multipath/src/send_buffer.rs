@@ -53,12 +53,14 @@ struct Queue<P> {
     again: VecDeque<Entry<P>>,
     bytes: usize,
     codel: CoDel,
+    /// A TCP that is told how much it may have waiting: it can send no more, and what it has sent was allowed when it did.
+    is_told: bool,
 }
 
 impl<P> Default for Queue<P> {
     fn default() -> Self {
         let (packets, again) = (VecDeque::new(), VecDeque::new());
-        Self { packets, again, bytes: 0, codel: CoDel::default() }
+        Self { packets, again, bytes: 0, codel: CoDel::default(), is_told: false }
     }
 }
 
@@ -162,9 +164,19 @@ impl<P> SendBuffer<P> {
 
     /// Appends to the flow's queue. If there is no room any more the longest queue loses its first packet.
     ///
+    /// A TCP that is told (`is_told`) is spared until what waits is too much for the memory: windows that fall leave more waiting
+    /// than they allow, and a hole would be filled from behind all of it.
+    ///
     /// What a TCP sends again while it still waits is passed over: the copy would arrive before what comes before it, and make
     /// that look lost. (Linux spares it likewise where the first copy has not left a queue of its own.)
-    pub(crate) fn push(&mut self, now: Instant, packet: QueuedPacket<P>, priority: Priority, limits: &Limits) {
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        packet: QueuedPacket<P>,
+        priority: Priority,
+        is_told: bool,
+        limits: &Limits,
+    ) {
         let flow = (packet.meta.flow, packet.policy);
         let queue = self.queues.entry(flow).or_insert_with(|| {
             let [urgent, normal, bulk] = &mut self.rounds;
@@ -182,6 +194,7 @@ impl<P> SendBuffer<P> {
         self.bytes += packet.wire;
         self.packets += 1;
         queue.bytes += packet.wire;
+        queue.is_told = is_told;
         // RFC 7323 §5.3: once a later timestamp has come, what has an earlier one is refused as old.
         let stamped = || packet.meta.segment().is_some_and(|segment| segment.has_timestamps);
         let waits_in_turn = !again || !queue.packets.is_empty() && stamped();
@@ -199,6 +212,7 @@ impl<P> SendBuffer<P> {
             let longest = self.queues.values_mut().max_by_key(|queue| length(queue));
             // What is sent again goes last, but goes: programs must not fill the memory with it.
             let too_many = self.bytes > limits.most;
+            let longest = longest.filter(|queue| too_many || !queue.is_told);
             let first = |queue: &mut Queue<P>| {
                 let at = queue.packets.iter().position(|entry| !entry.again || too_many);
                 let at = at.and_then(|at| queue.packets.remove(at));
@@ -314,7 +328,7 @@ impl<P> SendBuffer<P> {
                 queue.codel.empty();
                 return None;
             };
-            if goes_first {
+            if goes_first || queue.is_told {
                 return Some(entry);
             }
             let (waited, left) = (now - entry.at, queue.bytes as u64);
@@ -357,11 +371,11 @@ mod tests {
     #[test]
     fn a_call_does_not_wait_behind_a_download() {
         let mut buffer = SendBuffer::default();
-        (0..100).for_each(|number| buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, &LIMITS));
+        (0..100).for_each(|number| buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, false, &LIMITS));
         for _ in 0..3 {
             assert!(buffer.pop(at(0), &LIMITS).is_some());
         }
-        buffer.push(at(1), packet(flow(2), 1000, 200), Priority::Normal, &LIMITS);
+        buffer.push(at(1), packet(flow(2), 1000, 200), Priority::Normal, false, &LIMITS);
         assert_eq!(buffer.pop(at(1), &LIMITS).unwrap().payload, 1000);
     }
 
@@ -369,9 +383,9 @@ mod tests {
     fn two_downloads_share() {
         let mut buffer = SendBuffer::default();
         for number in 0..200 {
-            buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, &LIMITS);
+            buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, false, &LIMITS);
             if number % 2 == 0 {
-                buffer.push(at(0), packet(flow(2), 1000 + number, 1500), Priority::Normal, &LIMITS);
+                buffer.push(at(0), packet(flow(2), 1000 + number, 1500), Priority::Normal, false, &LIMITS);
             }
         }
         let popped: Vec<u32> = (0..100).map(|_| buffer.pop(at(0), &LIMITS).unwrap().payload).collect();
@@ -391,7 +405,13 @@ mod tests {
         let mut buffer = SendBuffer::default();
         let first = u32::MAX - 1500;
         let push = |buffer: &mut SendBuffer<u32>, offset, len, again| {
-            buffer.push(at(0), segment(first.wrapping_add(offset), len, again, false), Priority::Normal, &LIMITS);
+            buffer.push(
+                at(0),
+                segment(first.wrapping_add(offset), len, again, false),
+                Priority::Normal,
+                false,
+                &LIMITS,
+            );
         };
         (0..3).for_each(|number| push(&mut buffer, 1000 * number, 1000, false));
         // A FIN.
@@ -412,7 +432,7 @@ mod tests {
         let limits = Limits { bytes: 5 * 1400, ..LIMITS };
         let push = |buffer: &mut SendBuffer<u32>, seq: u32, stamp: u32, again| {
             let packet = segment(seq, 1000, again, true);
-            buffer.push(at(0), QueuedPacket { payload: stamp, ..packet }, Priority::Normal, &limits);
+            buffer.push(at(0), QueuedPacket { payload: stamp, ..packet }, Priority::Normal, false, &limits);
         };
         // The first of six is dropped, for they are too many.
         (0..6).for_each(|number| push(&mut buffer, 1000 * number, 10, false));
@@ -435,15 +455,34 @@ mod tests {
     #[test]
     fn a_standing_queue_is_dropped_from_and_a_burst_is_not() {
         let mut buffer = SendBuffer::default();
-        (0..50).for_each(|number| buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, &LIMITS));
+        (0..50).for_each(|number| buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, false, &LIMITS));
         (0..50).for_each(|ms| assert!(buffer.pop(at(ms), &LIMITS).is_some()));
         assert_eq!((buffer.dropped(), buffer.packets()), (0, 0));
-        (0..100).for_each(|number| buffer.push(at(100), packet(flow(1), number, 1500), Priority::Normal, &LIMITS));
+        (0..100)
+            .for_each(|number| buffer.push(at(100), packet(flow(1), number, 1500), Priority::Normal, false, &LIMITS));
         for ms in 100..1100 {
-            buffer.push(at(ms), packet(flow(1), ms as u32, 1500), Priority::Normal, &LIMITS);
+            buffer.push(at(ms), packet(flow(1), ms as u32, 1500), Priority::Normal, false, &LIMITS);
             assert!(buffer.pop(at(ms), &LIMITS).is_some());
         }
         assert!((3..40).contains(&buffer.dropped()), "{}", buffer.dropped());
+    }
+
+    /// Windows fall to a tenth while a TCP has waiting what it was allowed: it hears of that, and need not lose anything. Who does
+    /// not hear of it loses one packet in an interval.
+    #[test]
+    fn a_tcp_that_is_told_loses_nothing_when_less_may_wait() {
+        for (is_told, lost) in [(true, 0), (false, 1)] {
+            let mut buffer = SendBuffer::default();
+            let less = Limits { bytes: LIMITS.bytes / 10, most: LIMITS.most, ..LIMITS };
+            for number in 0..600 {
+                let limits = if number < 590 { &LIMITS } else { &less };
+                buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, is_told, limits);
+            }
+            assert_eq!(buffer.dropped(), lost);
+            let left = (0..2_000).filter(|ms| buffer.pop(at(*ms), &less).is_some()).count();
+            assert!(left == 600 || !is_told, "{left}");
+            assert!(buffer.dropped() > 1 || is_told);
+        }
     }
 
     proptest! {
@@ -458,7 +497,7 @@ mod tests {
                 now += Duration::from_millis(action);
                 if action < 3 {
                     pushed += 1;
-                    buffer.push(now, packet(flow(port), pushed, wire), Priority::Normal, &limits);
+                    buffer.push(now, packet(flow(port), pushed, wire), Priority::Normal, false, &limits);
                     prop_assert!(buffer.bytes() <= limits.most);
                 } else if let Some(packet) = buffer.pop(now, &limits) {
                     out.push((packet.meta.flow.map_or(0, |flow| flow.local), packet.payload));

@@ -457,7 +457,9 @@ impl<P> Sender<P> {
             self.moved = now;
         }
         let priority = self.policies.of(packet.policy).priority;
-        self.buffer.push(now, packet, priority, &limits);
+        // Without reports the TCP inside has to learn of what is too much.
+        let is_told = !self.is_snooping() && packet.meta.flow.is_some_and(|flow| self.reach.is_told(flow));
+        self.buffer.push(now, packet, priority, is_told, &limits);
     }
 
     /// Whether a packet that leaves at once is sent again if it is lost: what opens a connection, and has no copy elsewhere.

@@ -3,7 +3,7 @@
 use crate::packet::QueuedPacket;
 use crate::path::{PathStatistics, SenderPath};
 use crate::sender::Sender;
-use clock::Duration;
+use clock::{Duration, Instant};
 use scheduler::PathId;
 
 /// A snapshot of the send buffer.
@@ -26,6 +26,13 @@ impl<P> Sender<P> {
     /// The smoothed round-trip time of a path by reports.
     pub fn srtt(&self, id: PathId) -> Option<Duration> {
         self.any_path(id)?.control.as_ref()?.sent.rtt().srtt()
+    }
+
+    /// When the peer's reports have told last that something had arrived on a path; what TCP acknowledges inside may have come on
+    /// another.
+    pub fn delivered_at(&self, id: PathId) -> Option<Instant> {
+        let control = self.any_path(id)?.control.as_ref()?;
+        (!control.is_snooped).then(|| control.sent.reported_at())
     }
 
     /// Bytes in flight on a path.

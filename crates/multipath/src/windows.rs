@@ -126,6 +126,9 @@ impl Windows {
         if let Some(rtt) = outcome.rtt {
             self.paths.on_rtt(path, rtt, now);
         }
+        if outcome.reordered > 0 {
+            self.paths.on_reordered(path, outcome.reordered);
+        }
         // What another path has overtaken looks lost to TCP inside: when snooping, one that arrives is enough.
         if self.paths.on_late(path, outcome.spurious, self.is_snooping, now) && outcome.lost == 0 {
             self.paths.on_spurious(path, now);

@@ -558,6 +558,7 @@ impl End {
             let Some(path) = self.paths.get_mut(index).filter(|path| path.heartbeat.poll_timeout() <= now) else {
                 continue;
             };
+            path.heartbeat.delivered(self.sender.delivered_at(id_of(index)).unwrap_or_default());
             let nonce = self.rng.next_u64();
             self.is_told = false;
             let Some(change) = path.heartbeat.handle_timeout(now, nonce) else { continue };

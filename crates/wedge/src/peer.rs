@@ -230,6 +230,7 @@ impl PeerState {
             if path.heartbeat.poll_timeout() > now {
                 continue;
             }
+            path.heartbeat.delivered(self.sender.delivered_at(path.id).unwrap_or_default());
             let nonce = rng.next_u64();
             let Some(change) = path.heartbeat.handle_timeout(now, nonce) else { continue };
             counters.heartbeats_out += 1;

@@ -76,6 +76,11 @@ impl Connections {
         }
     }
 
+    /// Whether the beginning of a connection was seen, so that its windows are understood.
+    fn is_understood(&self, flow: FlowId, is_syn: bool) -> bool {
+        self.known.get(&flow).is_some_and(|known| known.theirs.is_some() && (is_syn || known.ours.is_some()))
+    }
+
     /// What the window field of this segment of the peer's has to be for this many bytes, or less if it is negative, to be
     /// sent beyond what is outstanding; `None` if it may stay as it is, or the connection's beginning was not seen.
     pub(crate) fn clamped(&self, flow: FlowId, segment: &Segment<'_>, room: i64) -> Option<u16> {
@@ -133,6 +138,9 @@ impl PeerState {
         if flags.contains(Flags::SYN) {
             self.connections.opens(flow, &segment, false);
         } else if !flags.contains(Flags::ACK) {
+            return;
+        }
+        if !self.connections.is_understood(flow, flags.contains(Flags::SYN)) {
             return;
         }
         self.sync();

@@ -22,6 +22,8 @@ pub(crate) struct AckOutcome<P> {
     pub retransmit: Vec<QueuedPacket<P>>,
     /// Packets that had been taken for lost.
     pub spurious: u32,
+    /// Packets behind which others had arrived before.
+    pub reordered: u32,
     /// New packets with CE.
     pub ce: u32,
 }
@@ -29,7 +31,7 @@ pub(crate) struct AckOutcome<P> {
 impl<P> Default for AckOutcome<P> {
     fn default() -> Self {
         let (acked, flight, peak, upto, rtt) = (0, 0, 0, 0, None);
-        Self { acked, flight, peak, upto, rtt, lost: 0, retransmit: Vec::new(), spurious: 0, ce: 0 }
+        Self { acked, flight, peak, upto, rtt, lost: 0, retransmit: Vec::new(), spurious: 0, reordered: 0, ce: 0 }
     }
 }
 

@@ -1,11 +1,14 @@
 //! Takes the peer's reports of one path: what has arrived, round-trip times, delivery rates.
 
-use super::{AckOutcome, InvalidReport, Record, SentPackets, State, THRESHOLD};
+use super::{AckOutcome, InvalidReport, Record, SentPackets, State};
 use crate::report::Report;
 use clock::{Duration, Instant};
 
 /// Delivery rates are the greatest of so many round-trip times.
 const RATE_ROUNDS: u64 = 5;
+/// ... but of no longer than this, or of so many of the least round-trip time: one that a queue makes long tells nothing of how long
+/// a rate holds.
+const RATE_TIME: Duration = Duration::from_secs(1);
 /// The longest round-trip time that a peer's own measurement is believed: it decides how long packets wait here.
 const BELIEVED: Duration = Duration::from_millis(800);
 
@@ -42,12 +45,12 @@ impl<P> SentPackets<P> {
         if on_own_path {
             self.time(now, report, sent_at, &mut outcome);
         }
-        let newest = self.acknowledge(report, previous.map(|(before, _)| before), &mut outcome);
+        let newest = self.acknowledge(report, previous, &mut outcome);
         if let Some(Newest { at, delivered: (delivered, delivered_at), first_at }) = newest {
             // A report on another path is late; the packets in it had arrived before.
             let reported_at = self.progress_at.max(now - report.delay);
             self.gap = (reported_at - self.progress_at).max(self.gap - self.gap / 8);
-            self.progress_at = reported_at;
+            (self.progress_at, self.reported_at) = (reported_at, reported_at);
             self.delivered_at = now;
             let taken = now - at;
             self.ack_delay = Some(self.ack_delay.map_or(taken, |before| (before * 7 + taken) / 8));
@@ -102,7 +105,12 @@ impl<P> SentPackets<P> {
 
     /// Takes the ranges of a report. What was settled before is passed over, so that a report costs what it brings: a
     /// peer may repeat itself.
-    fn acknowledge(&mut self, report: &Report, previous: Option<u64>, outcome: &mut AckOutcome<P>) -> Option<Newest> {
+    fn acknowledge(
+        &mut self,
+        report: &Report,
+        previous: Option<(u64, Instant)>,
+        outcome: &mut AckOutcome<P>,
+    ) -> Option<Newest> {
         let mut newest = None;
         for (first, last) in &report.ranges {
             let (first, last) = (u64::from(*first).max(self.base), u64::from(*last).min(self.next() - 1));
@@ -121,11 +129,10 @@ impl<P> SentPackets<P> {
     fn arrived(
         &mut self,
         sequence: u64,
-        previous: Option<u64>,
+        previous: Option<(u64, Instant)>,
         outcome: &mut AckOutcome<P>,
         newest: &mut Option<Newest>,
     ) {
-        let skips = self.skips_between(sequence, previous.unwrap_or(0));
         let Some(at) = sequence.checked_sub(self.base) else { return };
         let Some(packet) = self.packets.get_mut(at as usize) else { return };
         let counts = packet.kind != Record::Uncounted;
@@ -150,11 +157,11 @@ impl<P> SentPackets<P> {
             self.kept.take(place);
         }
         self.counts.delivered += 1;
-        if let Some(highest) = previous.filter(|highest| sequence < *highest) {
+        if let Some((_, highest_at)) = previous.filter(|(highest, _)| sequence < *highest) {
             self.counts.reordered += 1;
-            // The extent of the reordering, in packets (RFC 4737 §4.2.1).
-            let extent = highest - sequence + 1 - skips;
-            self.threshold = self.threshold.max(extent + 1).min(THRESHOLD.1);
+            outcome.reordered += 1;
+            // The extent of the reordering in time, as it was sent (RFC 4737 §4.2.2 has it as it arrived).
+            self.spread = self.spread.max(highest_at.saturating_since(packet.at));
         }
         if counts {
             self.delivered += u64::from(packet.wire);
@@ -164,20 +171,16 @@ impl<P> SentPackets<P> {
         }
     }
 
-    /// Numbers between these two, neither included, under which nothing was sent: the distance in packets is less.
-    fn skips_between(&self, low: u64, high: u64) -> u64 {
-        let below = |number: u64| self.skipped.partition_point(|skipped| *skipped < number);
-        below(high).saturating_sub(below(low)) as u64
-    }
-
     fn sample_rate(&mut self, now: Instant, bytes: u64, interval: Duration) {
         let srtt = self.rtt.srtt().unwrap_or(Duration::from_millis(100)).max(Duration::from_millis(1));
         // Shorter than a quarter of a round trip is a burst of reports, not a rate.
         let is_rate = interval >= srtt / 4 && !interval.is_zero();
         let rate = if is_rate { (bytes as f64 * 8.0 / interval.as_secs_f64()) as u64 } else { 0 };
+        let least = self.rtt.min().unwrap_or(srtt);
+        let period = (srtt * RATE_ROUNDS).min(RATE_TIME.max(least * RATE_ROUNDS));
         let full = Some(&mut self.full_rate).filter(|_| bytes >= self.full_from);
         for known in [Some(&mut self.rate), full].into_iter().flatten() {
-            if now - known.2 > srtt * RATE_ROUNDS {
+            if now - known.2 > period {
                 *known = (0, known.0, now);
             }
             known.0 = known.0.max(rate);
