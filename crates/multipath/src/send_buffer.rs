@@ -164,8 +164,8 @@ impl<P> SendBuffer<P> {
 
     /// Appends to the flow's queue. If there is no room any more the longest queue loses its first packet.
     ///
-    /// A TCP that is told (`is_told`) is spared until what waits is too much for the memory: windows that fall leave more waiting
-    /// than they allow, and a hole would be filled from behind all of it.
+    /// A TCP that is told (`is_told`) is spared here until what waits is too much for the memory: windows that fall leave more
+    /// waiting than they allow, and a hole would be filled from behind all of it. What goes on waiting is CoDel's.
     ///
     /// What a TCP sends again while it still waits is passed over: the copy would arrive before what comes before it, and make
     /// that look lost. (Linux spares it likewise where the first copy has not left a queue of its own.)
@@ -328,7 +328,7 @@ impl<P> SendBuffer<P> {
                 queue.codel.empty();
                 return None;
             };
-            if goes_first || queue.is_told {
+            if goes_first {
                 return Some(entry);
             }
             let (waited, left) = (now - entry.at, queue.bytes as u64);
@@ -467,8 +467,8 @@ mod tests {
         assert!((3..40).contains(&buffer.dropped()), "{}", buffer.dropped());
     }
 
-    /// Windows fall to a tenth while a TCP has waiting what it was allowed: it hears of that, and need not lose anything. Who does
-    /// not hear of it loses one packet in an interval.
+    /// Windows fall to a tenth while a TCP has waiting what it was allowed: it hears of that, and need not lose anything at once. Who
+    /// does not hear of it loses one packet in an interval.
     #[test]
     fn a_tcp_that_is_told_loses_nothing_when_less_may_wait() {
         for (is_told, lost) in [(true, 0), (false, 1)] {
@@ -479,9 +479,6 @@ mod tests {
                 buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, is_told, limits);
             }
             assert_eq!(buffer.dropped(), lost);
-            let left = (0..2_000).filter(|ms| buffer.pop(at(*ms), &less).is_some()).count();
-            assert!(left == 600 || !is_told, "{left}");
-            assert!(buffer.dropped() > 1 || is_told);
         }
     }
 
