@@ -21,7 +21,7 @@ pub struct IdentityConfig {
     pub name: String,
     /// Its HIT, once the key is read or made.
     pub hit: Hit,
-    /// Its LSI; after [`Config::settle_lsis`] there is one.
+    /// Its LSI; once the file is read there is one.
     pub lsi: Option<Lsi>,
     /// It is made anew at each start, and only begins.
     pub anonymous: bool,
