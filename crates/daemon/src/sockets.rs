@@ -127,6 +127,8 @@ impl PathSocket {
         let mut opened = Self::around(socket, Protocol::Udp, local.is_ipv4())?;
         opened.socket.bind(&local.into())?;
         let offload = offload(&opened.socket)?;
+        // `quinn-udp` lets no packet be cut, and the first R1 may be longer than the link takes.
+        fragmentation(&opened.socket, opened.is_v4, opened.may_fragment)?;
         opened.longest_train = offload.max_gso_segments();
         opened.offload = Some(offload);
         opened.places.push(Place { local, interface: 0 });
@@ -538,6 +540,17 @@ mod tests {
             assert_eq!(datagram.ecn, Ecn::of(datagram.payload.first().copied().unwrap_or(0) / 2));
         }
         (seen, received.datagrams().iter().map(|datagram| datagram.payload.to_vec()).collect())
+    }
+
+    #[test]
+    fn the_first_packet_of_a_socket_may_be_cut() {
+        let open = |local: &str| PathSocket::open(local.parse().unwrap(), None);
+        let v4 = open("127.0.0.1:0").unwrap();
+        assert_eq!(rustix::net::sockopt::ip_mtu_discover(&v4.socket).unwrap(), Ipv4PathMtuDiscovery::OMIT);
+        // A machine may have no IPv6.
+        if let Ok(v6) = open("[::1]:0") {
+            assert_eq!(rustix::net::sockopt::ipv6_mtu_discover(&v6.socket).unwrap(), Ipv6PathMtuDiscovery::WANT);
+        }
     }
 
     proptest! {
