@@ -443,19 +443,9 @@ impl Config {
 
     /// The LSIs of guests, each in turn.
     pub(crate) fn guest_lsis(&self, own: Lsi, peers: &[Lsi]) -> Vec<Lsi> {
-        let mut taken: Vec<Lsi> = peers.iter().copied().chain([own]).chain(self.other_lsis()).collect();
         let most = self.accept.as_ref().map_or(0, |accept| accept.most);
-        let mut all = Vec::new();
-        for number in 0..most {
-            let mut place = Hit::NULL;
-            // From the last third of the range on, one after the other.
-            let [high, low] = number.to_be_bytes();
-            (place.0[12], place.0[13], place.0[14], place.0[15]) = (0, 1, 0x80 | high, low);
-            let lsi = self.lsi_range.free(&place, &taken);
-            taken.push(lsi);
-            all.push(lsi);
-        }
-        all
+        // From the last third of the range on, one after the other.
+        self.unused_lsis(own, peers, (0..most).map(|number| 0x0001_8000 | u32::from(number)))
     }
 
     /// This host's LSI and those of the peers, in order: the configured ones, and for the others what follows from the HIT.
@@ -475,16 +465,22 @@ impl Config {
 
     /// LSIs for peers that come while we run: they get their routes at the start, when there is a right to.
     pub(crate) fn reserve_lsis(&self, own: Lsi, peers: &[Lsi]) -> Vec<Lsi> {
-        let mut taken: Vec<Lsi> = std::iter::once(own).chain(peers.iter().copied()).chain(self.other_lsis()).collect();
-        let reserve = |hit: u32| {
-            let [w, x, y, z] = hit.to_be_bytes();
-            let lsi = self.lsi_range.free(&Hit([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, w, x, y, z]), &taken);
+        // From the end of the range on, where few others are by chance.
+        let last = u32::MAX - 1;
+        self.unused_lsis(own, peers, (0..u32::try_from(self.dns.room()).unwrap_or(0)).map(|number| last - number))
+    }
+
+    /// An LSI that nobody has for each of these places, which are the last 32 bits of a HIT.
+    fn unused_lsis(&self, own: Lsi, peers: &[Lsi], places: impl Iterator<Item = u32>) -> Vec<Lsi> {
+        let mut taken: Vec<Lsi> = peers.iter().copied().chain([own]).chain(self.other_lsis()).collect();
+        let unused = |place: u32| {
+            let mut hit = Hit::NULL;
+            hit.0[12..].copy_from_slice(&place.to_be_bytes());
+            let lsi = self.lsi_range.free(&hit, &taken);
             taken.push(lsi);
             lsi
         };
-        // From the end of the range on, where few others are by chance.
-        let last = u32::MAX - 1;
-        (0..u32::try_from(self.dns.room()).unwrap_or(0)).map(|number| last - number).map(reserve).collect()
+        places.map(unused).collect()
     }
 }
 
