@@ -184,8 +184,8 @@ impl Reach {
         }
     }
 
-    /// Whether it is.
-    pub(crate) fn is_told(&self, flow: FlowId) -> bool {
+    /// Whether the window of a flow has been clamped.
+    pub(crate) fn is_clamped(&self, flow: FlowId) -> bool {
         self.flows.get(&flow).is_some_and(|flow| flow.allowed.is_some())
     }
 

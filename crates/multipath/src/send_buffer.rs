@@ -53,14 +53,14 @@ struct Queue<P> {
     again: VecDeque<Entry<P>>,
     bytes: usize,
     codel: CoDel,
-    /// A TCP that is told how much it may have waiting: it can send no more, and what it has sent was allowed when it did.
-    is_told: bool,
+    /// A TCP whose receive window is clamped: it can send no more, and what it has sent was allowed when it did.
+    is_clamped: bool,
 }
 
 impl<P> Default for Queue<P> {
     fn default() -> Self {
         let (packets, again) = (VecDeque::new(), VecDeque::new());
-        Self { packets, again, bytes: 0, codel: CoDel::default(), is_told: false }
+        Self { packets, again, bytes: 0, codel: CoDel::default(), is_clamped: false }
     }
 }
 
@@ -164,7 +164,7 @@ impl<P> SendBuffer<P> {
 
     /// Appends to the flow's queue. If there is no room any more the longest queue loses its first packet.
     ///
-    /// A TCP that is told (`is_told`) is spared here until what waits is too much for the memory: windows that fall leave more
+    /// A TCP whose window is clamped is spared here until what waits is too much for the memory: windows that fall leave more
     /// waiting than they allow, and a hole would be filled from behind all of it. What goes on waiting is CoDel's.
     ///
     /// What a TCP sends again while it still waits is passed over: the copy would arrive before what comes before it, and make
@@ -174,7 +174,7 @@ impl<P> SendBuffer<P> {
         now: Instant,
         packet: QueuedPacket<P>,
         priority: Priority,
-        is_told: bool,
+        is_clamped: bool,
         limits: &Limits,
     ) {
         let flow = (packet.meta.flow, packet.policy);
@@ -194,7 +194,7 @@ impl<P> SendBuffer<P> {
         self.bytes += packet.wire;
         self.packets += 1;
         queue.bytes += packet.wire;
-        queue.is_told = is_told;
+        queue.is_clamped = is_clamped;
         // RFC 7323 §5.3: once a later timestamp has come, what has an earlier one is refused as old.
         let stamped = || packet.meta.segment().is_some_and(|segment| segment.has_timestamps);
         let waits_in_turn = !again || !queue.packets.is_empty() && stamped();
@@ -212,7 +212,7 @@ impl<P> SendBuffer<P> {
             let longest = self.queues.values_mut().max_by_key(|queue| length(queue));
             // What is sent again goes last, but goes: programs must not fill the memory with it.
             let too_many = self.bytes > limits.most;
-            let longest = longest.filter(|queue| too_many || !queue.is_told);
+            let longest = longest.filter(|queue| too_many || !queue.is_clamped);
             let first = |queue: &mut Queue<P>| {
                 let at = queue.packets.iter().position(|entry| !entry.again || too_many);
                 let at = at.and_then(|at| queue.packets.remove(at));
@@ -470,13 +470,13 @@ mod tests {
     /// Windows fall to a tenth while a TCP has waiting what it was allowed: it hears of that, and need not lose anything at once. Who
     /// does not hear of it loses one packet in an interval.
     #[test]
-    fn a_tcp_that_is_told_loses_nothing_when_less_may_wait() {
-        for (is_told, lost) in [(true, 0), (false, 1)] {
+    fn a_clamped_tcp_loses_nothing_when_less_may_wait() {
+        for (is_clamped, lost) in [(true, 0), (false, 1)] {
             let mut buffer = SendBuffer::default();
             let less = Limits { bytes: LIMITS.bytes / 10, most: LIMITS.most, ..LIMITS };
             for number in 0..600 {
                 let limits = if number < 590 { &LIMITS } else { &less };
-                buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, is_told, limits);
+                buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, is_clamped, limits);
             }
             assert_eq!(buffer.dropped(), lost);
         }

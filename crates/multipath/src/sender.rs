@@ -458,8 +458,8 @@ impl<P> Sender<P> {
         }
         let priority = self.policies.of(packet.policy).priority;
         // Without reports the TCP inside has to learn of what is too much.
-        let is_told = !self.is_snooping() && packet.meta.flow.is_some_and(|flow| self.reach.is_told(flow));
-        self.buffer.push(now, packet, priority, is_told, &limits);
+        let is_clamped = !self.is_snooping() && packet.meta.flow.is_some_and(|flow| self.reach.is_clamped(flow));
+        self.buffer.push(now, packet, priority, is_clamped, &limits);
     }
 
     /// Whether a packet that leaves at once is sent again if it is lost: what opens a connection, and has no copy elsewhere.
