@@ -102,7 +102,7 @@ class Campaign:
         return Result(report, self._campaign, self.store, self._interval is not None)
 
     def _batches(self, places: list[int], seconds: float, batch_s: float) -> list[_Batch]:
-        count = max(1, math.ceil(len(places) * seconds / batch_s)) if places else 0
+        count = min(len(places), max(1, math.ceil(len(places) * seconds / batch_s)))
         # Points of a sweep cost differently: each batch has some of all.
         return [self._batch(places[number::count]) for number in range(count)]
 
