@@ -3,7 +3,7 @@
 use crate::packet::FlowId;
 use crate::send_buffer::Limits;
 use crate::sender::{LONGEST_QUEUE, Sender};
-use crate::usual::LEAST_WINDOW;
+use crate::usual::LEAST_WAITING;
 use clock::{Duration, Instant};
 use queue::codel;
 
@@ -73,8 +73,8 @@ impl<P> Sender<P> {
         let (bridge, at) = self.bridge;
         let bridge = if now - at < BRIDGED { bridge * BRIDGE } else { 0.0 };
         let wanted = windows * ENOUGH + bridge / CLAMPED;
-        // A window can be clamped no further than to the least, and a flow that loses all of that waits for its timer.
-        let crowd = self.buffer.flows() as f64 * LEAST_WINDOW as f64;
+        // A window can be clamped no further than to the least, and a flow that loses of that waits for its timer.
+        let crowd = self.buffer.flows() as f64 * LEAST_WAITING as f64;
         let enough = wanted.max(LEAST_BUFFER).max(crowd);
         let (room, since) = self.room;
         // Without reports the TCP inside retransmits what a path has lost, and has to learn of it soon.

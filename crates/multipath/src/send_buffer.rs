@@ -8,7 +8,7 @@
 
 use crate::packet::{FlowId, QueuedPacket};
 use crate::policy::{PolicyId, Priority};
-use crate::usual::LEAST_WINDOW;
+use crate::usual::LEAST_WAITING;
 use clock::{Duration, Instant};
 use queue::codel::{self, CoDel};
 use queue::rounds::Rounds;
@@ -212,7 +212,8 @@ impl<P> SendBuffer<P> {
             let longest = self.queues.values_mut().max_by_key(|queue| length(queue));
             // What is sent again goes last, but goes: programs must not fill the memory with it.
             let too_many = self.bytes > limits.most;
-            let longest = longest.filter(|queue| too_many || !queue.is_clamped);
+            // Nor is a flow warned that has little waiting: all together may be too much, and none of a crowd could send less.
+            let longest = longest.filter(|queue| too_many || !queue.is_clamped && queue.bytes as u64 > LEAST_WAITING);
             let first = |queue: &mut Queue<P>| {
                 let at = queue.packets.iter().position(|entry| !entry.again || too_many);
                 let at = at.and_then(|at| queue.packets.remove(at));
@@ -333,7 +334,7 @@ impl<P> SendBuffer<P> {
             }
             let (waited, left) = (now - entry.at, queue.bytes as u64);
             // What the least window lets a TCP have waiting is no queue that it could make shorter.
-            if !queue.codel.is_due(&limits.codel, now, waited, left, LEAST_WINDOW as u64) || entry.again {
+            if !queue.codel.is_due(&limits.codel, now, waited, left, LEAST_WAITING) || entry.again {
                 return Some(entry);
             }
             queue.codel.acted(&limits.codel, now);
@@ -429,22 +430,23 @@ mod tests {
     #[test]
     fn what_is_sent_again_overtakes_nothing_that_has_an_earlier_timestamp() {
         let mut buffer = SendBuffer::default();
-        let limits = Limits { bytes: 5 * 1400, ..LIMITS };
+        let limits = Limits { bytes: 10 * 1400, ..LIMITS };
         let push = |buffer: &mut SendBuffer<u32>, seq: u32, stamp: u32, again| {
             let packet = segment(seq, 1000, again, true);
             buffer.push(at(0), QueuedPacket { payload: stamp, ..packet }, Priority::Normal, false, &limits);
         };
-        // The first of six is dropped, for they are too many.
-        (0..6).for_each(|number| push(&mut buffer, 1000 * number, 10, false));
+        // The first of eleven is dropped, for they are too many.
+        (0..11).for_each(|number| push(&mut buffer, 1000 * number, 10, false));
         push(&mut buffer, 0, 200, true);
         // What still waits does so once.
         push(&mut buffer, 3000, 200, true);
         let left: Vec<(u32, u32)> = std::iter::from_fn(|| buffer.pop(at(0), &limits))
             .map(|packet| (packet.meta.segment().unwrap().seq, packet.payload))
             .collect();
-        assert_eq!(left, [(1000, 10), (2000, 10), (3000, 10), (4000, 10), (5000, 10), (0, 200)]);
+        let right: Vec<_> = (1..11).map(|number| (1000 * number, 10)).chain([(0, 200)]).collect();
+        assert_eq!(left, right);
         // What has left is let through, also behind another that is sent again.
-        push(&mut buffer, 7000, 300, false);
+        push(&mut buffer, 12_000, 300, false);
         push(&mut buffer, 1000, 310, true);
         assert!(buffer.pop(at(0), &limits).is_some());
         push(&mut buffer, 2000, 310, true);
@@ -477,6 +479,22 @@ mod tests {
             for number in 0..600 {
                 let limits = if number < 590 { &LIMITS } else { &less };
                 buffer.push(at(0), packet(flow(1), number, 1500), Priority::Normal, is_clamped, limits);
+            }
+            assert_eq!(buffer.dropped(), lost);
+        }
+    }
+
+    /// A crowd has more waiting than may wait, each flow no more than the least: whoever lost a packet would wait for a timer that
+    /// has been doubled for as long as all the others take.
+    #[test]
+    fn a_crowd_of_small_flows_is_not_warned() {
+        for (each, lost) in [(6, 0), (9, 1)] {
+            let mut buffer = SendBuffer::default();
+            let limits = Limits { bytes: 100_000, ..LIMITS };
+            for port in 0..100 {
+                for number in 0..each {
+                    buffer.push(at(0), packet(flow(port), number, 1450), Priority::Normal, false, &limits);
+                }
             }
             assert_eq!(buffer.dropped(), lost);
         }

@@ -11,6 +11,8 @@ use congestion::Rule;
 pub const FIRST_WINDOW: u32 = 2048;
 /// The least window that a TCP hears of, in bytes: some packets, so that acknowledgments, which can open the window, go on.
 pub(crate) const LEAST_WINDOW: i64 = 6_000;
+/// What a TCP has waiting, in bytes on the wire, of which the window is the least: that, headers, and what it had sent before it heard.
+pub(crate) const LEAST_WAITING: u64 = 2 * LEAST_WINDOW as u64;
 /// One in so many numbers of a path is not used, at random, where the peer tells which have arrived: who acknowledges one of
 /// these invents acknowledgments (RFC 9000 §21.4).
 pub const SKIPPED: u32 = 256;
