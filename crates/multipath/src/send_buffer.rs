@@ -262,15 +262,32 @@ impl<P> SendBuffer<P> {
 
     /// Brings a flow to the front of which something waits and whose policy is free: which policy that is.
     pub(crate) fn prepare(&mut self, is_free: impl Fn(Option<PolicyId>) -> bool) -> Option<Option<PolicyId>> {
-        let Self { rounds, queues, tier, preferred, .. } = self;
-        let waits = |flow: &Key| is_free(flow.1) && queues.get(flow).is_some_and(|queue| queue.bytes > 0);
-        let mut free = (0..rounds.len()).filter(|at| rounds.get(*at).is_some_and(|rounds| rounds.any(waits)));
+        let tiers = 0..self.rounds.len();
+        let mut free = tiers.filter(|tier| self.turn_of(*tier, &is_free));
         let (first, later) = (free.next()?, free.next());
-        *tier = first;
-        if let Some(later) = later.filter(|_| *preferred >= YIELDED) {
-            (*tier, *preferred) = (later, 0);
+        self.tier = first;
+        if let Some(later) = later.filter(|_| self.preferred >= YIELDED) {
+            (self.tier, self.preferred) = (later, 0);
         }
-        rounds.get_mut(*tier)?.turn_of(waits).map(|(_, policy)| policy)
+        self.first().map(|((_, policy), _)| policy)
+    }
+
+    /// Brings such a flow to the front of a tier; those of which nothing waits end there, as in [`SendBuffer::pop`].
+    fn turn_of(&mut self, tier: usize, is_free: impl Fn(Option<PolicyId>) -> bool) -> bool {
+        let Some(rounds) = self.rounds.get_mut(tier) else { return false };
+        while let Some(flow) = rounds.turn_of(|flow| is_free(flow.1)) {
+            let queue = self.queues.get_mut(&flow);
+            if queue.as_ref().is_some_and(|queue| queue.bytes > 0) {
+                return true;
+            }
+            if let Some(queue) = queue {
+                queue.codel.empty();
+            }
+            if rounds.end() {
+                self.queues.remove(&flow);
+            }
+        }
+        false
     }
 
     /// The next packet of the flow that was brought to the front; none where CoDel lets none pass.
@@ -467,6 +484,28 @@ mod tests {
             assert!(buffer.pop(at(ms), &LIMITS).is_some());
         }
         assert!((3..40).contains(&buffer.dropped()), "{}", buffer.dropped());
+    }
+
+    /// With policies flows end as they do without, and leave their part of what may wait to the others.
+    #[test]
+    fn a_flow_of_which_nothing_waits_ends_with_policies_too() {
+        for blocked in [None, Some(PolicyId(1))] {
+            let mut buffer = SendBuffer::default();
+            let mut of_blocked = packet(flow(9999), 0, 1500);
+            of_blocked.policy = Some(PolicyId(1));
+            buffer.push(at(0), of_blocked, Priority::Normal, false, &LIMITS);
+            for port in 0..1000 {
+                let tier = [Priority::Urgent, Priority::Normal, Priority::Bulk][usize::from(port % 3)];
+                buffer.push(at(0), packet(flow(port), 0, 1500), tier, false, &LIMITS);
+                while buffer.prepare(|policy| policy.is_none() || policy != blocked).is_some() {
+                    assert!(buffer.pop_prepared(at(0), &LIMITS).is_some());
+                }
+            }
+            let left = usize::from(blocked.is_some());
+            assert_eq!((buffer.flows(), buffer.packets()), (left, left), "{blocked:?}");
+            let alone = LIMITS.clamped / (left + 1);
+            assert_eq!(buffer.room(flow(1).unwrap(), &LIMITS), alone as i64);
+        }
     }
 
     /// Windows fall to a tenth while a TCP has waiting what it was allowed: it hears of that, and need not lose anything at once. Who

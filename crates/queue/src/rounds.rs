@@ -43,11 +43,6 @@ impl<K: Copy> Rounds<K> {
         }
     }
 
-    /// Whether it holds for any of the flows.
-    pub fn any(&self, is: impl Fn(&K) -> bool) -> bool {
-        self.new.iter().chain(&self.old).any(|(flow, _)| is(flow))
-    }
-
     /// As [`Rounds::turn`], of the flows for which it holds; the others keep their order.
     pub fn turn_of(&mut self, is: impl Fn(&K) -> bool) -> Option<K> {
         loop {
