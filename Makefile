@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-friendliness bench-simulator simult-flows hostile interop python-test wheels need-demo need-test
+.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-friendliness bench-simulator simult-flows hostile interop dissect python-test wheels need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -130,6 +130,11 @@ hostile: need-demo
 ## ONLY names cases. About ten minutes, as root; skipped where there is none.
 interop:
 	CARGO="$(CARGO)" INTEROP="$(INTEROP)" tools/interop $(foreach name,$(ONLY),--only $(name))
+
+## Every packet of a long scenario of real daemons to tshark, scapy and pypcapkit, of which none may have a remark; `make test` does it
+## without the last one.
+dissect: need-demo
+	CARGO="$(CARGO)" tools/dissect
 
 $(TOOLS)/bin/cargo-deny:
 	@if command -v cargo-deny >/dev/null; then mkdir -p $(TOOLS)/bin && ln -sf "$$(command -v cargo-deny)" $@; \
