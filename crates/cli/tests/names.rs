@@ -1,5 +1,6 @@
 //! A host whose configuration names no peer, and names of the DNS: a name server (NSD) with a zone that is signed and one that is
-//! not, a resolver beside the daemon that validates (Unbound), and a program (curl) that asks the daemon. The oracles are these
+//! not, a resolver beside the daemon that validates (Unbound), and a program (curl) that asks the daemon; one of the names leads to a
+//! host behind a NAT that only its rendezvous server reaches. The oracles are these
 //! programs: BIND and ldns read the record that `sinnet keygen --dns` prints and dig tells it again, other names resolve as without us, and
 //! the web server says from which address it was asked. Where namespaces are not allowed the test says so and does nothing.
 
@@ -8,19 +9,52 @@ mod common;
 const SCRIPT: &str = r#"
 wait_for() { for _ in $(seq 200); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; cat c.log unbound.log nsd.log; exit 1; }
 counter() { $sinnet status --control a.sock --json | grep -o "\"$1\": [0-9]*" | grep -o '[0-9]*$'; }
-ip link add eth0 type veth peer name eth0 netns $far
-ip addr add 198.51.100.1/24 dev eth0; ip link set eth0 up
-$there ip addr add 198.51.100.7/24 dev eth0; $there ip link set eth0 up
+host() { # variable: another namespace, as what begins a command there
+    unshare --net sleep 120 & local pid=$!
+    for _ in $(seq 50); do
+        [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
+    done
+    eval "$1='nsenter --net=/proc/$pid/ns/net'; $1_pid=$pid"
+    eval "\$$1 ip link set lo up"
+}
+$there ip link add br0 type bridge; $there ip link set br0 up; $there ip addr add 198.51.100.7/24 dev br0
+plug() { # name of the other end, what begins a command there, its process, device, address
+    $there ip link add $1 master br0 type veth peer name $4 netns $3; $there ip link set $1 up
+    $2 ip addr add $5/24 dev $4; $2 ip link set $4 up
+}
+plug a0 "" $$ eth0 198.51.100.1
+# A host that can only be asked by way of its rendezvous server: its NAT lets nothing in.
+host server; host nat; host inside
+plug s0 "$server" $server_pid eth0 198.51.100.9
+plug n0 "$nat" $nat_pid wan 198.51.100.21
+$nat ip link add lan type veth peer name eth0 netns $inside_pid
+$nat ip addr add 10.1.0.1/24 dev lan; $nat ip link set lan up
+$inside ip addr add 10.1.0.2/24 dev eth0; $inside ip link set eth0 up; $inside ip route add default via 10.1.0.1
+$nat sysctl -qw net.ipv4.ip_forward=1
+$nat nft 'add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; }
+    add rule ip nat out oifname "wan" masquerade
+    add chain ip nat only { type filter hook forward priority 0; }
+    add rule ip nat only iifname "wan" ct state { new, invalid } drop'
 
 A=$($sinnet keygen --out a.pem); B=$($sinnet keygen --out b.pem)
 printf 'identity = "a.pem"\nlsi = "198.18.0.1"\n[dns]\nupstream = ["127.0.0.1:5301"]\n[hip]\npuzzle = 4\n' >a.toml
 printf 'identity = "b.pem"\n[hip]\npuzzle = 4\n[[peer]]\nname = "a.hip"\nhit = "%s"\n' $A >b.toml
 
-record() { $sinnet keygen --key b.pem --dns $1 | tail -1; }
+# Neither of the two in the host behind the NAT knows where the other is.
+S=$($sinnet keygen --out s.pem); C=$($sinnet keygen --out c.pem)
+printf 'identity = "s.pem"\n[rendezvous]\nclients = ["c.hip"]\n[[peer]]\nname = "c.hip"\nhit = "%s"\n' $C >s.toml
+printf 'identity = "c.pem"\n[[peer]]\nname = "a.hip"\nhit = "%s"\n' $A >c.toml
+printf '[[peer]]\nname = "s.hip"\nhit = "%s"\nlocators = ["198.51.100.9"]\nregister = true\n' $S >>c.toml
+$server $sinnet up -c s.toml --control s.sock 2>s.log &
+$inside $sinnet up -c c.toml --control c.sock 2>inside.log &
+
+record() { $sinnet keygen --key ${2:-b.pem} --dns $1 ${3:+--rvs $3} | tail -1; }
 start() { printf '$ORIGIN %s\n$TTL 60\n@ IN SOA ns root 1 3600 600 86400 60\n@ IN NS ns\nns IN A 127.0.0.1\n' $1; }
 start example. >zone
 printf 'b IN A 198.51.100.7\nplain IN A 198.51.100.7\nforged IN A 198.51.100.7\nwww IN CNAME b\n' >>zone
 { record b.example; record forged.example | sed -E 's/(HIP 3 2001002.{10}).{4}/\1ABCD/'; } >>zone
+printf 'server IN A 198.51.100.9\naway IN A 198.51.100.99\n' >>zone
+{ record inside.example. c.pem server.example; record away.example. c.pem server.example; record lost.example. c.pem; } >>zone
 for part in 1 2 3 4 5 6 7 8; do printf 'big IN TXT "%s%0240d"\n' $part 0; done >>zone
 start open. >open
 printf 'b IN A 198.51.100.7\n' >>open; record b.open >>open
@@ -102,6 +136,19 @@ grep -q 'b.example is .* which is signed' a.log
 $sinnet status --control a.sock | grep -q 'b.example .* signed'
 [ "$(counter hip_records)" -ge 1 ]
 
+# By its rendezvous server: without an address.
+wait_for 'grep -q "passes on to us" inside.log'
+mkdir behind; echo 'by its server' >behind/page
+(cd behind; exec $inside python3 ../www/serve.py >/dev/null 2>../inside-www.log) &
+wait_for '$inside ss -ltn | grep -q :8000'
+[ "$(curl -sS --max-time 10 http://inside.example:8000/page)" = 'by its server' ]
+$sinnet status --control a.sock | sed -n '/inside.example/,$p' | grep 198.51.100.21
+grep -q 'inside.example is .* which is signed, at \[\], and its rendezvous servers' a.log
+refused grep 198.51.100.1 inside-www.log
+# The same record without the server leads nowhere.
+[ -z "$(dig +short lost.example AAAA)" ]
+[ "$(counter hip_records_placeless)" = 1 ]
+
 # Nobody has vouched for it but the DNS: it gets to no program here that has not asked it.
 python3 -m http.server --bind :: 9000 >/dev/null 2>&1 & wait_for 'ss -ltn | grep -q :9000'
 curl -sS --max-time 3 -o /dev/null "http://[$A]:9000/"
@@ -132,6 +179,9 @@ $sinnet up -c a.toml --control a.sock 2>c.log & a=$!
 wait_for 'grep -q " ready " c.log'
 [ "$(curl -sS --max-time 10 http://b.open:8000/page)" = 'by its name' ]
 grep -q 'b.open is .* which is not signed' c.log
+# By its rendezvous server: where its address is nobody's.
+[ "$(curl -sS --max-time 20 http://away.example:8000/page)" = 'by its server' ]
+grep -q 'away.example is .* which is signed, at \[198.51.100.99\], and its rendezvous servers' c.log
 
 # The host's own resolver asks us as long as we run, however we end.
 umount /etc/resolv.conf
