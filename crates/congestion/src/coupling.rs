@@ -174,7 +174,14 @@ impl<R: WindowRule> CoupledController<R> {
     pub fn on_congestion(&mut self, path: usize, event: &Congestion, doubt: Doubt, now: Instant) -> bool {
         match self.judge(path, event, doubt) {
             Verdict::Answer => {}
-            Verdict::Bear => return false,
+            Verdict::Bear => {
+                let Self { control, random_loss, .. } = self;
+                if let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) {
+                    let room = losses.room(state);
+                    control.set_ssthresh(path, room);
+                }
+                return false;
+            }
             Verdict::TakeBack { cwnd, ssthresh } => {
                 self.take_back(path, (cwnd, ssthresh), now);
                 return false;

@@ -9,7 +9,9 @@
 //! - what is lost although nothing waits, at larger windows, is borne while that explains as many losses as there are. Where nothing was lost at smaller
 //!   windows, that is not at all: a policer and a shallow buffer are answered as ever;
 //! - a reduction after which the losses went on did not help, and is taken back, once for each such window;
-//! - a window of no more than the first one is small, and packets that overtake each other stand in no queue;
+//! - where losses are known to be the link's own, the window grows as in slow start up to what is small;
+//! - a window of no more than the first one is small, also while nothing is known of queues, and packets that overtake each other
+//!   stand in no queue;
 //! - a twentieth of the packets and more is answered, whatever else is seen: others may be behind the same policer.
 //!
 //! That losses are told apart by what delays say goes back to S. Biaz and N. Vaidya (*Discriminating congestion losses from wireless
@@ -48,7 +50,7 @@ const SCATTERED: (u64, u64) = (2, 3);
 /// A queue overtakes nobody: where so much of what arrives comes behind later packets, delays differ for another reason.
 const REORDERED: f64 = 0.1;
 /// Packets that leave in the time by which delays differ, at the least, where that is not the queue's doing.
-const COARSE: f64 = 1.5;
+pub(crate) const COARSE: f64 = 1.5;
 /// Round trips that are looked at, at the least.
 const SAMPLES: u64 = 4;
 
@@ -61,6 +63,12 @@ pub(crate) enum Verdict {
     Bear,
     /// The link's own, and so were those that the last reductions answered: window and threshold had so many bytes.
     TakeBack { cwnd: f64, ssthresh: f64 },
+}
+
+/// By how much round trips differ from the ones before, smoothed, after another one.
+pub(crate) fn scattered(scatter: Duration, last: Option<Duration>, rtt: Duration) -> Duration {
+    let differs = last.map_or(Duration::ZERO, |last| last.max(rtt) - last.min(rtt));
+    (scatter * 15 + differs) / 16
 }
 
 /// Packets, how many of them were lost, and how many came behind later ones.
@@ -116,9 +124,7 @@ pub(crate) struct RandomLoss {
 impl RandomLoss {
     /// A round trip was measured; `path` is as before it.
     pub(crate) fn on_rtt(&mut self, rtt: Duration, path: &Path, now: Instant) {
-        let differs = self.last.map_or(Duration::ZERO, |last| last.max(rtt) - last.min(rtt));
-        self.scatter = (self.scatter * 15 + differs) / 16;
-        self.last = Some(rtt);
+        self.scatter = scattered(self.scatter, self.last.replace(rtt), rtt);
         if now.saturating_since(self.since) >= path.srtt / 2 && self.delays[0].samples >= SAMPLES {
             self.delays = [Delays::default(), self.delays[0]];
             self.since = now;
@@ -131,11 +137,11 @@ impl RandomLoss {
     }
 
     fn finds_no_queue(&self, path: &Path) -> bool {
-        let [a, b] = self.delays;
-        let samples = a.samples + b.samples;
+        let samples = self.samples();
         if samples < SAMPLES {
             return false;
         }
+        let [a, b] = self.delays;
         let (least, mean) = (a.least.min(b.least), (a.sum + b.sum) / samples);
         let base = path.base_rtt.min(least);
         let floor = (base / 12).clamp(NO_QUEUE.0, NO_QUEUE.1);
@@ -144,6 +150,10 @@ impl RandomLoss {
         let is_scattered = is_scattered || self.is_reordered();
         let scatter = if is_scattered { self.scatter } else { Duration::ZERO };
         least - base <= floor.max(scatter * SCATTERED.0) && mean - base <= floor.max(scatter * SCATTERED.1)
+    }
+
+    fn samples(&self) -> u64 {
+        self.delays.iter().map(|delays| delays.samples).sum()
     }
 
     /// Whether packets overtake each other.
@@ -184,10 +194,26 @@ impl RandomLoss {
         path.cwnd <= (SMALL * self.limit).max(FIRST * path.mss)
     }
 
+    /// Up to what window slow start goes on after a loss that was borne, in bytes: to where windows are too small to have lost for
+    /// their size, once losses there have told how many are the link's own.
+    pub(crate) fn room(&self, path: &Path) -> f64 {
+        if self.is_known() { path.ssthresh.max(SMALL * self.limit) } else { path.ssthresh }
+    }
+
+    /// Whether losses at windows that are small have told how many are the link's own.
+    fn is_known(&self) -> bool {
+        self.small.lost >= TELLING
+    }
+
     /// So many packets were found lost, outside of recovery.
     pub(crate) fn judge(&mut self, lost: u32, path: &Path) -> Verdict {
         let count = f64::from(lost);
         self.recent[0].lost += count;
+        let is_first = self.samples() < SAMPLES && path.ssthresh.is_infinite() && path.cwnd <= FIRST * path.mss;
+        if is_first && !self.is_high() {
+            self.borne += lost;
+            return Verdict::Bear;
+        }
         if !self.is_quiet || self.is_high() {
             return Verdict::Answer;
         }
@@ -199,7 +225,7 @@ impl RandomLoss {
             self.before = self.before.filter(|_| unhelped.is_none());
             return unhelped.map_or(Verdict::Bear, |(cwnd, ssthresh)| Verdict::TakeBack { cwnd, ssthresh });
         }
-        if self.small.lost < TELLING {
+        if !self.is_known() {
             return Verdict::Answer;
         }
         // Of late only: many packets that passed at smaller windows would explain whatever is lost at this one.

@@ -21,6 +21,8 @@ const ELSEWHERE: Duration = Duration::from_millis(20);
 /// How long a range that does not change is reported: the sender skips numbers, so there are always old ones, and tens of
 /// reports have had it by then.
 const REPORTED_FOR: Duration = Duration::from_secs(1);
+/// Ranges that are kept: where packets overtake each other there are as many as packets come in the time by which delays differ.
+const KEPT: usize = 256;
 
 /// Sequence numbers received without a gap.
 #[derive(Clone, Copy, Debug)]
@@ -114,11 +116,14 @@ impl Received {
         self.ranges.first().map_or(0, |range| range.last)
     }
 
-    fn report(&self, now: Instant, rtt: Option<Duration>) -> Report {
-        let first_at = self.ranges.first().map(|range| range.at);
-        let recent = self.ranges.iter().filter(|range| now - range.at < REPORTED_FOR || Some(range.at) == first_at);
+    fn report(&mut self, now: Instant, rtt: Option<Duration>) -> Report {
+        let highest = self.highest();
+        self.ranges.retain(|range| now - range.at < REPORTED_FOR || range.last == highest);
+        let since = self.told_since();
+        let told = |range: &&Range| range.last == highest || range.at >= since;
+        let recent = self.ranges.iter().filter(told).take(RANGES);
         Report {
-            highest: self.highest(),
+            highest,
             delay: now - self.highest_at,
             arrival: (self.highest_at.as_nanos() / 1000) as u32,
             packets: self.packets,
@@ -127,6 +132,15 @@ impl Received {
             rtt: rtt.unwrap_or_default(),
             ranges: recent.map(|range| (range.first, range.last)).collect(),
         }
+    }
+
+    /// Of more ranges than a report has room for, those are told that have changed last, from then on: what the others tell was told
+    /// before.
+    fn told_since(&self) -> Instant {
+        let Some(excess) = self.ranges.len().checked_sub(RANGES) else { return Instant::ZERO };
+        let mut changes: Vec<Instant> = self.ranges.iter().skip(1).map(|range| range.at).collect();
+        changes.sort_unstable();
+        changes.get(excess).copied().unwrap_or(Instant::ZERO)
     }
 
     fn note(&mut self, now: Instant, sequence: u32) {
@@ -158,7 +172,7 @@ impl Received {
             }
             (false, None) => {
                 self.ranges.insert(at, Range { first: sequence, last: sequence, at: now });
-                self.ranges.truncate(RANGES);
+                self.ranges.truncate(KEPT);
             }
         }
     }
@@ -196,6 +210,26 @@ mod tests {
             let report = received.take_report(Instant::ZERO, None);
             prop_assert_eq!(report.ranges.iter().flat_map(|(first, last)| *first..=*last).collect::<BTreeSet<_>>(), set);
         }
+    }
+
+    /// Every other packet comes 60 ms late, so that there are more ranges than a report has room for: each number is told by some
+    /// report.
+    #[test]
+    fn what_fills_the_oldest_gaps_is_told() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut arrivals: Vec<(u64, u32)> = (1..=300).map(|n| (u64::from(n) + 60 * u64::from(n % 2), n)).collect();
+        arrivals.sort_unstable();
+        let (mut received, mut told) = (Received::default(), BTreeSet::new());
+        for (ms, number) in arrivals {
+            received.packet(at(ms), number, 1000, false);
+            let report = received.take_report(at(ms), None);
+            assert!(
+                report.ranges.len() <= RANGES && report.ranges.first().is_some_and(|(_, last)| *last == report.highest)
+            );
+            assert!(report.ranges.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));
+            told.extend(report.ranges.iter().flat_map(|(first, last)| *first..=*last));
+        }
+        assert_eq!(told, (1..=300).collect());
     }
 
     #[test]

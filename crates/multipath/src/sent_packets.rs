@@ -436,7 +436,9 @@ impl<P> SentPackets<P> {
         // RFC 8985 §6.2 has no more than a round trip. Those that are measured here are short where delays differ, for what
         // overtakes others is reported first.
         let spread = (self.spread + self.spread / 8).min(srtt.max(MOST_SPREAD));
-        let patience = AGE.max(srtt / 8).max(spread);
+        // Where packets overtake each other, reports do so, too.
+        let variation = if spread.is_zero() { Duration::ZERO } else { self.rtt.rttvar().unwrap_or_default() * 4 };
+        let patience = AGE.max(srtt / 8).max(spread + variation);
         let below = |skipped: &VecDeque<u64>, number: u64| skipped.partition_point(|skip| *skip < number) as u64;
         let skips = below(&self.skipped, highest);
         let from = self.settled().min(self.packets.len());

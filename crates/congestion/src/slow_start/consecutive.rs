@@ -1,7 +1,12 @@
 //! Samples in a row that tell of a queue.
 
 use super::{SAMPLES, threshold};
+use crate::random_loss::{COARSE, scattered};
 use clock::{Duration, Instant};
+
+/// Where delays differ from packet to packet, what is longer by less than so many such differences met no queue: of two independent
+/// directions that draw from a range, one of five is.
+const SCATTERED: u64 = 3;
 
 /// The samples of one path.
 #[derive(Clone, Debug)]
@@ -9,15 +14,22 @@ pub(crate) struct Consecutive {
     spanning: bool,
     /// How many samples in a row met a queue, and since when.
     late: Option<(u32, Instant)>,
+    last: Option<Duration>,
+    /// By how much a sample differs from the one before, smoothed.
+    scatter: Duration,
 }
 
 impl Consecutive {
     pub(super) fn new(spanning: bool) -> Self {
-        Self { spanning, late: None }
+        Self { spanning, late: None, last: None, scatter: Duration::ZERO }
     }
 
-    pub(super) fn finds_queue(&mut self, base: Duration, rtt: Duration, now: Instant) -> bool {
-        let is_late = rtt.saturating_sub(base) >= threshold(base);
+    pub(super) fn finds_queue(&mut self, packets: f64, base: Duration, rtt: Duration, now: Instant) -> bool {
+        self.scatter = scattered(self.scatter, self.last.replace(rtt), rtt);
+        // The queue itself differs by a packet from one sample to the next.
+        let is_jitter = self.scatter.as_secs_f64() * packets > COARSE * rtt.as_secs_f64();
+        let scatter = if is_jitter { self.scatter * SCATTERED } else { Duration::ZERO };
+        let is_late = rtt.saturating_sub(base) >= threshold(base).max(scatter);
         self.late = is_late.then(|| self.late.map_or((1, now), |(samples, since)| (samples + 1, since)));
         self.late.is_some_and(|(samples, since)| samples >= SAMPLES && (!self.spanning || now - since >= rtt))
     }
@@ -39,7 +51,7 @@ mod tests {
         let mut now = Instant::ZERO;
         rtts.iter().position(|ms| {
             now += Duration::from_millis(step);
-            samples.finds_queue(BASE, Duration::from_millis(*ms), now)
+            samples.finds_queue(10.0, BASE, Duration::from_millis(*ms), now)
         })
     }
 
@@ -51,6 +63,20 @@ mod tests {
         let mut interrupted = [90; 20];
         interrupted[5] = 89;
         assert_eq!(ends_at(false, 1, &interrupted), Some(13));
+    }
+
+    /// Delays differ by 8 ms from packet to packet, where forty leave in a round trip; a queue adds 30 ms to all of them.
+    #[test]
+    fn delays_that_differ_are_no_queue_and_one_below_them_is() {
+        let (mut samples, mut now) = (Consecutive::new(false), Instant::ZERO);
+        let mut ends = |delays: [u64; 4]| {
+            delays.into_iter().cycle().take(80).any(|ms| {
+                now += Duration::from_millis(2);
+                samples.finds_queue(40.0, BASE, BASE + Duration::from_millis(ms), now)
+            })
+        };
+        assert!(!ends([2, 11, 3, 12]) && !ends([11, 20, 12, 19]));
+        assert!(ends([41, 50, 42, 49]));
     }
 
     /// One of them early within a round trip, and the rest may have waited for other paths.

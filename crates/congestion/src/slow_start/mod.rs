@@ -70,7 +70,7 @@ impl Search {
     pub(crate) fn finds_queue(&mut self, packets: f64, base: Duration, sample: &RoundTrip, now: Instant) -> bool {
         match self {
             Self::HyStart(rounds) => rounds.finds_queue(packets, base, sample),
-            Self::Consecutive(samples) => samples.finds_queue(base, sample.rtt, now),
+            Self::Consecutive(samples) => samples.finds_queue(packets, base, sample.rtt, now),
         }
     }
 
