@@ -51,13 +51,14 @@ def parameters(packet):
 
 
 def scapy(path, keys):
-    """What the frames have in them: packets of HIP by frame, and how many of ESP were decrypted by next header."""
-    hip, inner, numbers = {}, collections.Counter(), set()
+    """What the frames have in them: packets of HIP by frame, how many of ESP were decrypted by next header, and the ports of UDP."""
+    hip, inner, numbers, ports = {}, collections.Counter(), set(), set()
     for number, frame in enumerate(rdpcap(path), 1):
         if IP not in frame:
             continue
         ip = frame[IP]
         if ip.proto == 17 and PORT in (frame[UDP].sport, frame[UDP].dport):
+            ports |= {frame[UDP].sport, frame[UDP].dport}
             data = bytes(frame[UDP].payload)[: frame[UDP].len - 8]
             is_hip = data[:4] == bytes(4)
             data = data[4:] if is_hip else data
@@ -87,7 +88,7 @@ def scapy(path, keys):
             inner[plain.nh] += 1
         except Exception as error:  # whatever it is
             remark("scapy", f"ESP is not decrypted: {type(error).__name__}")
-    return hip, inner
+    return hip, inner, ports
 
 
 def tshark(path, display, fields, *options):
@@ -107,10 +108,15 @@ def severe(severities, messages):
     return [message for message, severity in zip(told, known) if int(severity, 0) >= 0x600000]
 
 
-def tshark_remarks(path, hip, sealed, lines):
+def tshark_remarks(path, hip, sealed, ports, lines):
     """tshark has to see the same packets as HIP and as ESP, and to find every checksum and ICV right."""
     expert = ["_ws.expert.severity", "_ws.expert.message"]
-    found = tshark(path, "hip", ["frame.number", "hip.type", "hip.checksum.status", "ip.proto", *expert])
+
+    def inside_udp(protocol):
+        """The port that a NAT gives may be another protocol's, which would be tried first."""
+        return [word for port in sorted(ports) for word in ("-d", f"udp.port=={port},{protocol}")]
+
+    found = tshark(path, "hip", ["frame.number", "hip.type", "hip.checksum.status", "ip.proto", *expert], *inside_udp("hip"))
     if {int(row[0]) for row in found} != set(hip):
         remark("tshark", f"{len(found)} packets of HIP, not {len(hip)}")
     for number, types, status, protocol, severities, messages in found:
@@ -121,7 +127,7 @@ def tshark_remarks(path, hip, sealed, lines):
         for message in severe(severities, messages):
             if message not in OF_TSHARK:
                 remark("tshark", message)
-    options = ["-d", f"udp.port=={PORT},udpencap", "-o", "esp.enable_encryption_decode:TRUE"]
+    options = [*inside_udp("udpencap"), "-o", "esp.enable_encryption_decode:TRUE"]
     # One number in 256 is left out on purpose.
     options += ["-o", "esp.enable_authentication_check:TRUE", "-o", "esp.do_esp_sequence_analysis:FALSE"]
     # Inside are the kernel's packets, of whose headers Wireshark has no HITs for the checksums.
@@ -239,8 +245,8 @@ def main():
     keys = {int(row[3], 0): bytes.fromhex(row[5][2:]) for row in rows}
     # Behind NATs others have other addresses than they know of.
     lines = sorted({",".join(f'"{field}"' for field in [row[0], "*", "*", *row[3:]]) for row in rows})
-    hip, inner = scapy(path, keys)
-    tshark_remarks(path, hip, sum(inner.values()), lines)
+    hip, inner, ports = scapy(path, keys)
+    tshark_remarks(path, hip, sum(inner.values()), ports, lines)
     kinds = collections.Counter(KINDS.get(packet[2] & 0x7F) for packet in hip.values())
     types = {kind for packet in hip.values() for kind in parameters(packet)}
     missing = NEEDED - set(kinds) | {name for number, name in NEEDED_PARAMETERS.items() if number not in types}
