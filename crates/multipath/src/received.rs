@@ -119,9 +119,9 @@ impl Received {
     fn report(&mut self, now: Instant, rtt: Option<Duration>) -> Report {
         let highest = self.highest();
         self.ranges.retain(|range| now - range.at < REPORTED_FOR || range.last == highest);
-        let since = self.told_since();
-        let told = |range: &&Range| range.last == highest || range.at >= since;
-        let recent = self.ranges.iter().filter(told).take(RANGES);
+        let since = self.reported_since();
+        let reported = |range: &&Range| range.last == highest || range.at >= since;
+        let recent = self.ranges.iter().filter(reported).take(RANGES);
         Report {
             highest,
             delay: now - self.highest_at,
@@ -134,9 +134,8 @@ impl Received {
         }
     }
 
-    /// Of more ranges than a report has room for, those are told that have changed last, from then on: what the others tell was told
-    /// before.
-    fn told_since(&self) -> Instant {
+    /// Of more ranges than a report has room for, those go into it that have changed since then: earlier reports had the others.
+    fn reported_since(&self) -> Instant {
         let Some(excess) = self.ranges.len().checked_sub(RANGES) else { return Instant::ZERO };
         let mut changes: Vec<Instant> = self.ranges.iter().skip(1).map(|range| range.at).collect();
         changes.sort_unstable();
@@ -212,14 +211,14 @@ mod tests {
         }
     }
 
-    /// Every other packet comes 60 ms late, so that there are more ranges than a report has room for: each number is told by some
+    /// Every other packet comes 60 ms late, so that there are more ranges than a report has room for: each number is in some
     /// report.
     #[test]
-    fn what_fills_the_oldest_gaps_is_told() {
+    fn what_fills_the_oldest_gaps_is_reported() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let mut arrivals: Vec<(u64, u32)> = (1..=300).map(|n| (u64::from(n) + 60 * u64::from(n % 2), n)).collect();
         arrivals.sort_unstable();
-        let (mut received, mut told) = (Received::default(), BTreeSet::new());
+        let (mut received, mut reported) = (Received::default(), BTreeSet::new());
         for (ms, number) in arrivals {
             received.packet(at(ms), number, 1000, false);
             let report = received.take_report(at(ms), None);
@@ -227,9 +226,9 @@ mod tests {
                 report.ranges.len() <= RANGES && report.ranges.first().is_some_and(|(_, last)| *last == report.highest)
             );
             assert!(report.ranges.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));
-            told.extend(report.ranges.iter().flat_map(|(first, last)| *first..=*last));
+            reported.extend(report.ranges.iter().flat_map(|(first, last)| *first..=*last));
         }
-        assert_eq!(told, (1..=300).collect());
+        assert_eq!(reported, (1..=300).collect());
     }
 
     #[test]

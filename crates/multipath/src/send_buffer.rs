@@ -274,18 +274,11 @@ impl<P> SendBuffer<P> {
 
     /// Brings such a flow to the front of a tier; those of which nothing waits end there, as in [`SendBuffer::pop`].
     fn turn_of(&mut self, tier: usize, is_free: impl Fn(Option<PolicyId>) -> bool) -> bool {
-        let Some(rounds) = self.rounds.get_mut(tier) else { return false };
-        while let Some(flow) = rounds.turn_of(|flow| is_free(flow.1)) {
-            let queue = self.queues.get_mut(&flow);
-            if queue.as_ref().is_some_and(|queue| queue.bytes > 0) {
+        while let Some(flow) = self.rounds.get_mut(tier).and_then(|rounds| rounds.turn_of(|flow| is_free(flow.1))) {
+            if self.queues.get(&flow).is_some_and(|queue| queue.bytes > 0) {
                 return true;
             }
-            if let Some(queue) = queue {
-                queue.codel.empty();
-            }
-            if rounds.end() {
-                self.queues.remove(&flow);
-            }
+            self.end(tier, flow);
         }
         false
     }
@@ -299,20 +292,22 @@ impl<P> SendBuffer<P> {
     }
 
     fn pop_of(&mut self, now: Instant, flow: Key, limits: &Limits) -> Option<QueuedPacket<P>> {
-        let entry = self.dequeue(now, flow, limits);
-        let rounds = self.rounds.get_mut(self.tier)?;
-        match entry {
-            Some(entry) => {
-                self.sojourn = now - entry.at;
-                rounds.spend(entry.packet.wire as u32);
-                Some(entry.packet)
-            }
-            None => {
-                if rounds.end() {
-                    self.queues.remove(&flow);
-                }
-                None
-            }
+        let Some(entry) = self.dequeue(now, flow, limits) else {
+            self.end(self.tier, flow);
+            return None;
+        };
+        self.sojourn = now - entry.at;
+        self.rounds.get_mut(self.tier)?.spend(entry.packet.wire as u32);
+        Some(entry.packet)
+    }
+
+    /// Nothing waits of the flow whose turn it is in a tier: its turn ends, and so does its queue where it has no other.
+    fn end(&mut self, tier: usize, flow: Key) {
+        if let Some(queue) = self.queues.get_mut(&flow) {
+            queue.codel.empty();
+        }
+        if self.rounds.get_mut(tier).is_some_and(Rounds::end) {
+            self.queues.remove(&flow);
         }
     }
 
@@ -340,12 +335,8 @@ impl<P> SendBuffer<P> {
     fn dequeue(&mut self, now: Instant, flow: Key, limits: &Limits) -> Option<Entry<P>> {
         loop {
             let goes_first = self.queues.get(&flow).is_some_and(|queue| !queue.again.is_empty());
-            let entry = self.take(flow);
+            let entry = self.take(flow)?;
             let queue = self.queues.get_mut(&flow)?;
-            let Some(entry) = entry else {
-                queue.codel.empty();
-                return None;
-            };
             if goes_first {
                 return Some(entry);
             }
