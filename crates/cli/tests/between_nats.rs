@@ -9,14 +9,6 @@ mod common;
 /// What `common::in_namespaces` runs, with the kinds of the NATs of the two as $1 and $2, and whether
 /// the relay has to carry data as $3.
 const SCRIPT: &str = r#"
-host() { # variable: another namespace, as what begins a command there
-    unshare --net sleep 200 & local pid=$!
-    for _ in $(seq 50); do
-        [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
-    done
-    eval "$1='nsenter --net=/proc/$pid/ns/net'; $1_pid=$pid"
-    eval "\$$1 ip link set lo up"
-}
 wait_for() { # command, tenths of a second
     for _ in $(seq ${2:-200}); do eval "$1" && return; sleep 0.1; done
     echo "not in time: $1"; cat r.log; $sinnet status --control a.sock; exit 1
@@ -35,18 +27,12 @@ uplink() { # side, number, kind, in the namespace of process, as
     $there ip link add n$n type veth peer name wan netns $nat_pid
     $there ip link set n$n master br0; $there ip link set n$n up
     $nat ip addr add 198.51.100.$n/24 dev wan; $nat ip link set wan up
-    $nat sysctl -qw net.ipv4.ip_forward=1
-    local how="masquerade"; [ $kind = symmetric ] && how="masquerade random,fully-random"
-    $nat nft "add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; }
-        add rule ip nat out oifname wan $how
-        add chain ip nat home { type filter hook input priority 0; }
-        add rule ip nat home iifname wan ct state { new, invalid } drop
-        add chain ip nat only { type filter hook forward priority 0; }"
+    masquerade "$nat" $([ $kind != symmetric ] || echo random,fully-random); only_answers "$nat" input
     if [ $kind = cone ]; then
         $nat nft "add chain ip nat in { type nat hook prerouting priority -100; }
             add rule ip nat in iifname wan udp dport 10500 dnat to 10.$n.0.2"
     else
-        $nat nft 'add rule ip nat only iifname wan ct state { new, invalid } drop'
+        only_answers "$nat" forward
     fi
     # 8 and 4 Mbit/s to the host.
     $nat tc qdisc add dev lan root tbf rate $((12 - 4 * i))mbit burst 5k latency 60ms

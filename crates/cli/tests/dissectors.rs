@@ -13,14 +13,6 @@ python=$1; kit=$2
 cat >dissect.py <<'PYTHON'
 @DISSECT@
 PYTHON
-host() { # variable: another namespace, as what begins a command there
-    unshare --net sleep 100 & local pid=$!
-    for _ in $(seq 50); do
-        [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
-    done
-    eval "$1='nsenter --net=/proc/$pid/ns/net'; $1_pid=$pid"
-    eval "\$$1 ip link set lo up"
-}
 wait_for() { for _ in $(seq ${2:-200}); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; cat ?.log; exit 1; }
 # The Ethernet of the relay and of the native hosts is the Internet, and what is captured. A train of packets is taken apart before.
 $there ip link add br0 type bridge; $there ip link set br0 up gso_max_segs 1; $there ip addr add 198.51.100.7/24 dev br0
@@ -35,13 +27,7 @@ uplink() { # side, number, namespace's process, as what begins a command there
     $there ip link add n$n type veth peer name wan netns $nat_pid
     $there ip link set n$n master br0; $there ip link set n$n up
     $nat ip addr add 198.51.100.$n/24 dev wan; $nat ip link set wan up
-    $nat sysctl -qw net.ipv4.ip_forward=1
-    $nat nft "add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; }
-        add rule ip nat out oifname wan masquerade
-        add chain ip nat only { type filter hook forward priority 0; }
-        add rule ip nat only iifname wan ct state { new, invalid } drop
-        add chain ip nat home { type filter hook input priority 0; }
-        add rule ip nat home iifname wan ct state { new, invalid } drop"
+    masquerade "$nat"; only_answers "$nat" forward; only_answers "$nat" input
 }
 for i in 1 2; do uplink 1 $i $here ""; uplink 2 $i $b_pid "$b"; done
 up() { $2 ip link set e$3 up; $2 ip route add default via 10.$1$3.0.1 metric $3; } # side, in, number

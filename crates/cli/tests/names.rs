@@ -9,14 +9,6 @@ mod common;
 const SCRIPT: &str = r#"
 wait_for() { for _ in $(seq 200); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; cat c.log unbound.log nsd.log; exit 1; }
 counter() { $sinnet status --control a.sock --json | grep -o "\"$1\": [0-9]*" | grep -o '[0-9]*$'; }
-host() { # variable: another namespace, as what begins a command there
-    unshare --net sleep 120 & local pid=$!
-    for _ in $(seq 50); do
-        [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
-    done
-    eval "$1='nsenter --net=/proc/$pid/ns/net'; $1_pid=$pid"
-    eval "\$$1 ip link set lo up"
-}
 $there ip link add br0 type bridge; $there ip link set br0 up; $there ip addr add 198.51.100.7/24 dev br0
 plug() { # name of the other end, what begins a command there, its process, device, address
     $there ip link add $1 master br0 type veth peer name $4 netns $3; $there ip link set $1 up
@@ -30,11 +22,7 @@ plug n0 "$nat" $nat_pid wan 198.51.100.21
 $nat ip link add lan type veth peer name eth0 netns $inside_pid
 $nat ip addr add 10.1.0.1/24 dev lan; $nat ip link set lan up
 $inside ip addr add 10.1.0.2/24 dev eth0; $inside ip link set eth0 up; $inside ip route add default via 10.1.0.1
-$nat sysctl -qw net.ipv4.ip_forward=1
-$nat nft 'add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; }
-    add rule ip nat out oifname "wan" masquerade
-    add chain ip nat only { type filter hook forward priority 0; }
-    add rule ip nat only iifname "wan" ct state { new, invalid } drop'
+masquerade "$nat"; only_answers "$nat" forward
 
 A=$($sinnet keygen --out a.pem); B=$($sinnet keygen --out b.pem)
 printf 'identity = "a.pem"\nlsi = "198.18.0.1"\n[dns]\nupstream = ["127.0.0.1:5301"]\n[hip]\npuzzle = 4\n' >a.toml

@@ -6,14 +6,6 @@ mod common;
 
 /// What `common::in_namespaces` runs: a client here, two routers, a server there; the link between the routers carries 20 Mbit/s.
 const SCRIPT: &str = r#"
-host() { # variable: another namespace, as what begins a command there
-    unshare --net sleep 200 & local pid=$!
-    for _ in $(seq 50); do
-        [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
-    done
-    eval "$1='nsenter --net=/proc/$pid/ns/net'; $1_pid=$pid"
-    eval "\$$1 ip link set lo up"
-}
 host r1; host r2
 ip link add e1 type veth peer name w1 netns $r1_pid
 $r1 ip link add m1 type veth peer name m2 netns $r2_pid

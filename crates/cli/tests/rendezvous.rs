@@ -5,14 +5,6 @@
 mod common;
 
 const SCRIPT: &str = r#"
-host() { # variable: another namespace, as what begins a command there
-    unshare --net sleep 100 & local pid=$!
-    for _ in $(seq 50); do
-        [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
-    done
-    eval "$1='nsenter --net=/proc/$pid/ns/net'; $1_pid=$pid"
-    eval "\$$1 ip link set lo up"
-}
 wait_for() { for _ in $(seq 200); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; cat c.log; exit 1; }
 host nat; host inside
 $there ip link add br0 type bridge; $there ip link set br0 up; $there ip addr add 198.51.100.7/24 dev br0
@@ -25,11 +17,7 @@ $nat ip addr add 198.51.100.21/24 dev wan; $nat ip link set wan up
 $nat ip link add lan type veth peer name eth0 netns $inside_pid
 $nat ip addr add 10.1.0.1/24 dev lan; $nat ip link set lan up
 $inside ip addr add 10.1.0.2/24 dev eth0; $inside ip link set eth0 up; $inside ip route add default via 10.1.0.1
-$nat sysctl -qw net.ipv4.ip_forward=1
-$nat nft 'add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; }
-    add rule ip nat out oifname "wan" masquerade
-    add chain ip nat only { type filter hook forward priority 0; }
-    add rule ip nat only iifname "wan" ct state { new, invalid } drop'
+masquerade "$nat"; only_answers "$nat" forward
 
 A=$($sinnet keygen --out a.pem); B=$($sinnet keygen --out b.pem); C=$($sinnet keygen --out c.pem)
 printf 'identity = "a.pem"\n[[peer]]\nname = "c.hip"\nhit = "%s"\nvia = ["198.51.100.7"]\n' $C >a.toml

@@ -8,14 +8,6 @@ mod common;
 /// What `common::in_namespaces` runs, with the gateway's commands for the client and the server as $1 and $2, and as $3 what
 /// the configuration says of the MTU.
 const SCRIPT: &str = r#"
-host() { # variable: another namespace, as what begins a command there
-    unshare --net sleep 100 & local pid=$!
-    for _ in $(seq 50); do
-        [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
-    done
-    eval "$1='nsenter --net=/proc/$pid/ns/net'; $1_pid=$pid"
-    eval "\$$1 ip link set lo up"
-}
 host nat1; host nat2; host world
 # The server has one address; NATs are on its Ethernet.
 $there ip link add br0 type bridge; $there ip link set br0 up; $there ip addr add 198.51.100.7/24 dev br0
@@ -27,9 +19,7 @@ for i in 1 2; do
     $nat ip addr add 10.$i.0.1/24 dev lan; $nat ip link set lan up
     $nat ip addr add 198.51.100.${i}1/24 dev wan; $nat ip link set wan up
     $there ip link set n$i master br0; $there ip link set n$i up
-    $nat sysctl -qw net.ipv4.ip_forward=1
-    $nat nft 'add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; }
-        add rule ip nat out oifname "wan" masquerade'
+    masquerade "$nat"
     # To the client; 8 and 4 Mbit/s.
     $nat tc qdisc add dev lan root tbf rate $((12 - 4 * i))mbit burst 5k latency 60ms
 done

@@ -2,19 +2,33 @@
 
 use std::process::Command;
 
-/// Begins each script: `$far` is a process in the other namespace, `$there` runs a command in it, `up_on_both` brings the
-/// daemons of a.toml here and b.toml there up until both are ready, as `$a` and `$b`; `refused` has a command fail, where bash
-/// would go on after `! command` whatever it says. `$sinnet` is the program. Nothing outlives the script.
+/// Begins each script: `$far` is a process in the other namespace, `$there` runs a command in it; `host x` makes one more, with
+/// `$x_pid` and `$x`. `masquerade` makes a namespace a router with a NAT, and `only_answers` lets nothing through it that was not asked
+/// for. `up_on_both` brings the daemons of a.toml here and b.toml there up until both are ready, as `$a` and `$b`; `refused` has a
+/// command fail, where bash would go on after `! command` whatever it says. `$sinnet` is the program. Nothing outlives the script.
 const BEGIN: &str = r#"
 set -eu
 sinnet=$1; shift
-unshare --net sleep 100 & far=$!
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
-for _ in $(seq 50); do # until the other namespace is there
-    [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
-done
-there="nsenter --net=/proc/$far/ns/net"
-ip link set lo up; $there ip link set lo up
+host() { # variable: another namespace, as what begins a command there
+    unshare --net sleep 200 & local pid=$!
+    for _ in $(seq 50); do # until it is there
+        [ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/$$/ns/net)" ] && break; sleep 0.1
+    done
+    eval "$1='nsenter --net=/proc/$pid/ns/net'; $1_pid=$pid"
+    eval "\$$1 ip link set lo up"
+}
+masquerade() { # what begins a command there, and options of the NAT; its device to the Internet is wan
+    $1 sysctl -qw net.ipv4.ip_forward=1
+    $1 nft "add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; }
+        add rule ip nat out oifname wan masquerade ${2:-}"
+}
+only_answers() { # what begins a command there, and to where: forward, or input for the router itself
+    $1 nft "add chain ip nat $2 { type filter hook $2 priority 0; }
+        add rule ip nat $2 iifname wan ct state { new, invalid } drop"
+}
+ip link set lo up
+host there; far=$there_pid
 refused() { if "$@"; then echo "not refused: $*"; exit 1; fi; }
 up_on_both() {
     $sinnet up -c a.toml --control a.sock --esp-keylog a.keys 2>a.log & a=$!
