@@ -78,3 +78,37 @@ echo "all went well"
 fn addresses_come_and_go_under_a_download() {
     common::in_namespaces(SCRIPT, 90, &[]);
 }
+
+/// Two interfaces in one network, as a laptop's cable and its Wi-Fi at home. The router has learned each one's address from the
+/// other, as ARP lets it, so that whatever comes to an address comes by the other's interface. With the encapsulation as $1.
+const ONE_NETWORK: &str = r#"
+$there ip link add br0 type bridge; $there ip link set br0 up; $there ip addr add 10.1.0.2/24 dev br0
+for i in 1 2; do
+    ip link add e$i type veth peer name f$i; ip link set f$i netns $far
+    $there ip link set f$i master br0; $there ip link set f$i up; ip link set e$i up
+    ip addr add 10.1.0.1$i/24 dev e$i
+done
+mac() { ip -br link show $1 | sed "s/.* \([0-9a-f:]\{17\}\) .*/\1/"; }
+$there ip neigh replace 10.1.0.11 lladdr $(mac e2) dev br0
+$there ip neigh replace 10.1.0.12 lladdr $(mac e1) dev br0
+A=$($sinnet keygen --out a.pem); B=$($sinnet keygen --out b.pem)
+esp=$(printf '[esp]\nencapsulation = "%s"' $1)
+printf 'identity = "a.pem"\n[[peer]]\nname = "b.hip"\nhit = "%s"\nlocators = ["10.1.0.2"]\n%s\n' $B "$esp" >a.toml
+printf 'identity = "b.pem"\n[[peer]]\nname = "a.hip"\nhit = "%s"\n%s\n' $A "$esp" >b.toml
+up_on_both
+ping -c 5 -i 0.2 -W 5 $B
+wait_for '[ "$(grep -c "is up" a.log)" = 2 ]'
+grep -q 'is up: e1, 10.1.0.11 ' a.log; grep -q 'is up: e2, 10.1.0.12 ' a.log
+sleep 2
+refused grep 'does not answer' a.log b.log
+$sinnet down --control a.sock; wait $a
+$there $sinnet down --control b.sock; wait $b
+echo "all went well"
+"#;
+
+#[test]
+fn two_interfaces_of_one_network_answer_for_each_other() {
+    for encapsulation in ["udp", "native"] {
+        common::in_namespaces(ONE_NETWORK, 60, &[encapsulation]);
+    }
+}

@@ -1,10 +1,11 @@
 //! The sockets towards the network: for each path of this host one UDP socket on port 10500 (RFC 5770, RFC 6078), bound to the
-//! path's own address, and to its device if the configuration names one, so that a packet never leaves by another path than
-//! the scheduler chose.
+//! path's own address. Its interface is said of each packet that leaves (`IP_PKTINFO`), so that none leaves by another path than
+//! the scheduler chose. What comes to the address is taken from every interface: of two in one network, Linux answers ARP for
+//! both addresses on both, and a router sends to the one whose answer came first.
 //!
 //! The native protocols 139 (HIP) and 50 (ESP) have one raw socket each for all paths of a family, because opening one takes a
-//! privilege that a running daemon has given up; address and device are said of each packet (`IP_PKTINFO`), and the kernel says
-//! them of what comes. So a host takes a new address as it does over UDP.
+//! privilege that a running daemon has given up; the address is said of each packet, too, and the kernel says it of what comes.
+//! So a host takes a new address as it does over UDP.
 //!
 //! Over UDP, packets of one size to one place go to the kernel in trains, and come in trains (segmentation offload, found and
 //! received by `quinn-udp`): one system call and one pass of the network stack for up to 64 of them. `quinn-udp` sends a
@@ -63,7 +64,7 @@ pub struct PathSocket {
     warned: bool,
 }
 
-/// An address of this host, and the interface that its packets are bound to; 0 for none.
+/// An address of this host, and the interface by which its packets leave; 0 for the kernel's choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     local: SocketAddr,
@@ -112,17 +113,15 @@ impl Received {
 }
 
 impl PathSocket {
-    /// Opens a UDP socket on `local`.
+    /// Opens a UDP socket on `local`. Its packets leave by the interface of this number, or where it is 0 by the one that the
+    /// kernel chooses.
     ///
     /// # Errors
     /// Where the address is not this host's, or the port is taken.
-    pub fn open(local: SocketAddr, device: Option<&str>) -> io::Result<Self> {
+    pub fn open(local: SocketAddr, interface: u32) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(socket2::Protocol::UDP))?;
         if local.is_ipv6() {
             socket.set_only_v6(true)?;
-        }
-        if let Some(device) = device {
-            socket.bind_device(Some(device.as_bytes()))?;
         }
         let mut opened = Self::around(socket, Protocol::Udp, local.is_ipv4())?;
         opened.socket.bind(&local.into())?;
@@ -131,7 +130,7 @@ impl PathSocket {
         fragmentation(&opened.socket, opened.is_v4, opened.may_fragment)?;
         opened.longest_train = offload.max_gso_segments();
         opened.offload = Some(offload);
-        opened.places.push(Place { local, interface: 0 });
+        opened.places.push(Place { local, interface });
         Ok(opened)
     }
 
@@ -175,7 +174,7 @@ impl PathSocket {
         })
     }
 
-    /// The path that begins at `local` is served from now on, on the interface of this number alone unless it is 0. False
+    /// The path that begins at `local` is served from now on, and leaves by the interface of this number unless that is 0. False
     /// where this is not its socket.
     pub fn join(&mut self, local: SocketAddr, interface: u32) -> bool {
         let is_ours = self.offload.is_none() && self.is_v4 == local.is_ipv4();
@@ -197,10 +196,10 @@ impl PathSocket {
         self.protocol == protocol && self.places.iter().any(|place| place.local == local)
     }
 
-    /// Where what the kernel says to have come to an address and an interface is to go.
-    fn place(&self, to: IpAddr, interface: u32) -> Option<SocketAddr> {
-        let is = |place: &&Place| place.local.ip() == to && (place.interface == 0 || place.interface == interface);
-        self.places.iter().find(is).map(|place| place.local)
+    /// Whose packet it is that has come to an address, by whatever interface: of two in one network either may answer for both
+    /// addresses (RFC 1122 §3.3.4.2, the weak host).
+    fn place(&self, to: IpAddr) -> Option<SocketAddr> {
+        self.places.iter().map(|place| place.local).find(|local| local.ip() == to)
     }
 
     /// Packets that could not be sent so far.
@@ -256,11 +255,10 @@ impl PathSocket {
     fn receive_raw(&self, batch: &mut Batch) -> io::Result<()> {
         for start in (0..BATCH).map(|at| at * LONGEST) {
             let room = batch.bytes.get_mut(start..start + LONGEST).unwrap_or_default();
-            let Some(One { length, remote, traffic_class, to: (to, interface) }) = receive_one(&self.socket, room)?
-            else {
+            let Some(One { length, remote, traffic_class, to }) = receive_one(&self.socket, room)? else {
                 continue;
             };
-            let Some(local) = self.place(to, interface) else { continue };
+            let Some(local) = self.place(to) else { continue };
             let packet = room.get(..length).unwrap_or_default();
             // Raw IPv4 sockets give the IP header along (raw(7)), raw IPv6 sockets do not (RFC 3542 §3).
             let header = if self.is_v4 { packet.first().map_or(0, |first| usize::from(first & 0x0f) * 4) } else { 0 };
@@ -345,16 +343,17 @@ impl PathSocket {
         let size = u16::try_from(first.bytes.len()).unwrap_or(u16::MAX);
         let train = ControlMessage::UdpGsoSegments(&size);
         let (info4, info6);
-        let mut control = Vec::with_capacity(2);
+        let mut control = Vec::with_capacity(3);
         if first.ecn != Ecn::NotEct {
             control.push(class);
         }
         if count > 1 {
             control.push(train);
         }
-        if self.protocol != Protocol::Udp {
-            let of = |place: &&Place| place.local == first.route.local;
-            let interface = self.places.iter().find(of).map_or(0, |place| place.interface);
+        let of = |place: &&Place| place.local == first.route.local;
+        let interface = self.places.iter().find(of).map_or(0, |place| place.interface);
+        // A UDP socket has an address of its own.
+        if self.protocol != Protocol::Udp || interface != 0 {
             match first.route.local.ip() {
                 IpAddr::V4(address) => {
                     info4 = packet_info_v4(address, interface);
@@ -455,8 +454,8 @@ struct One {
     remote: IpAddr,
     /// Of IPv6.
     traffic_class: Option<u8>,
-    /// The address and the interface that it came to.
-    to: (IpAddr, u32),
+    /// The address that it came to.
+    to: IpAddr,
 }
 
 /// Takes a packet from a raw socket.
@@ -470,11 +469,10 @@ fn receive_one(socket: &Socket, scratch: &mut [u8]) -> io::Result<Option<One>> {
         match one {
             ControlMessageOwned::Ipv6TClass(class) => traffic_class = u8::try_from(class).ok(),
             ControlMessageOwned::Ipv4PacketInfo(info) => {
-                let address = Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes());
-                to = Some((address.into(), u32::try_from(info.ipi_ifindex).unwrap_or(0)));
+                to = Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
             }
             ControlMessageOwned::Ipv6PacketInfo(info) => {
-                to = Some((Ipv6Addr::from(info.ipi6_addr.s6_addr).into(), info.ipi6_ifindex));
+                to = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
             }
             _ => {}
         }
@@ -497,7 +495,7 @@ mod tests {
     /// Sends `packets` from one of our sockets to another, and, as the oracle, to an ordinary socket that knows no offloads.
     fn round_trip(local: &str, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let local: SocketAddr = local.parse().expect("an address");
-        let open = || PathSocket::open(local, None).expect("opens");
+        let open = || PathSocket::open(local, 0).expect("opens");
         let (mut sender, receiver) = (open(), open());
         let ordinary = UdpSocket::bind(local).expect("binds");
         ordinary.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
@@ -544,7 +542,7 @@ mod tests {
 
     #[test]
     fn the_first_packet_of_a_socket_may_be_cut() {
-        let open = |local: &str| PathSocket::open(local.parse().unwrap(), None);
+        let open = |local: &str| PathSocket::open(local.parse().unwrap(), 0);
         let v4 = open("127.0.0.1:0").unwrap();
         assert_eq!(rustix::net::sockopt::ip_mtu_discover(&v4.socket).unwrap(), Ipv4PathMtuDiscovery::OMIT);
         // A machine may have no IPv6.
@@ -573,7 +571,7 @@ mod tests {
     fn what_several_sockets_had_is_there_together() {
         let local: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         let ordinary = UdpSocket::bind(local).expect("binds");
-        let sockets = [(); 3].map(|()| PathSocket::open(local, None).expect("opens"));
+        let sockets = [(); 3].map(|()| PathSocket::open(local, 0).expect("opens"));
         let mut received = Received::default();
         for round in 0..3 {
             received.clear();
@@ -593,7 +591,7 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_counted_and_does_not_stop_the_rest() {
         let local: SocketAddr = "127.0.0.1:0".parse().expect("an address");
-        let mut sender = PathSocket::open(local, None).expect("opens");
+        let mut sender = PathSocket::open(local, 0).expect("opens");
         let ordinary = UdpSocket::bind(local).expect("binds");
         ordinary.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
         let mut send = |remote: SocketAddr, bytes: Vec<u8>| {
@@ -654,11 +652,10 @@ mod tests {
             };
             send(b"first");
             assert_eq!(receive(&right), [(Route { local: b, remote: a }, Ecn::Ect0, b"first".to_vec())]);
-            // Of another interface than that of this number, which there is not.
+            // Whatever interface it comes by: there is none of this number.
             right.join(b, 9_999);
             send(b"second");
-            assert!(receive(&right).is_empty());
-            right.join(b, 0);
+            assert_eq!(receive(&right).len(), 1);
             assert!(!right.leave(b), "it stays for others");
             send(b"third");
             assert!(receive(&right).is_empty());

@@ -518,11 +518,11 @@ pub(crate) fn open_sockets(
     sockets: &mut Vec<PathSocket>,
 ) -> Result<(), (SocketAddr, io::Error)> {
     let local = locator(config, link.address);
+    let interface = if link.device.is_some() { link.interface } else { 0 };
     if config.encapsulation == Encapsulation::Udp {
-        sockets.push(PathSocket::open(local, link.device.as_deref()).map_err(|error| (local, error))?);
+        sockets.push(PathSocket::open(local, interface).map_err(|error| (local, error))?);
         return Ok(());
     }
-    let interface = if link.device.is_some() { link.interface } else { 0 };
     let joined = sockets.iter_mut().map(|socket| socket.join(local, interface)).filter(|joined| *joined).count();
     if joined == 0 { Err((local, io::ErrorKind::Unsupported.into())) } else { Ok(()) }
 }
