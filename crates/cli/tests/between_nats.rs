@@ -9,10 +9,6 @@ mod common;
 /// What `common::in_namespaces` runs, with the kinds of the NATs of the two as $1 and $2, and whether
 /// the relay has to carry data as $3.
 const SCRIPT: &str = r#"
-wait_for() { # command, tenths of a second
-    for _ in $(seq ${2:-200}); do eval "$1" && return; sleep 0.1; done
-    echo "not in time: $1"; cat r.log; $sinnet status --control a.sock; exit 1
-}
 # The relay's Ethernet is the Internet.
 $there ip link add br0 type bridge; $there ip link set br0 up; $there ip addr add 198.51.100.7/24 dev br0
 host b; here=$$

@@ -32,7 +32,6 @@ while True:
     elif p[9:10] == b'\x11' and p[22:24] == (10500).to_bytes(2, 'big'): print('sealed', flush=True)
 P
 $there python3 sniff.py >sniffed & sniffer=$!
-wait_for() { for _ in $(seq 150); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; exit 1; }
 wait_for 'grep -qs listening sniffed'
 speak() { ping -c 1 -W 1 $B && exit 1; ping -c 1 -W 1 $L && exit 1; ping -c 1 -W 1 -I e1 $B && exit 1; ping -c 1 -W 1 -I e1 $L && exit 1; true; }
 closed() { refused grep 'in clear' sniffed; }

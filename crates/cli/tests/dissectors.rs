@@ -13,7 +13,6 @@ python=$1; kit=$2
 cat >dissect.py <<'PYTHON'
 @DISSECT@
 PYTHON
-wait_for() { for _ in $(seq ${2:-200}); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; cat ?.log; exit 1; }
 # The Ethernet of the relay and of the native hosts is the Internet, and what is captured. A train of packets is taken apart before.
 $there ip link add br0 type bridge; $there ip link set br0 up gso_max_segs 1; $there ip addr add 198.51.100.7/24 dev br0
 host b; here=$$

@@ -17,7 +17,6 @@ sed 's/a\.pem/c.pem/' a.toml >c.toml
 accept() { printf 'identity = "b.pem"\n[accept]\n%s\nmost = 2\nidle = "10s"\n' "$1"; }
 accept "hits = [\"$A\"]" >b.toml
 up_on_both
-wait_for() { for _ in $(seq 300); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; exit 1; }
 status() { $there $sinnet status --control b.sock; }
 ping -c 3 -i 0.2 -W 5 $B
 status | grep -q $A

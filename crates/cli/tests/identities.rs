@@ -30,7 +30,6 @@ other_one() { printf '[[other_identity]]\nname = "%s"\n%s\n' "$1" "$2"; }
 { printf 'identity = "c.pem"\n'; peer a.hip $W 10.1.0.1 ''; } >c.toml
 printf 'identity = "d.pem"\n[accept]\nanybody = true\n' >d.toml
 not() { if "$@"; then echo "went well: $*"; exit 1; fi; }
-wait_for() { for _ in $(seq 300); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; exit 1; }
 tshark -q -i br0 -w wire.pcap 2>/dev/null & shark=$!
 wait_for '[ -s wire.pcap ]'
 $inc $sinnet up -c c.toml --control c.sock 2>c.log & c=$!

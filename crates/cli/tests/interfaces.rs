@@ -22,7 +22,6 @@ configure() { # host, peer's name, peer's HIT, peer's number
 configure a b $B 2 >a.toml; configure b a $A 1 >b.toml
 up_on_both
 carried() { sed -n "s/^ *$1: *\([0-9]*\).*/\1/p" /proc/net/dev; }
-wait_for() { for _ in $(seq 100); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; exit 1; }
 # The interface carries a part of the download; a busy machine may take its time.
 carries() {
     local before=$(carried $1)

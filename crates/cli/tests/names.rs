@@ -7,7 +7,6 @@
 mod common;
 
 const SCRIPT: &str = r#"
-wait_for() { for _ in $(seq 200); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; cat c.log unbound.log nsd.log; exit 1; }
 counter() { $sinnet status --control a.sock --json | grep -o "\"$1\": [0-9]*" | grep -o '[0-9]*$'; }
 $there ip link add br0 type bridge; $there ip link set br0 up; $there ip addr add 198.51.100.7/24 dev br0
 plug() { # name of the other end, what begins a command there, its process, device, address

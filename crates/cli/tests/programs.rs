@@ -30,7 +30,6 @@ for i in 1 2; do printf '[[path]]\nname = "p%s"\ninterface = "%s%s"\n' $i e $i; 
 { cat begin; policies p1 p2; } >a.toml
 sed 's/"e/"f/' paths | { printf 'identity = "b.pem"\n'; cat -; printf '[[peer]]\nname = "a.hip"\nhit = "%s"\n' $A; } >b.toml
 up_on_both
-wait_for() { for _ in $(seq 100); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; exit 1; }
 ping -c 2 -i 0.2 -W 5 $B
 wait_for '[ "$(grep -c "is up" a.log)" = 2 ]'
 lsi=$($sinnet status --control a.sock | sed -n 's/^  .*LSI //p')

@@ -5,7 +5,6 @@
 mod common;
 
 const SCRIPT: &str = r#"
-wait_for() { for _ in $(seq 200); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; cat c.log; exit 1; }
 host nat; host inside
 $there ip link add br0 type bridge; $there ip link set br0 up; $there ip addr add 198.51.100.7/24 dev br0
 ip link add eth0 type veth peer name a0 netns $far

@@ -16,8 +16,6 @@ use std::path::Path;
 /// What `common::in_namespaces` runs, with systemd-resolved as $1, and the folder of its resolvectl as $2.
 const SCRIPT: &str = r#"
 resolved=$1; PATH=$2:$PATH
-wait_for() { for _ in $(seq 100); do eval "$1" && return; sleep 0.1; done
-    echo "not in time: $1"; cat c.log resolved.log bus.log; resolvectl status; exit 1; }
 ip link add eth0 type veth peer name eth0 netns $far
 ip addr add 198.51.100.1/24 dev eth0; ip link set eth0 up
 $there ip addr add 198.51.100.7/24 dev eth0; $there ip link set eth0 up

@@ -29,7 +29,6 @@ printf 'identity = "a.pem"\n[[peer]]\nname = "b.hip"\nhit = "%s"\nlocators = ["1
 printf 'identity = "b.pem"\n[[path]]\nname = "b"\naddress = "198.51.100.7"\n' >b.toml
 printf '[[peer]]\nname = "a.hip"\nhit = "%s"\n%s\n' $A "$esp" >>b.toml
 up_on_both
-wait_for() { for _ in $(seq 100); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; exit 1; }
 ping -c 3 -i 0.2 -W 5 $B
 cat >stream.py <<'END'
 import os, socket, sys, time

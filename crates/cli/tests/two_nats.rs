@@ -27,7 +27,6 @@ A=$($sinnet keygen --out a.pem); B=$($sinnet keygen --out b.pem)
 printf 'identity = "a.pem"\n[[peer]]\nname = "b.hip"\nhit = "%s"\nlocators = ["198.51.100.7"]\n' $B >a.toml
 printf 'identity = "b.pem"\n[[peer]]\nname = "a.hip"\nhit = "%s"\n' $A >b.toml
 up_on_both
-wait_for() { for _ in $(seq 100); do eval "$1" && return; sleep 0.1; done; echo "not in time: $1"; exit 1; }
 carried() { sed -n "s/^ *$1: *\([0-9]*\).*/\1/p" /proc/net/dev; }
 ping -c 3 -i 0.2 -W 5 $B
 wait_for '[ "$(grep -c "is up" a.log)" = 2 ]'

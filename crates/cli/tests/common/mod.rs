@@ -4,8 +4,9 @@ use std::process::Command;
 
 /// Begins each script: `$far` is a process in the other namespace, `$there` runs a command in it; `host x` makes one more, with
 /// `$x_pid` and `$x`. `masquerade` makes a namespace a router with a NAT, and `only_answers` lets nothing through it that was not asked
-/// for. `up_on_both` brings the daemons of a.toml here and b.toml there up until both are ready, as `$a` and `$b`; `refused` has a
-/// command fail, where bash would go on after `! command` whatever it says. `$sinnet` is the program. Nothing outlives the script.
+/// for. `up_on_both` brings the daemons of a.toml here and b.toml there up until both are ready, as `$a` and `$b`. `wait_for` waits until
+/// a command succeeds, and ends the test with all logs where it does not; `refused` has a command fail, where bash would go on after
+/// `! command` whatever it says. `$sinnet` is the program. Nothing outlives the script.
 const BEGIN: &str = r#"
 set -eu
 sinnet=$1; shift
@@ -29,6 +30,10 @@ only_answers() { # what begins a command there, and to where: forward, or input 
 }
 ip link set lo up
 host there; far=$there_pid
+wait_for() { # command, tenths of a second
+    for _ in $(seq ${2:-300}); do eval "$1" && return; sleep 0.1; done
+    echo "not in time: $1"; cat *.log; exit 1
+}
 refused() { if "$@"; then echo "not refused: $*"; exit 1; fi; }
 up_on_both() {
     $sinnet up -c a.toml --control a.sock --esp-keylog a.keys 2>a.log & a=$!
