@@ -392,21 +392,7 @@ impl Turn<'_> {
             // The relay carries no data of ours.
             return Err(Refusal::Unexpected);
         }
-        let mut accepted = Vec::new();
-        let mut public = None;
-        for esp in infos {
-            let place = if infos.len() > 1 { self.place_of(known, packet, esp.new_spi) } else { route };
-            match self.keyed(up, packet, esp, place) {
-                Ok((one, half)) => {
-                    accepted.push(one);
-                    public = public.or(half);
-                }
-                Err(refusal) => {
-                    accepted.iter().for_each(|one| _ = self.out.spis.remove(&one.own.new_spi));
-                    return Err(refusal);
-                }
-            }
-        }
+        let (accepted, public) = self.all_keyed(up, known, packet, infos)?;
         let (ours, nonce) = (up.update_id, nonce(self.rng));
         let is_here = accepted.iter().any(|one| one.route == route);
         let mut builder = Builder::new(PacketKind::Update, hit, peer);
@@ -434,41 +420,74 @@ impl Turn<'_> {
         let opens = |route: Route| accepted.iter().any(|one| one.replaces.is_none() && one.route == route);
         let stale: Vec<PathId> = up.paths.iter().filter(|path| opens(path.route)).map(|path| path.id).collect();
         stale.into_iter().for_each(|path| remove(self.out, up, peer, path));
-        let mut left = CREDIT * packet.bytes().len();
-        let mut is_first = true;
-        for one in accepted {
-            let Accepted { own, keys, spi_out, replaces, is_known, route: place } = one;
-            let path = self.up_path(up, place, keys, (own.new_spi, spi_out), false);
-            let (seq_of, nonce_of, packet_of) = if place == route {
-                // It goes out, and is sent again, once for all.
-                let packet = if std::mem::take(&mut is_first) { answer.clone() } else { Vec::new() };
-                (ours, nonce.clone(), packet)
-            } else {
-                self.ask_there(up, place, own.new_spi, &mut left)?
-            };
-            let credit = match is_known && place == route {
-                true => usize::MAX,
-                false => (CREDIT * packet.bytes().len()).saturating_sub(packet_of.len()),
-            };
-            up.offers.push(Offer {
-                path,
-                route: place,
-                seq: seq_of,
-                nonce: nonce_of,
-                packet: packet_of,
-                retry: Retry::new(self.now, self.config),
-                replaces,
-                asked: seq,
-                credit: if place == route { credit } else { 0 },
-                // Its SPI is told here.
-                exposed: place != route,
-            });
-        }
+        self.offer(up, accepted, (ours, nonce, &answer), seq, CREDIT * packet.bytes().len())?;
         if !self.config.backups.is_empty() {
             // The answer has no room for a preference of ours.
             up.announce();
         }
         Ok(answer)
+    }
+
+    /// What the peer opens or renews, each with its keys, and our half of an exchange if there is one; nothing where one is refused.
+    fn all_keyed(
+        &mut self,
+        up: &mut Association,
+        known: &Peer,
+        packet: &Packet<'_>,
+        infos: &[EspInfo],
+    ) -> Result<(Vec<Accepted>, Option<Parameter>), Refusal> {
+        let mut accepted: Vec<Accepted> = Vec::new();
+        let mut public = None;
+        for esp in infos {
+            let place = if infos.len() > 1 { self.place_of(known, packet, esp.new_spi) } else { self.route };
+            match self.keyed(up, packet, esp, place) {
+                Ok((one, half)) => {
+                    accepted.push(one);
+                    public = public.or(half);
+                }
+                Err(refusal) => {
+                    accepted.iter().for_each(|one| _ = self.out.spis.remove(&one.own.new_spi));
+                    return Err(refusal);
+                }
+            }
+        }
+        Ok((accepted, public))
+    }
+
+    /// The accepted paths wait for the peer's acknowledgment, for which the answer asks by its number and nonce, or for one that
+    /// is asked for at a path's own place. For so many bytes there is credit.
+    fn offer(
+        &mut self,
+        up: &mut Association,
+        accepted: Vec<Accepted>,
+        (ours, nonce, answer): (u32, Vec<u8>, &[u8]),
+        asked: u32,
+        credit: usize,
+    ) -> Result<(), Refusal> {
+        let mut left = credit;
+        let mut is_first = true;
+        for one in accepted {
+            let Accepted { own, keys, spi_out, replaces, is_known, route } = one;
+            let path = self.up_path(up, route, keys, (own.new_spi, spi_out), false);
+            let is_here = route == self.route;
+            let (seq, nonce, packet) = if is_here {
+                // It goes out, and is sent again, once for all.
+                let packet = if std::mem::take(&mut is_first) { answer.to_vec() } else { Vec::new() };
+                (ours, nonce.clone(), packet)
+            } else {
+                self.ask_there(up, route, own.new_spi, &mut left)?
+            };
+            let credit = match (is_here, is_known) {
+                (false, _) => 0,
+                (true, true) => usize::MAX,
+                (true, false) => credit.saturating_sub(packet.len()),
+            };
+            let retry = Retry::new(self.now, self.config);
+            // Elsewhere its SPI is told with the question.
+            let exposed = !is_here;
+            up.offers.push(Offer { path, route, seq, nonce, packet, retry, replaces, asked, credit, exposed });
+        }
+        Ok(())
     }
 
     /// Asks the peer at the place of a path that it opens from elsewhere, as long as there is credit for it.

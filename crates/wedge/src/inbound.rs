@@ -7,6 +7,7 @@ use crate::numbers::Header;
 use crate::packet::{HEADROOM, Packet};
 use crate::path::outer_header;
 use crate::report;
+use crate::status::Counters;
 use crate::wedge::Wedge;
 use crate::{Protocol, Transmit};
 use clock::Instant;
@@ -16,6 +17,7 @@ use hip::feedback::NEXT_HEADER;
 use multipath::{Acknowledgment, Ecn, Number, ReceivedPacket};
 use rand_core::CryptoRng;
 use scheduler::PathId;
+use wire::Spi;
 use wire::esp::EspHeader;
 use wire::icmp::{Echo, IcmpError};
 use wire::ip::{IpPacket, V6, V6_HEADER, V6Header, protocol};
@@ -58,6 +60,19 @@ fn answers(flows: &Flows, view: &V6<'_>) -> bool {
     flow_of(view.protocol(), view.payload(), false).is_some_and(|key| flows.knows(key))
 }
 
+impl Counters {
+    /// An ESP packet was refused.
+    fn refused(&mut self, error: OpenError) {
+        *match error {
+            OpenError::Short => &mut self.short_esp,
+            OpenError::UnknownSpi => &mut self.unknown_spi,
+            OpenError::Replay => &mut self.replayed,
+            OpenError::BadIcv => &mut self.bad_icv,
+            OpenError::BadPadding => &mut self.bad_padding,
+        } += 1;
+    }
+}
+
 impl Wedge {
     /// Takes a HIP packet.
     pub(crate) fn inbound_hip(&mut self, now: Instant, rng: &mut dyn CryptoRng, route: Route, packet: &[u8]) {
@@ -66,6 +81,24 @@ impl Wedge {
         self.host.handle_packet(now, rng, route, packet);
         self.drive_host(now, rng);
         self.hip_heard = None;
+    }
+
+    /// An SPI that is none of ours: a packet that this host carries for others, or one of an association that is no more.
+    fn not_for_here(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        route: Route,
+        spi: Spi,
+        packet: &[u8],
+        outer: Ecn,
+    ) {
+        if let Some(there) = self.host.carry(now, route, spi, packet.len()) {
+            return self.transmit.extend(there.map(|route| carried(route, packet, outer)));
+        }
+        self.counters.unknown_spi += 1;
+        self.host.unknown_spi(now, rng, route, spi, packet.len());
+        self.drive_host(now, rng);
     }
 
     /// Takes an ESP packet.
@@ -82,36 +115,19 @@ impl Wedge {
             return;
         };
         let Some((index, id)) = self.by_spi.get(&header.spi).copied() else {
-            if let Some(there) = self.host.carry(now, route, header.spi, packet.len()) {
-                return self.transmit.extend(there.map(|route| carried(route, packet, outer)));
-            }
-            self.counters.unknown_spi += 1;
-            self.host.unknown_spi(now, rng, route, header.spi, packet.len());
-            return self.drive_host(now, rng);
+            return self.not_for_here(now, rng, route, header.spi, packet, outer);
         };
         self.touch(index);
         let Some(peer) = self.peers.get_mut(index) else { return };
-        let source = peer.config.hit.address();
         let gives_feedback = peer.gives_feedback();
         let srtt = peer.sender.srtt(id);
         let Some(path) = peer.any_path_mut(id) else { return };
         // The payload lands behind the space for its header, and stays there.
         let mut inner = Vec::with_capacity(BEFORE + packet.len());
         inner.resize(BEFORE, 0);
-        let mut start = BEFORE;
-        let (mut number, mut inner_ecn) = (None, None);
-        let mut next_header = match path.inbound.open(packet, &mut inner) {
+        let next_header = match path.inbound.open(packet, &mut inner) {
             Ok(next_header) => next_header,
-            Err(error) => {
-                *match error {
-                    OpenError::Short => &mut self.counters.short_esp,
-                    OpenError::UnknownSpi => &mut self.counters.unknown_spi,
-                    OpenError::Replay => &mut self.counters.replayed,
-                    OpenError::BadIcv => &mut self.counters.bad_icv,
-                    OpenError::BadPadding => &mut self.counters.bad_padding,
-                } += 1;
-                return;
-            }
+            Err(error) => return self.counters.refused(error),
         };
         path.follow_numbers();
         path.received(packet.len(), route);
@@ -142,26 +158,42 @@ impl Wedge {
         if !is_own_way {
             self.ask_elsewhere(now, rng, index, id, route, wire);
         }
-        if next_header == NO_NEXT_HEADER {
-            return;
+        if next_header != NO_NEXT_HEADER {
+            self.inbound_payload(now, rng, (index, id), route, (next_header, inner), outer);
         }
+    }
+
+    /// Takes the payload of an authentic ESP packet, which begins at `BEFORE`.
+    fn inbound_payload(
+        &mut self,
+        now: Instant,
+        rng: &mut dyn CryptoRng,
+        (index, id): (usize, PathId),
+        route: Route,
+        (mut next_header, mut inner): (u8, Vec<u8>),
+        outer: Ecn,
+    ) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let mut start = BEFORE;
+        let mut number = None;
+        let mut inner_ecn = peer.gives_feedback().then_some(Ecn::NotEct);
         if next_header == NEXT_HEADER {
             let message = inner.get(BEFORE..).unwrap_or_default();
             let Some(header) = Header::parse(message) else {
                 return self.inbound_feedback(now, rng, index, id, message);
             };
-            let copies = self.peers.get_mut(index).map(|peer| &mut peer.copies);
-            if header.copy.zip(copies).is_some_and(|(copy, copies)| !copies.is_first(copy)) {
+            if header.copy.is_some_and(|copy| !peer.copies.is_first(copy)) {
                 return;
             }
             (next_header, number, inner_ecn) = (header.next_header, header.number, Some(header.ecn));
             start += header.len();
         }
-        let Some(ecn) = decapsulate(inner_ecn.or(gives_feedback.then_some(Ecn::NotEct)), outer) else {
+        let Some(ecn) = decapsulate(inner_ecn, outer) else {
             self.counters.wrongly_marked += 1;
             return;
         };
         // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
+        let source = peer.config.hit.address();
         let header = V6Header { traffic_class: ecn.bits(), ..V6Header::new(source, self.hit.address(), next_header) };
         let header = header.bytes(inner.len().saturating_sub(start));
         let (Ok(header), Some(space)) = (header, inner.get_mut(start - V6_HEADER..start)) else {

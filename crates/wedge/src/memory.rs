@@ -53,7 +53,7 @@ impl Connections {
 
 impl Wedge {
     /// Bytes that are held for all peers: packets that wait for others or for paths, those that may have to be sent again,
-    /// and what is remembered of them. What of it [`crate::WedgeConfig::memory`] bounds is told on the crate's page.
+    /// and what is remembered of them. The crate's page says which of these [`crate::WedgeConfig::memory`] bounds.
     pub fn held_bytes(&self) -> usize {
         self.peers.iter().map(PeerState::held_bytes).sum()
     }

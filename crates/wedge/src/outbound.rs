@@ -87,7 +87,7 @@ impl Wedge {
         self.outbound_payload(now, rng, index, Ecn::of(IpPacket::V4(*view).ecn()), payload);
     }
 
-    /// The policy that holds for a packet; `None` where it is that it may not pass, and its program is told.
+    /// The policy that holds for a packet; `None` where it forbids the packet, which its program hears by ICMP.
     fn permitted(&mut self, index: usize, packet: &[u8], view: IpPacket<'_>) -> Option<Option<PolicyId>> {
         let peer = self.peers.get_mut(index).filter(|peer| !peer.policies.is_empty());
         let Some(peer) = peer else { return Some(None) };
