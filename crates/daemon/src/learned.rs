@@ -25,7 +25,7 @@ const INTERVAL: Duration = Duration::from_secs(30);
 /// Names of one identity, so that whoever gives a name of his to another's identity does not keep its own ones away.
 const MOST_NAMES: usize = 4;
 
-/// What is told of a name with a HIP record.
+/// A name with a HIP record, as the status shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -200,7 +200,7 @@ impl LearnedPeers {
         ends
     }
 
-    /// What is told of them.
+    /// The names, as the status shows them.
     pub(crate) fn status(&self, now: Instant) -> Vec<LearnedName> {
         let names = self.peers.iter().flat_map(|(hit, peer)| {
             peer.places.iter().map(move |(name, place)| LearnedName {

@@ -29,7 +29,7 @@ use crate::visitors::{Class, Limits, Step, Tally, Visitors};
 const LONGEST_REQUEST: usize = 8192;
 /// As many bytes as show that a request is longer.
 const LIMITS: Limits = Limits { ordinary: 16, trusted: 0, question: 2 * LONGEST_REQUEST, answers: 1 };
-/// So old may be what is told.
+/// A scrape may show figures that are this old.
 const STALE: Duration = Duration::from_millis(100);
 /// What OpenMetrics texts are called.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

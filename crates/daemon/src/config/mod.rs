@@ -229,7 +229,7 @@ pub struct DnsConfig {
 pub enum HostResolver {
     /// Not at all.
     Leave,
-    /// systemd-resolved is told.
+    /// By `resolvectl`, where systemd-resolved answers.
     SystemdResolved,
     /// `/etc/resolv.conf` is replaced.
     ResolvConf,
