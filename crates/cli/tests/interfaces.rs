@@ -111,3 +111,50 @@ fn two_interfaces_of_one_network_answer_for_each_other() {
         common::in_namespaces(ONE_NETWORK, 60, &[encapsulation]);
     }
 }
+
+/// Two access links and one default route, under each reverse-path filter: where it is strict the second path is dark, which the
+/// log and `sinnet check` say with what mends it; the remedy, or a rule that sends answers back where they belong, does.
+const STRICT: &str = r#"
+host router
+link() { # number
+    ip link add e$1 type veth peer name f$1; ip link set f$1 netns $router_pid
+    ip link set e$1 up; $router ip link set f$1 up
+    ip addr add 10.$1.0.1/24 dev e$1; $router ip addr add 10.$1.0.254/24 dev f$1
+    ip route add default via 10.$1.0.254 metric $1
+}
+filter() { echo $2 >/proc/sys/net/ipv4/conf/$1/rp_filter; }
+link 1; link 2
+$router ip link add f9 type veth peer name e9; $router ip link set e9 netns $far
+$router ip link set f9 up; $router ip addr add 10.9.0.254/24 dev f9; $router sysctl -qw net.ipv4.ip_forward=1
+$there ip link set e9 up; $there ip addr add 10.9.0.2/24 dev e9; $there ip route add default via 10.9.0.254
+A=$($sinnet keygen --out a.pem); B=$($sinnet keygen --out b.pem)
+printf 'identity = "a.pem"\n[[peer]]\nname = "b.hip"\nhit = "%s"\nlocators = ["10.9.0.2"]\n' $B >a.toml
+printf 'identity = "b.pem"\n[[peer]]\nname = "a.hip"\nhit = "%s"\n' $A >b.toml
+says() { grep -q "drops what 10.9.0.2 sends to e2, .*leads over e1;.*sysctl -w net.ipv4.conf.e2.rp_filter=2" $1; }
+try() { # how many paths come up
+    $sinnet check a.toml >checked
+    up_on_both
+    ping -c 3 -i 0.2 -W 5 $B
+    wait_for '[ "$(grep -c "is up: e" a.log)" = '$1' ]'; sleep 1
+    [ "$(grep -c "is up: e" a.log)" = $1 ]
+    $sinnet down --control a.sock; wait $a
+    $there $sinnet down --control b.sock; wait $b
+}
+for all in 0 1; do
+    filter all $all; filter e1 1; filter e2 1
+    try 1; says checked; says a.log
+    # What the sentence says mends it.
+    filter e2 2
+    try 2; refused says checked; refused says a.log
+done
+# As policy routing does, which many have for this.
+filter e2 1
+ip rule add from 10.2.0.1 lookup 100; ip route add default via 10.2.0.254 table 100
+try 2; refused says checked; refused says a.log
+echo "all went well"
+"#;
+
+#[test]
+fn a_strict_reverse_path_filter_is_told_with_what_mends_it() {
+    common::in_namespaces(STRICT, 120, &[]);
+}

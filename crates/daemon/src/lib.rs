@@ -34,6 +34,7 @@ mod network;
 mod opportunistic;
 pub mod privileges;
 mod reload;
+mod reverse_path;
 mod runtime;
 mod senders;
 mod servers;

@@ -204,6 +204,7 @@ mod tests {
                 global: addresses.iter().filter(global).copied().collect(),
                 addresses,
                 tunnel: Vec::new(),
+                reverse_path_filter: 0,
             }
         };
         vec![

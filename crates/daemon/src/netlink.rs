@@ -11,8 +11,8 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope, CacheInfo};
 use netlink_packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoGeneve, InfoGre, InfoGre6, InfoIpTunnel, InfoVti,
-    InfoVxlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    AfSpecInet, AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoGeneve, InfoGre, InfoGre6, InfoIpTunnel,
+    InfoVti, InfoVxlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
@@ -42,6 +42,8 @@ pub struct Interface {
     pub global: Vec<IpAddr>,
     /// The two ends of the tunnel that it is, as far as the kernel knows them.
     pub tunnel: Vec<IpAddr>,
+    /// Its own setting of IPv4's reverse-path filter: 0 is none, 1 is strict, 2 is loose (`rp_filter` in the kernel's ip-sysctl).
+    pub reverse_path_filter: i32,
 }
 
 /// All interfaces, with their addresses.
@@ -65,6 +67,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             addresses: Vec::new(),
             global: Vec::new(),
             tunnel: Vec::new(),
+            reverse_path_filter: 0,
         };
         if !flags.contains(LinkFlags::Up) {
             down.push(interface.index);
@@ -73,6 +76,9 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             match attribute {
                 LinkAttribute::IfName(name) => interface.name = name,
                 LinkAttribute::Mtu(mtu) => interface.mtu = mtu,
+                LinkAttribute::AfSpecUnspec(families) => {
+                    interface.reverse_path_filter = reverse_path_filter(&families).unwrap_or_default();
+                }
                 LinkAttribute::LinkInfo(info) => {
                     interface.tunnel = info
                         .iter()
@@ -110,6 +116,15 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
         }
     })?;
     Ok(interfaces)
+}
+
+fn reverse_path_filter(families: &[AfSpecUnspec]) -> Option<i32> {
+    families.iter().find_map(|family| {
+        let AfSpecUnspec::Inet(attributes) = family else { return None };
+        attributes
+            .iter()
+            .find_map(|of| if let AfSpecInet::DevConf(settings) = of { Some(settings.rp_filter) } else { None })
+    })
 }
 
 /// Between which addresses a tunnel leads.
@@ -363,10 +378,22 @@ pub struct Way {
 /// # Errors
 /// What the kernel says otherwise.
 pub fn route_to(destination: IpAddr) -> io::Result<Option<Way>> {
+    route_from(None, destination)
+}
+
+/// Where a packet to `destination` would go that has a certain one of this host's addresses as its source, if it is said.
+///
+/// # Errors
+/// As [`route_to`].
+pub fn route_from(source: Option<Ipv4Addr>, destination: IpAddr) -> io::Result<Option<Way>> {
     const ESRCH: i32 = 3;
     let mut question = route(destination, if destination.is_ipv4() { 32 } else { 128 }, 0);
     question.header.flags = RouteFlags::FibMatch;
     question.attributes.retain(|attribute| matches!(attribute, RouteAttribute::Destination(_)));
+    if let Some(source) = source {
+        question.header.source_prefix_length = 32;
+        question.attributes.push(RouteAttribute::Source(RouteAddress::Inet(source)));
+    }
     let mut found = None;
     let result = Netlink::open()?.request(RouteNetlinkMessage::GetRoute(question), NLM_F_ACK, |answer| {
         if let RouteNetlinkMessage::NewRoute(route) = answer {

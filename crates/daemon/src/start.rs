@@ -28,6 +28,7 @@ use crate::names::Responder;
 use crate::netlink::Monitor;
 use crate::opportunistic::Strangers;
 use crate::reload::Reload;
+use crate::reverse_path::ReversePath;
 use crate::runtime::Runtime;
 use crate::senders::Senders;
 use crate::sockets::PathSocket;
@@ -116,6 +117,7 @@ pub fn check(path: &Path) -> Result<Checked, UpError> {
     if let Ok(interfaces) = netlink::interfaces() {
         let Resolved { links, missing } = links::resolve(&config, &interfaces);
         let here = links.iter().map(|link| format!("{} {}", link.name, link.address)).collect::<Vec<_>>();
+        remarks.extend(ReversePath::read().remarks(&config, &interfaces, &links));
         remarks.extend(missing.iter().map(|missing| format!("{missing}\nit becomes a path when it is there")));
         remarks.push(match here.as_slice() {
             [] => "no interface of this machine has an address now: Sinnet starts, and waits for one".to_owned(),
@@ -177,6 +179,10 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     }
     for error in &missing {
         tracing::warn!("{}; it becomes a path when it is there", error.message());
+    }
+    let reverse_path = ReversePath::read();
+    for remark in reverse_path.remarks(&config, &interfaces, &links) {
+        tracing::warn!("{remark}");
     }
     let hit = identity.hit();
     let others = complete(&mut config, others, &mut random)?;
@@ -287,7 +293,7 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     }
     let reload = Reload { path: file, own: (hit, lsi) };
     let learned = LearnedPeers::new(reserved);
-    let uplinks = Uplinks { config, peer_lsis, links, monitor };
+    let uplinks = Uplinks { config, peer_lsis, links, monitor, reverse_path };
     let runtime = Runtime {
         clock,
         started: time::seconds_since_1970(),

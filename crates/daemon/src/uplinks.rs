@@ -12,6 +12,7 @@ use wire::Lsi;
 use crate::config::Config;
 use crate::links::{self, Link};
 use crate::netlink::{self, Monitor};
+use crate::reverse_path::ReversePath;
 use crate::sockets::PathSocket;
 use crate::start::{add_peer, close_sockets, local_path, open_sockets, peer_config};
 
@@ -23,6 +24,7 @@ pub(crate) struct Uplinks {
     pub(crate) peer_lsis: Vec<Lsi>,
     pub(crate) links: Vec<Link>,
     pub(crate) monitor: Monitor,
+    pub(crate) reverse_path: ReversePath,
 }
 
 impl Uplinks {
@@ -54,6 +56,9 @@ impl Uplinks {
             change.gone.into_iter().partition(|gone| change.new.iter().any(|new| new.address == gone.address));
         for link in moved {
             self.remove(now, random, wedge, sockets, &link);
+        }
+        for remark in self.reverse_path.remarks(&self.config, &interfaces, &change.new) {
+            tracing::warn!("{remark}");
         }
         for link in change.new {
             self.add(now, random, wedge, sockets, link);
