@@ -47,6 +47,11 @@ impl<P> Sender<P> {
         (limit as f64 * CLAMPED) as i64 - queued as i64
     }
 
+    /// The receiver of a flow offers so many bytes, before its window is clamped.
+    pub fn on_offered(&mut self, flow: FlowId, bytes: u64) {
+        self.reach.offers(flow, bytes);
+    }
+
     pub(crate) fn queues_are_full(&self) -> bool {
         let (queued, limit) = self.queues();
         queued >= limit

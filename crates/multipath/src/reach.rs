@@ -33,6 +33,9 @@ const LEFT_OVER: (f64, f64) = (0.2, 6_000.0);
 const REMEMBERED: Duration = Duration::from_secs(20);
 /// Times what the faster paths carry until the distant one has delivered a packet: a flow that has sent so much will go on.
 const LASTING: u64 = 3;
+/// A receiver that offers so many times what it did then may have been what the window ended at: Linux begins with 64 kB and makes it more
+/// as data come.
+const GROWN: f64 = 1.5;
 /// The least silence of a program that means something.
 const SILENCE: Duration = Duration::from_millis(5);
 /// The silence has ended because of a packet if it is as old as its path makes it, from this part of that on, ...
@@ -61,8 +64,10 @@ struct Flow {
     sent: u64,
     left_at: Instant,
     /// What its program had outstanding when it had no more window, and when that was.
-    window: Option<(u64, Instant)>,
+    window: Option<Window>,
     silence: Option<Silence>,
+    /// What its receiver offers, in bytes; zero where that is not known.
+    offered: u64,
     /// Bytes that it was allowed to have waiting when it heard of that last, and what it has sent since; where it is told.
     allowed: Option<(i64, u64)>,
     /// When a packet of it went on a distant path last.
@@ -85,9 +90,27 @@ struct Silence {
     round: Duration,
     /// Bytes sent since then, the packet included.
     behind: u64,
+    /// What the receiver offered then.
+    offered: u64,
+}
+
+/// A program's window, as it was seen.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    bytes: u64,
+    seen_at: Instant,
+    /// What the receiver offered then.
+    offered: u64,
 }
 
 impl Flow {
+    /// The window that was seen, as long as it may still be that.
+    fn known_window(&self, now: Instant) -> Option<u64> {
+        let still =
+            |window: &Window| now - window.seen_at < REMEMBERED && self.offered as f64 <= window.offered as f64 * GROWN;
+        self.window.filter(still).map(|window| window.bytes)
+    }
+
     /// What a window that was seen is at least by now. A program that nobody tells how much it may have waiting fills the send
     /// buffer as far as its window goes.
     fn grown(&self, window: u64, path: &Distant) -> u64 {
@@ -149,7 +172,7 @@ impl Reach {
         if let Some(silence) = flow.silence.take() {
             let age = now - silence.since;
             if age >= silence.round.mul_f64(EARLIEST) && age <= silence.round.mul_f64(LATEST.0) + LATEST.1 {
-                flow.window = Some((silence.behind, now));
+                flow.window = Some(Window { bytes: silence.behind, seen_at: now, offered: silence.offered });
             }
         }
         let place = flow.sent;
@@ -175,6 +198,13 @@ impl Reach {
         }
         let is_quic_data = flow.quic.is_some_and(|small| small < SMALL);
         Left { place, in_order: meta.is_tcp() || is_quic_data || waited > UNORDERED || has_waited && flow.is_bulk }
+    }
+
+    /// The receiver of a flow offers so many bytes.
+    pub(crate) fn offers(&mut self, flow: FlowId, bytes: u64) {
+        if let Some(flow) = self.flows.get_mut(&flow) {
+            flow.offered = bytes;
+        }
     }
 
     /// A program is told that it may have so many bytes waiting more.
@@ -205,7 +235,8 @@ impl Reach {
             .allowed
             .is_none_or(|(room, sent)| room as f64 - sent as f64 > LEFT_OVER.1.max(room as f64 * LEFT_OVER.0));
         if !is_known && may_send && now - flow.left_at >= SILENCE {
-            flow.silence = Some(Silence { since: sent_at, round, behind: flow.sent.saturating_sub(place) });
+            let (behind, offered) = (flow.sent.saturating_sub(place), flow.offered);
+            flow.silence = Some(Silence { since: sent_at, round, behind, offered });
         }
     }
 
@@ -215,7 +246,7 @@ impl Reach {
         if known.sent < path.lasting() {
             return path.drained < path.late;
         }
-        if let Some((window, _)) = known.window.filter(|(_, at)| now - *at < REMEMBERED) {
+        if let Some(window) = known.known_window(now) {
             return (known.grown(window, path) as f64) < path.needed(path.rate) as f64 * SHORT;
         }
         let is_in_use = known.distant_at.is_some_and(|at| now - at < path.round * IN_USE);
@@ -227,10 +258,10 @@ impl Reach {
     /// Whether a flow will use a distant path if it has enough waiting.
     pub(crate) fn wants(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
         let Some(known) = self.flows.get(&flow) else { return false };
-        let window = known.window.filter(|(_, at)| now - *at < REMEMBERED);
         known.sent >= path.lasting()
-            && window
-                .is_none_or(|(window, _)| known.grown(window, path) as f64 >= path.needed(path.rate) as f64 * SHORT)
+            && known
+                .known_window(now)
+                .is_none_or(|window| known.grown(window, path) as f64 >= path.needed(path.rate) as f64 * SHORT)
     }
 
     /// Bytes of memory that it takes.
@@ -305,6 +336,21 @@ mod tests {
             reach.silent(at(100), FLOW, (at(0), 10_000_000), Duration::from_millis(340));
             reach.left(at(340), &meta(FLOW), FLOW, 1500, Duration::ZERO);
             assert_eq!(reach.is_too_far(at(340), FLOW, &distant(1000, 3_000_000)), is_too_far, "{room}");
+        }
+    }
+
+    /// Whose receiver makes its window larger as data come, as Linux does, had a smaller one when the silence began.
+    #[test]
+    fn a_window_that_ended_at_what_the_receiver_offered_is_forgotten_when_that_grows() {
+        for (grows_to, is_too_far) in [(131_072, true), (190_000, true), (200_000, false), (8_000_000, false)] {
+            let (mut reach, place) = after(100_000);
+            reach.offers(FLOW, 131_072);
+            reach.silent(at(100), FLOW, (at(0), place), Duration::from_millis(340));
+            // The acknowledgment that ends the silence may offer more.
+            reach.offers(FLOW, grows_to);
+            reach.left(at(340), &meta(FLOW), FLOW, 1500, Duration::ZERO);
+            assert_eq!(reach.is_too_far(at(341), FLOW, &distant(1000, 3_000_000)), is_too_far, "{grows_to}");
+            assert_eq!(reach.wants(at(341), FLOW, &distant(1000, 3_000_000)), !is_too_far, "{grows_to}");
         }
     }
 

@@ -99,6 +99,13 @@ impl Connections {
         (clamped < segment.window()).then_some(clamped)
     }
 
+    /// What the peer offers with this segment, in bytes; nothing in a SYN, whose window is a first one.
+    fn offered(&self, flow: FlowId, segment: &Segment<'_>) -> Option<u64> {
+        let Connection { ours: Some(ours), theirs: Some(theirs), .. } = *self.known.get(&flow)? else { return None };
+        let shift = theirs.filter(|_| ours).unwrap_or(0);
+        (!segment.flags().contains(Flags::SYN)).then(|| u64::from(segment.window()) << shift)
+    }
+
     /// Bytes of one, and of its place in the table.
     pub(crate) const SIZE: usize = 2 * (size_of::<FlowId>() + size_of::<Connection>());
 
@@ -144,6 +151,9 @@ impl PeerState {
             return;
         }
         self.sync();
+        if let Some(offered) = self.connections.offered(flow, &segment) {
+            self.sender.on_offered(flow, offered);
+        }
         let budget = self.sender.budget(now, flow);
         if let Some(window) = self.connections.clamped(flow, &segment, budget)
             && let Some(segment) = packet.get_mut(at..)
