@@ -4,6 +4,9 @@ use crate::sender::Sender;
 use clock::{Duration, Instant};
 use scheduler::PathId;
 
+/// With this many packets in flight, be they acknowledgments, missing reports alone are proof of failure: no probe is needed.
+const UNDER_LOAD: usize = 4;
+
 /// What the owner of the paths is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathEvent {
@@ -164,8 +167,7 @@ impl<P> Sender<P> {
             return Finding::Nothing;
         }
         let answered = others.iter().any(|at| *at > since);
-        let overdue = control.overdue_under_load(&state).is_some_and(|due| due <= now);
-        let loaded = overdue && control.sent.rtt().srtt().is_some();
+        let loaded = control.sent.has_in_flight(UNDER_LOAD) && control.sent.rtt().srtt().is_some();
         if control.probed_at.is_none() && !(answered && loaded) {
             control.probed_at = Some(now);
             return Finding::Probe;

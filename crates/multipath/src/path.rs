@@ -12,8 +12,6 @@ use std::collections::VecDeque;
 const BEYOND_WINDOW: f64 = 64_000.0;
 /// What reports may be late by: their own pace, and timers.
 const REPORT_SLACK: Duration = Duration::from_millis(35);
-/// With this many packets overdue, be they acknowledgments, missing reports alone are proof of failure: no probe is needed.
-const UNDER_LOAD: usize = 4;
 /// A TCP may keep an acknowledgment for so long: half of what RFC 9293 §3.8.6.3 allows, and what common ones do at most.
 const DELAYED_ACK: Duration = Duration::from_millis(250);
 /// How long silence is waited out while no round-trip time is known.
@@ -287,17 +285,10 @@ impl<P> Control<P> {
             let answered = self.is_snooped && state.answered_at >= probed_at;
             return probed_at + patience + if answered { DELAYED_ACK } else { Duration::ZERO };
         }
-        let (Some(oldest), Some(progress)) = (self.sent.awaited().next(), self.sent.silent_since()) else {
+        let (Some(oldest), Some(progress)) = (self.sent.oldest_at(), self.sent.silent_since()) else {
             return Instant::FAR_FUTURE;
         };
-        let due = self.overdue_under_load(state).map_or(oldest + patience, |due| due.min(oldest + patience * 2));
-        due.max(progress + REPORT_SLACK.max((self.sent.gap() * 3).min(patience)))
-    }
-
-    /// When so many packets are overdue that this alone is proof of failure, if so many are in flight. One or two that were the last
-    /// before a pause may have been lost without anything after them to tell.
-    pub(crate) fn overdue_under_load(&self, state: &PathState) -> Option<Instant> {
-        Some(self.sent.awaited().nth(UNDER_LOAD - 1)? + self.patience(state))
+        (oldest + patience).max(progress + REPORT_SLACK.max((self.sent.gap() * 3).min(patience)))
     }
 
     fn left(&mut self, now: Instant, number: u32, wire: usize, kind: Kind<P>) {

@@ -329,14 +329,13 @@ impl<P> SentPackets<P> {
         self.gap
     }
 
-    /// When the packets in flight were sent of which later ones have not arrived, the oldest first: what others have overtaken is lost
-    /// or late, and tells nothing of silence.
-    pub(crate) fn awaited(&self) -> impl Iterator<Item = Instant> + '_ {
+    /// When the oldest of the packets in flight was sent of which later ones have not arrived: what others have overtaken is lost or
+    /// late, and tells nothing of silence.
+    pub(crate) fn oldest_at(&self) -> Option<Instant> {
         let next = self.highest.map_or(self.open, |(highest, _)| self.open.max(highest + 1));
-        let later = self.packets.iter().skip((next - self.base) as usize);
-        later
-            .filter(|packet| packet.state == State::InFlight && packet.kind != Record::Uncounted)
-            .map(|packet| packet.at)
+        let mut later = self.packets.iter().skip((next - self.base) as usize);
+        let packet = later.find(|packet| packet.state == State::InFlight && packet.kind != Record::Uncounted)?;
+        Some(packet.at)
     }
 
     /// Of the packets in flight the oldest that may be sent again, and when it was sent. What others there are before it are few.
@@ -345,6 +344,11 @@ impl<P> SentPackets<P> {
             Record::Retransmittable(place) => Some((sent.at, self.kept.get(place)?)),
             _ => None,
         })
+    }
+
+    /// Whether so many packets are in flight.
+    pub(crate) fn has_in_flight(&self, packets: usize) -> bool {
+        self.waiting().take(packets).count() == packets
     }
 
     fn waiting(&self) -> impl Iterator<Item = &Sent> {
@@ -596,13 +600,13 @@ mod tests {
     fn what_was_overtaken_is_no_sign_of_silence() {
         let mut log = SentPackets::<()>::new(at(0));
         (1..=4).for_each(|number| log.sent(at(number), number as u32, 100, Kind::InFlight));
-        assert_eq!(log.awaited().next(), Some(at(1)));
+        assert_eq!(log.oldest_at(), Some(at(1)));
         log.on_report(at(40), &report(&[(2, 3)], 2), true).unwrap();
-        assert_eq!(log.awaited().next(), Some(at(4)));
+        assert_eq!(log.oldest_at(), Some(at(4)));
         log.on_report(at(41), &report(&[(2, 4)], 3), true).unwrap();
-        assert_eq!(log.awaited().next(), None);
+        assert_eq!(log.oldest_at(), None);
         log.sent(at(50), 5, 100, Kind::InFlight);
-        assert_eq!(log.awaited().next(), Some(at(50)));
+        assert_eq!(log.oldest_at(), Some(at(50)));
     }
 
     proptest! {

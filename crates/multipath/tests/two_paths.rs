@@ -37,8 +37,6 @@ struct World {
     acknowledged: u64,
     acks: VecDeque<(Instant, u64)>,
     delivered: Vec<u64>,
-    /// The packet of a path that is lost.
-    lost: Option<(usize, u32)>,
 }
 
 fn at(ms: u64) -> Instant {
@@ -108,7 +106,6 @@ impl World {
             acknowledged: 0,
             acks: VecDeque::new(),
             delivered: Vec::new(),
-            lost: None,
         }
     }
 
@@ -139,9 +136,7 @@ impl World {
             let (number, order, wire) = (self.sent[path], packet.number.unwrap(), packet.wire);
             assert_eq!(wire, OVERHEAD.wire(PAYLOAD) + multipath::NUMBER);
             let frame = Frame::Data { number, order, packet: packet.payload, wire };
-            if self.lost != Some((path, number)) {
-                let _ = self.forward[path].offer(now, frame, wire as u32);
-            }
+            let _ = self.forward[path].offer(now, frame, wire as u32);
             self.sender.on_sent(now, dispatch, number);
         }
         let path = |id| ReportingPath { id: PathId(id), is_verified: true, srtt: None };
@@ -278,34 +273,6 @@ fn nothing_is_missing_when_a_path_breaks() {
         delivered.sort_unstable();
         assert!(delivered.iter().copied().eq(0..packets), "{} of {packets}", delivered.len());
         assert!(world.sender.take_counts().rescheduled > 0);
-    }
-}
-
-/// What was sent last before a pause is lost, and nothing comes after it to tell: that is a loss, and no path that has died.
-#[test]
-fn a_loss_before_a_pause_is_no_dead_path() {
-    let paths = [(20_000_000, 5), (20_000_000, 20)];
-    let before_pause = || World::new(&paths, 1_000);
-    let mut whole = before_pause();
-    whole.run(at(1_000));
-    let last = whole.sent[1];
-    let sent_by = |until| {
-        let mut world = before_pause();
-        world.run(at(until));
-        world.sent[1] == last
-    };
-    let ends = (0..1_000).find(|until| sent_by(*until)).expect("it is sent");
-    // After longer ones the path is asked, and nobody answers here.
-    for pause in (10..=100).step_by(5) {
-        let mut world = World { lost: Some((1, last)), ..before_pause() };
-        world.run(at(ends + pause));
-        world.most = 3_000;
-        world.run(at(3_000));
-        assert!(world.states[1].is_alive, "after a pause of {pause} ms");
-        let mut delivered = world.delivered.clone();
-        delivered.sort_unstable();
-        delivered.dedup();
-        assert!(delivered.iter().copied().eq(0..3_000), "after a pause of {pause} ms: {} packets", delivered.len());
     }
 }
 
