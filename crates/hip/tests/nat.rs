@@ -6,6 +6,7 @@ mod common;
 use clock::Duration;
 use common::nat::{A, B, FULL_CONE, Kind, Net, PORT_RESTRICTED, RESTRICTED, S, SECOND, SYMMETRIC};
 use hip::{Route, State};
+use testkit::World;
 use wire::hip::{PacketKind, Parameter};
 
 /// Each uplink of both has a path.

@@ -1,7 +1,7 @@
 //! The whole core over links in virtual time, without a byte: a program that fills its budget, a sender, two paths, a receiver
 //! whose reports travel back on the paths.
 
-use clock::{Duration, Instant, Rng, VirtualTime};
+use clock::{Duration, Instant, Rng};
 use link::{Link, LinkConfig, QueueConfig};
 use multipath::{
     Class, Ecn, Enqueued, Feedback, FlowId, Memory, Meta, Number, Overhead, PathEvent, PathState, ReceivedPacket,
@@ -9,6 +9,7 @@ use multipath::{
 };
 use scheduler::PathId;
 use std::collections::{BTreeSet, VecDeque};
+use testkit::World;
 
 const FLOW: FlowId = FlowId { protocol: 6, local: 80, remote: 4000 };
 const OVERHEAD: Overhead = Overhead::AES_GCM_IN_UDP;
@@ -20,7 +21,7 @@ enum Frame {
     Reports(Vec<(PathId, Report)>),
 }
 
-struct World {
+struct Hosts {
     now: Instant,
     sender: Sender<u64>,
     reporter: Reporter,
@@ -35,6 +36,7 @@ struct World {
     /// Packets that the program may have outstanding, and when it hears of what has arrived in order; never, if it waits for nothing.
     window: u64,
     acknowledged: u64,
+    announced: u64,
     acks: VecDeque<(Instant, u64)>,
     delivered: Vec<u64>,
 }
@@ -43,31 +45,7 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-impl World {
-    fn step(&mut self) {
-        let now = self.now;
-        let before = self.delivered.len();
-        self.arrivals();
-        self.timers();
-        if self.window < u64::MAX && self.delivered.len() > before {
-            let way_back = self.states.iter().map(|state| state.delay).min().unwrap();
-            self.acks.push_back((now + way_back, self.delivered.len() as u64));
-        }
-        while let Some((_, ack)) = self.acks.front().filter(|(at, _)| *at <= now).copied() {
-            self.acks.pop_front();
-            self.acknowledged = ack;
-        }
-        self.offer_and_send();
-    }
-
-    fn next_event(&self) -> Option<Instant> {
-        let links = self.forward.iter().chain(&self.back).filter_map(Link::next_event);
-        let reports = (0..).zip(&self.states).filter_map(|(id, _)| self.reporter.poll_timeout(PathId(id)));
-        let ack = self.acks.front().map(|(at, _)| *at);
-        let timers = [self.sender.poll_timeout(), self.sender.poll_pacing(), self.resequencing.poll_timeout(), ack];
-        links.chain(reports).chain(timers.into_iter().flatten()).min()
-    }
-
+impl Hosts {
     /// Paths of these rates in bit/s and one-way delays in ms, each with a queue of one round trip at its rate.
     fn new(paths: &[(u64, u64)], most: u64) -> Self {
         let mut sender = Sender::new(Feedback::Reports, "mhip".parse().unwrap());
@@ -104,19 +82,10 @@ impl World {
             most,
             window: u64::MAX,
             acknowledged: 0,
+            announced: 0,
             acks: VecDeque::new(),
             delivered: Vec::new(),
         }
-    }
-
-    fn run(&mut self, until: Instant) {
-        let mut time = VirtualTime::new(self.now);
-        self.step();
-        while time.advance(self.next_event(), until).expect("time goes on") {
-            self.now = time.now();
-            self.step();
-        }
-        self.now = time.now();
     }
 
     /// The program sends what its receive window, clamped to the budget, allows; then what may leaves.
@@ -147,7 +116,23 @@ impl World {
         }
     }
 
-    fn arrivals(&mut self) {
+    /// The part of the paths' sum that payloads took.
+    fn goodput(&self, from: usize, span: Duration, rates: u64) -> f64 {
+        let wire = (OVERHEAD.wire(PAYLOAD) + multipath::NUMBER) as f64;
+        (self.delivered.len() - from) as f64 * wire * 8.0 / span.as_secs_f64() / rates as f64
+    }
+}
+
+impl World for Hosts {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn next_arrival(&self) -> Option<Instant> {
+        self.forward.iter().chain(&self.back).filter_map(Link::next_event).min()
+    }
+
+    fn deliver(&mut self) {
         let now = self.now;
         for path in 0..self.states.len() {
             let id = PathId(path as u16);
@@ -169,7 +154,14 @@ impl World {
         }
     }
 
-    fn timers(&mut self) {
+    fn next_timer(&self) -> Option<Instant> {
+        let reports = (0..).zip(&self.states).filter_map(|(id, _)| self.reporter.poll_timeout(PathId(id)));
+        let ack = self.acks.front().map(|(at, _)| *at);
+        let timers = [self.sender.poll_timeout(), self.sender.poll_pacing(), self.resequencing.poll_timeout(), ack];
+        reports.chain(timers.into_iter().flatten()).min()
+    }
+
+    fn handle_timers(&mut self) {
         let mut ready = Vec::new();
         self.resequencing.handle_timeout(self.now, &mut ready);
         self.delivered.extend(ready.into_iter().map(|(_, packet)| packet));
@@ -187,10 +179,17 @@ impl World {
         }
     }
 
-    /// The part of the paths' sum that payloads took.
-    fn goodput(&self, from: usize, span: Duration, rates: u64) -> f64 {
-        let wire = (OVERHEAD.wire(PAYLOAD) + multipath::NUMBER) as f64;
-        (self.delivered.len() - from) as f64 * wire * 8.0 / span.as_secs_f64() / rates as f64
+    fn collect(&mut self) {
+        if self.delivered.len() as u64 > self.announced && self.window < u64::MAX {
+            let way_back = self.states.iter().map(|state| state.delay).min().unwrap();
+            self.announced = self.delivered.len() as u64;
+            self.acks.push_back((self.now + way_back, self.announced));
+        }
+        while let Some((_, ack)) = self.acks.front().filter(|(at, _)| *at <= self.now).copied() {
+            self.acks.pop_front();
+            self.acknowledged = ack;
+        }
+        self.offer_and_send();
     }
 }
 
@@ -199,10 +198,10 @@ impl World {
 #[test]
 fn two_paths_are_filled_and_delivered_in_order() {
     for paths in [[(50_000_000, 10), (50_000_000, 30)], [(8_000_000, 15), (24_000_000, 40)]] {
-        let mut world = World::new(&paths, u64::MAX);
-        world.run(at(3_000));
+        let mut world = Hosts::new(&paths, u64::MAX);
+        world.run_to(at(3_000));
         let begun = world.delivered.len();
-        world.run(at(10_000));
+        world.run_to(at(10_000));
         let sum = paths.iter().map(|(rate, _)| rate).sum();
         assert!(world.goodput(0, Duration::from_secs(10), sum) <= 1.0, "{paths:?}: more than the links carry");
         let part = world.goodput(begun, Duration::from_secs(7), sum);
@@ -222,18 +221,18 @@ fn two_paths_are_filled_and_delivered_in_order() {
 /// below gets all of it, with the distant one as well 32 Mbit/s at most, were it used.
 #[test]
 fn a_distant_path_takes_nothing_from_a_program_with_a_small_window() {
-    let mut world = World { window: 1_000, ..World::new(&[(50_000_000, 20), (50_000_000, 320)], u64::MAX) };
-    world.run(at(5_000));
+    let mut world = Hosts { window: 1_000, ..Hosts::new(&[(50_000_000, 20), (50_000_000, 320)], u64::MAX) };
+    world.run_to(at(5_000));
     let (begun, distant) = (world.delivered.len(), world.sent[1]);
-    world.run(at(12_000));
+    world.run_to(at(12_000));
     let part = world.goodput(begun, Duration::from_secs(7), 50_000_000);
     assert!(part > 0.98, "{part} of the near path");
     assert!(world.sent[1] - distant < 10, "{} packets", world.sent[1] - distant);
     // With a window of what both paths hold it is used.
-    let mut world = World { window: 5_000, ..World::new(&[(50_000_000, 20), (50_000_000, 320)], u64::MAX) };
-    world.run(at(20_000));
+    let mut world = Hosts { window: 5_000, ..Hosts::new(&[(50_000_000, 20), (50_000_000, 320)], u64::MAX) };
+    world.run_to(at(20_000));
     let begun = world.delivered.len();
-    world.run(at(30_000));
+    world.run_to(at(30_000));
     let part = world.goodput(begun, Duration::from_secs(10), 50_000_000);
     assert!(part > 1.2, "{part} of the near path");
 }
@@ -243,12 +242,12 @@ fn a_distant_path_takes_nothing_from_a_program_with_a_small_window() {
 fn a_short_transfer_does_not_wait_for_a_distant_path() {
     for packets in [30, 300, 1_000] {
         let ends = |paths: &[(u64, u64)]| {
-            let mut world = World::new(paths, packets);
+            let mut world = Hosts::new(paths, packets);
             let mut millis = 0;
             while world.delivered.len() < packets as usize {
                 millis += 1;
                 assert!(millis < 3_000, "{} of {packets}", world.delivered.len());
-                world.run(at(millis));
+                world.run_to(at(millis));
             }
             millis
         };
@@ -262,12 +261,12 @@ fn a_short_transfer_does_not_wait_for_a_distant_path() {
 fn nothing_is_missing_when_a_path_breaks() {
     let packets = 10_000;
     for broken_at in [700, 1_130, 1_871] {
-        let mut world = World::new(&[(20_000_000, 20), (20_000_000, 20)], packets);
-        world.run(at(broken_at));
+        let mut world = Hosts::new(&[(20_000_000, 20), (20_000_000, 20)], packets);
+        world.run_to(at(broken_at));
         assert!(world.enqueued < packets, "it ended too soon");
         world.forward[1].set_up(world.now, false);
         world.back[1].set_up(world.now, false);
-        world.run(at(20_000));
+        world.run_to(at(20_000));
         assert!(!world.states[1].is_alive && world.states[0].is_alive);
         let mut delivered = world.delivered.clone();
         delivered.sort_unstable();
@@ -280,8 +279,8 @@ fn nothing_is_missing_when_a_path_breaks() {
 #[test]
 fn the_same_run_is_the_same_to_the_last_packet() {
     let run = || {
-        let mut world = World::new(&[(10_000_000, 10), (5_000_000, 25)], u64::MAX);
-        world.run(at(4_000));
+        let mut world = Hosts::new(&[(10_000_000, 10), (5_000_000, 25)], u64::MAX);
+        world.run_to(at(4_000));
         (world.delivered, world.sent, world.reports)
     };
     assert_eq!(run(), run());

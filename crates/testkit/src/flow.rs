@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::World;
 use clock::{Duration, Instant, Rng};
 use transport::{BlockPool, Flags, FlowConfig, Packet, Receiver, Sender};
 
-/// Packets at one instant: more than any window of a test allows.
+/// Packets that are sent at once: more than any window of a test allows.
 const MOST_AT_ONCE: u32 = 10_000;
 
 /// How long a packet travels that is sent now; `None`: it is lost. Asked once for each packet, in the order of sending.
@@ -59,24 +60,15 @@ pub fn connect_observed(
         pool: BlockPool::default(),
         in_flight: BTreeMap::new(),
         count: 0,
+        fate,
+        observer,
     };
     flow.sender.start(flow.now);
-    let finished = loop {
-        flow.transmit(fate, observer);
-        if flow.sender.is_complete() {
-            break Some(flow.now);
-        }
-        match flow.next_event() {
-            Some(at) if at <= Instant::ZERO + limit => flow.now = at,
-            _ => break None,
-        }
-        flow.handle_timeouts();
-        flow.arrive(observer);
-    };
-    Outcome { sender: flow.sender, receiver: flow.receiver, finished }
+    let is_complete = flow.run_until(Instant::ZERO + limit, |flow| flow.sender.is_complete());
+    Outcome { finished: is_complete.then_some(flow.now), sender: flow.sender, receiver: flow.receiver }
 }
 
-struct Flow {
+struct Flow<'a, 'b> {
     now: Instant,
     sender: Sender,
     receiver: Receiver,
@@ -84,25 +76,13 @@ struct Flow {
     /// By arrival, and by a number where that is the same.
     in_flight: BTreeMap<(Instant, u64), Packet>,
     count: u64,
+    fate: &'a mut Fate<'b>,
+    observer: &'a mut (dyn FnMut(Moment<'_>) + 'a),
 }
 
-impl Flow {
-    fn transmit(&mut self, fate: &mut Fate<'_>, observer: &mut dyn FnMut(Moment<'_>)) {
-        for burst in 0.. {
-            assert!(burst < MOST_AT_ONCE, "sends without end");
-            observer(Moment::Asked(&self.sender));
-            let Some(packet) = self.sender.poll_transmit(self.now) else { break };
-            observer(Moment::Sent(&self.sender, &packet));
-            self.carry(packet, fate);
-        }
-        while let Some(answer) = self.receiver.poll_transmit(&mut self.pool) {
-            observer(Moment::Answered(&self.receiver, &answer));
-            self.carry(answer, fate);
-        }
-    }
-
-    fn carry(&mut self, packet: Packet, fate: &mut Fate<'_>) {
-        if let Some(delay) = fate(self.now, &packet) {
+impl Flow<'_, '_> {
+    fn carry(&mut self, packet: Packet) {
+        if let Some(delay) = (self.fate)(self.now, &packet) {
             self.count += 1;
             self.in_flight.insert((self.now + delay, self.count), packet);
         } else {
@@ -113,13 +93,34 @@ impl Flow {
     fn timer(&self) -> Option<Instant> {
         self.sender.deadlines().into_iter().min().filter(|at| *at != Instant::FAR_FUTURE)
     }
+}
 
-    fn next_event(&self) -> Option<Instant> {
-        let arrival = self.in_flight.first_key_value().map(|((at, _), _)| *at);
-        [arrival, self.timer(), self.receiver.poll_timeout()].into_iter().flatten().min()
+impl World for Flow<'_, '_> {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.now
     }
 
-    fn handle_timeouts(&mut self) {
+    fn next_arrival(&self) -> Option<Instant> {
+        self.in_flight.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// One packet at a time, so that each answer is sent as it would be.
+    fn deliver(&mut self) {
+        let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) else { return };
+        let packet = entry.remove();
+        if packet.flags.has(Flags::ACK) {
+            self.sender.handle_answer(self.now, &packet, &mut self.pool);
+        } else {
+            self.receiver.handle_input(self.now, &packet);
+            (self.observer)(Moment::Received(&self.receiver, &packet));
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        [self.timer(), self.receiver.poll_timeout()].into_iter().flatten().min()
+    }
+
+    fn handle_timers(&mut self) {
         let now = self.now;
         if self.timer().is_some_and(|at| at <= now) {
             self.sender.handle_timeout(now);
@@ -131,15 +132,17 @@ impl Flow {
         }
     }
 
-    /// One packet at a time, so that each answer is sent as it would be.
-    fn arrive(&mut self, observer: &mut dyn FnMut(Moment<'_>)) {
-        let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) else { return };
-        let packet = entry.remove();
-        if packet.flags.has(Flags::ACK) {
-            self.sender.handle_answer(self.now, &packet, &mut self.pool);
-        } else {
-            self.receiver.handle_input(self.now, &packet);
-            observer(Moment::Received(&self.receiver, &packet));
+    fn collect(&mut self) {
+        for burst in 0.. {
+            assert!(burst < MOST_AT_ONCE, "sends without end");
+            (self.observer)(Moment::Asked(&self.sender));
+            let Some(packet) = self.sender.poll_transmit(self.now) else { break };
+            (self.observer)(Moment::Sent(&self.sender, &packet));
+            self.carry(packet);
+        }
+        while let Some(answer) = self.receiver.poll_transmit(&mut self.pool) {
+            (self.observer)(Moment::Answered(&self.receiver, &answer));
+            self.carry(answer);
         }
     }
 }

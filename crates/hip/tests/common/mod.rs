@@ -14,6 +14,7 @@ use hip::identity::{Algorithm, HostIdentity};
 use hip::{Event, Host, HostConfig, PathId, Peer, Refused, Route, State};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
+use testkit::World;
 use wire::{Hit, Spi};
 
 /// A host with what it was told.
@@ -54,6 +55,9 @@ pub struct Flying {
     pub route: Route,
     pub bytes: Vec<u8>,
 }
+
+/// What becomes of a packet: it flies on, or others do.
+pub type Decide<'a> = dyn FnMut(Flying, &mut Vec<Flying>) + 'a;
 
 /// The two of them.
 pub struct Pair {
@@ -170,6 +174,54 @@ impl Side {
     }
 }
 
+/// The two of them while somebody decides.
+struct Decided<'a, 'b> {
+    pair: &'a mut Pair,
+    network: &'a mut Decide<'b>,
+}
+
+impl World for Decided<'_, '_> {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.pair.now
+    }
+
+    fn next_arrival(&self) -> Option<Instant> {
+        self.pair.flying.iter().map(|flying| flying.at).min()
+    }
+
+    fn deliver(&mut self) {
+        let Pair { now, sides, flying } = &mut *self.pair;
+        let first = flying.iter().enumerate().min_by_key(|(_, flying)| flying.at);
+        let Some((index, _)) = first.filter(|(_, flying)| flying.at <= *now) else { return };
+        let Flying { to, route, bytes, .. } = flying.remove(index);
+        let Side { host, rng, .. } = &mut sides[to];
+        host.handle_packet(*now, rng, route, &bytes);
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.pair.sides.iter().filter_map(|side| side.host.poll_timeout()).map(|(at, _)| at).min()
+    }
+
+    fn handle_timers(&mut self) {
+        let now = self.pair.now;
+        self.pair.sides.iter_mut().for_each(|Side { host, rng, .. }| time_out(host, rng, now));
+    }
+
+    fn collect(&mut self) {
+        (0..2).for_each(|side| self.pair.collect(side, self.network));
+    }
+}
+
+/// Timers of a host that are due go off, and none is due any more.
+pub fn time_out(host: &mut Host, rng: &mut ChaCha20Rng, now: Instant) {
+    if host.poll_timeout().is_some_and(|(at, _)| at <= now) {
+        host.handle_timeout(now, rng);
+        if let Some((at, kind)) = host.poll_timeout() {
+            assert!(at > now, "{kind:?} is still due");
+        }
+    }
+}
+
 impl Pair {
     /// Two hosts that know each other, with these locators.
     pub fn new(identities: [HostIdentity; 2], configs: [HostConfig; 2], seed: u64) -> Self {
@@ -210,7 +262,7 @@ impl Pair {
     }
 
     /// The first host begins; two seconds of that, in which `network` decides what flies on.
-    pub fn exchange(&mut self, network: &mut dyn FnMut(Flying, &mut Vec<Flying>)) {
+    pub fn exchange(&mut self, network: &mut Decide<'_>) {
         let peer = self.hit(1);
         let Side { host, rng, .. } = &mut self.sides[0];
         host.connect(self.now, rng, peer).unwrap();
@@ -220,7 +272,7 @@ impl Pair {
     }
 
     /// Takes what a host has to say; `network` decides what flies on.
-    pub fn collect(&mut self, side: usize, network: &mut dyn FnMut(Flying, &mut Vec<Flying>)) {
+    pub fn collect(&mut self, side: usize, network: &mut Decide<'_>) {
         self.sides[side].take_events();
         while let Some(control) = self.sides[side].host.poll_transmit() {
             let route = Route { local: control.route.remote, remote: control.route.local };
@@ -230,33 +282,9 @@ impl Pair {
     }
 
     /// Delivers the next packet, or lets the next deadline pass, if that is not after `until`.
-    pub fn step(&mut self, until: Instant, network: &mut dyn FnMut(Flying, &mut Vec<Flying>)) -> bool {
-        let packet = self.flying.iter().map(|flying| flying.at).min();
-        let deadline = self.sides.iter().filter_map(|side| side.host.poll_timeout()).map(|(at, _)| at).min();
-        let next = [packet, deadline].into_iter().flatten().min();
+    pub fn step(&mut self, until: Instant, network: &mut Decide<'_>) -> bool {
         let mut time = VirtualTime::new(self.now);
-        let is_due = time.advance(next, until).expect("time goes on");
-        self.now = time.now();
-        if !is_due {
-            return false;
-        }
-        if packet == next {
-            let index = self.flying.iter().position(|flying| Some(flying.at) == next).unwrap();
-            let Flying { to, route, bytes, .. } = self.flying.remove(index);
-            let Side { host, rng, .. } = &mut self.sides[to];
-            host.handle_packet(self.now, rng, route, &bytes);
-            self.collect(to, network);
-        } else {
-            for side in 0..2 {
-                let Side { host, rng, .. } = &mut self.sides[side];
-                host.handle_timeout(self.now, rng);
-                if let Some((at, kind)) = host.poll_timeout() {
-                    assert!(at > self.now, "{kind:?} is still due");
-                }
-                self.collect(side, network);
-            }
-        }
-        true
+        Decided { pair: self, network }.step(&mut time, until)
     }
 
     /// Runs without loss for a time.

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-use clock::{Duration, Instant, VirtualTime};
+use clock::{Duration, Instant};
 use hip::{Event, Host, HostConfig, PathId, Peer, Registrar, Route, State};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
+use testkit::World;
 use wire::hip::{Packet, PacketKind};
 use wire::{Hit, Spi};
 
-use super::{config, generated};
+use super::{config, generated, time_out};
 use hip::identity::Algorithm;
 
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -132,6 +133,70 @@ pub fn at(place: &str) -> SocketAddr {
     SocketAddr::from((place.parse::<IpAddr>().unwrap(), 10_500))
 }
 
+impl World for Net {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn next_arrival(&self) -> Option<Instant> {
+        self.flying.iter().map(|(at, ..)| *at).min()
+    }
+
+    fn deliver(&mut self) {
+        let first = self.flying.iter().enumerate().min_by_key(|(_, (at, ..))| *at);
+        if let Some((index, _)) = first.filter(|(_, (at, ..))| *at <= self.now) {
+            let (_, source, to, near, bytes) = self.flying.remove(index);
+            self.arrive(source, to, near, &bytes);
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        let live = (0..self.parties.len()).filter(|side| !self.dead.contains(side));
+        live.filter_map(|side| self.parties[side].host.poll_timeout()).map(|(at, _)| at).min()
+    }
+
+    fn handle_timers(&mut self) {
+        for side in (0..self.parties.len()).filter(|side| !self.dead.contains(side)) {
+            let Party { host, rng, .. } = &mut self.parties[side];
+            time_out(host, rng, self.now);
+        }
+    }
+
+    fn collect(&mut self) {
+        for side in 0..self.parties.len() {
+            let party = &mut self.parties[side];
+            while let Some(event) = party.host.poll_event() {
+                match event {
+                    Event::PathUp { peer, path, route, verified, inbound, .. } => {
+                        party.spis.insert((peer, path), inbound.spi());
+                        party.paths.insert((peer, path), (route, verified));
+                    }
+                    Event::PathVerified { peer, path } => {
+                        party.paths.get_mut(&(peer, path)).unwrap().1 = true;
+                    }
+                    Event::PathMoved { peer, path, route } => {
+                        party.paths.insert((peer, path), (route, true));
+                    }
+                    Event::PathDown { peer, path } => _ = party.paths.remove(&(peer, path)),
+                    Event::Closed { peer, reason } => {
+                        party.paths.retain(|(other, _), _| *other != peer);
+                        party.closed.push(reason);
+                    }
+                    Event::Failed { reason, .. } => party.closed.push(reason),
+                    other => party.told.push(format!("{other:?}")),
+                }
+            }
+            let mut out = Vec::new();
+            while let Some(control) = party.host.poll_transmit() {
+                out.push(control);
+            }
+            for control in out {
+                self.send(side, control.route, control.bytes);
+            }
+        }
+    }
+}
+
 impl Net {
     /// A and B with two uplinks each, and before each a NAT of the kind of its host; None: none. Both are registered with S.
     pub fn new(kinds: [Option<Kind>; 2], seed: u64, set: impl Fn(usize, &mut HostConfig)) -> Self {
@@ -215,7 +280,7 @@ impl Net {
         self.flying.push((self.now + delay, source, route.remote, nat.filter(|_| is_near), bytes));
     }
 
-    fn deliver(&mut self, source: SocketAddr, to: SocketAddr, near: Option<usize>, bytes: &[u8]) {
+    fn arrive(&mut self, source: SocketAddr, to: SocketAddr, near: Option<usize>, bytes: &[u8]) {
         let place = match self.nats.iter().find(|nat| nat.public == to.ip()) {
             Some(nat) => match nat.inward(self.now, source, to.port()) {
                 Some(inside) => inside,
@@ -234,40 +299,6 @@ impl Net {
         }
     }
 
-    pub fn collect(&mut self) {
-        for side in 0..self.parties.len() {
-            let party = &mut self.parties[side];
-            while let Some(event) = party.host.poll_event() {
-                match event {
-                    Event::PathUp { peer, path, route, verified, inbound, .. } => {
-                        party.spis.insert((peer, path), inbound.spi());
-                        party.paths.insert((peer, path), (route, verified));
-                    }
-                    Event::PathVerified { peer, path } => {
-                        party.paths.get_mut(&(peer, path)).unwrap().1 = true;
-                    }
-                    Event::PathMoved { peer, path, route } => {
-                        party.paths.insert((peer, path), (route, true));
-                    }
-                    Event::PathDown { peer, path } => _ = party.paths.remove(&(peer, path)),
-                    Event::Closed { peer, reason } => {
-                        party.paths.retain(|(other, _), _| *other != peer);
-                        party.closed.push(reason);
-                    }
-                    Event::Failed { reason, .. } => party.closed.push(reason),
-                    other => party.told.push(format!("{other:?}")),
-                }
-            }
-            let mut out = Vec::new();
-            while let Some(control) = party.host.poll_transmit() {
-                out.push(control);
-            }
-            for control in out {
-                self.send(side, control.route, control.bytes);
-            }
-        }
-    }
-
     pub fn connect(&mut self, from: usize, to: usize) {
         let (now, peer) = (self.now, self.hit(to));
         let Party { host, rng, .. } = &mut self.parties[from];
@@ -276,43 +307,7 @@ impl Net {
     }
 
     pub fn run(&mut self, time: Duration) {
-        let until = self.now + time;
-        self.run_until(until, |_| false);
-        self.now = until;
-    }
-
-    /// Runs until `done`, no longer than `until`.
-    pub fn run_until(&mut self, until: Instant, done: impl Fn(&Self) -> bool) -> bool {
-        self.collect();
-        let mut time = VirtualTime::new(self.now);
-        loop {
-            if done(self) {
-                return true;
-            }
-            let packet = self.flying.iter().map(|(at, ..)| *at).min();
-            let live = (0..self.parties.len()).filter(|side| !self.dead.contains(side));
-            let due = live.filter_map(|side| self.parties[side].host.poll_timeout()).map(|(at, _)| at).min();
-            let next = [packet, due].into_iter().flatten().min();
-            let is_due = time.advance(next, until).expect("time goes on");
-            self.now = time.now();
-            if !is_due {
-                return false;
-            }
-            if packet == next {
-                let at = self.flying.iter().position(|(at, ..)| Some(*at) == next).unwrap();
-                let (_, source, to, near, bytes) = self.flying.remove(at);
-                self.deliver(source, to, near, &bytes);
-            } else {
-                for side in (0..self.parties.len()).filter(|side| !self.dead.contains(side)).collect::<Vec<_>>() {
-                    let Party { host, rng, .. } = &mut self.parties[side];
-                    host.handle_timeout(self.now, rng);
-                    if let Some((at, kind)) = host.poll_timeout() {
-                        assert!(at > self.now, "{kind:?} of {side} is still due");
-                    }
-                }
-            }
-            self.collect();
-        }
+        self.run_for(time);
     }
 
     pub fn state(&self, side: usize, peer: usize) -> State {

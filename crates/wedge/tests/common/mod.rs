@@ -5,13 +5,14 @@
 pub mod liar;
 pub mod stream;
 
-use clock::{Duration, Instant, Rng, Streams, VirtualTime};
+use clock::{Duration, Instant, Rng, Streams};
 use hip::Route;
 use hip::identity::HostIdentity;
 use link::{Link, LinkConfig, LossConfig, ProcessingJitter, QueueConfig};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use testkit::World as _;
 use wedge::{Datagram, Ecn, LocalPath, PeerConfig, Protocol, Transmit, Wedge, WedgeConfig, WedgeEvent};
 use wire::{Hit, Lsi};
 
@@ -217,132 +218,46 @@ impl World {
 
     /// Runs until `end` with a program on each side.
     pub fn run(&mut self, end: Instant, programs: &mut [&mut dyn Program; 2]) {
-        let mut time = VirtualTime::new(self.now);
-        self.step(programs);
-        while time.advance(self.next(programs), end).expect("time goes on") {
-            self.now = time.now();
-            self.step(programs);
-        }
-        self.now = time.now();
+        Running { world: self, programs }.run_to(end);
     }
 
-    fn next(&self, programs: &[&mut dyn Program; 2]) -> Option<Instant> {
-        let timers = self.hosts.iter().zip(self.ahead);
-        let timers = timers.filter_map(|(host, ahead)| Some(back(host.poll_timeout()?.0, ahead)));
-        let astray = self.astray.iter().map(|(at, ..)| *at);
-        let links = self.links.iter().flatten().filter_map(Link::next_event);
-        let programs = programs.iter().filter_map(|program| program.deadline());
-        let rivals = self.rivals.iter().map(|rival| match rival.begins {
-            begins if begins > self.now => begins,
-            _ => rival.sender.deadline().unwrap_or(Instant::FAR_FUTURE),
-        });
-        let naps = self.naps.iter().zip(&self.unread).filter(|(_, unread)| !unread.is_empty());
-        let reading = naps.map(|(nap, _)| {
-            let nap = nap.as_nanos();
-            Instant::from_nanos((self.now.as_nanos() / nap + 1) * nap)
-        });
-        timers
-            .chain(links)
-            .chain(programs)
-            .chain(rivals)
-            .chain(astray)
-            .chain(self.processing.next_event())
-            .chain(reading)
-            .min()
-    }
-
-    /// Everything that happens now.
-    fn step(&mut self, programs: &mut [&mut dyn Program; 2]) {
+    /// What has arrived over a link, and what the network does to it.
+    fn pass(&mut self, path: usize, from: usize, transmit: Transmit) {
         let now = self.now;
-        while let Some((_, (link, side, transmit, size))) = self.processing.poll(now) {
-            // A full queue drops.
-            let _ = self.links[link][side].offer(now, transmit, size);
+        let Route { local, remote } = transmit.route;
+        if local.port() == RIVALS {
+            let rival = &mut self.rivals[usize::from(remote.port())];
+            let end: &mut dyn Program = if from == 0 { &mut rival.receiver } else { &mut rival.sender };
+            return end.receive(now, &transmit.bytes);
         }
-        for path in 0..self.links.len() {
-            for from in 0..2 {
-                while let Some(transmit) = self.links[path][from].poll(now) {
-                    let Route { local, remote } = transmit.route;
-                    if local.port() == RIVALS {
-                        let rival = &mut self.rivals[usize::from(remote.port())];
-                        let end: &mut dyn Program = if from == 0 { &mut rival.receiver } else { &mut rival.sender };
-                        end.receive(now, &transmit.bytes);
-                        continue;
-                    }
-                    let Weather { twice, late } = self.weather[path];
-                    if self.rng.chance(twice) {
-                        self.arrive(from, transmit.clone());
-                    }
-                    if self.rng.chance(late.0) {
-                        let by = late.1.mul_f64(self.rng.unit());
-                        self.astray.push((now + by, from, transmit));
-                        continue;
-                    }
-                    self.arrive(from, transmit);
-                }
-            }
+        let Weather { twice, late } = self.weather[path];
+        if self.rng.chance(twice) {
+            self.arrive(from, transmit.clone());
         }
-        while let Some(index) = self.astray.iter().position(|(at, ..)| *at <= now) {
-            let (_, from, transmit) = self.astray.remove(index);
-            self.arrive(from, transmit);
+        if self.rng.chance(late.0) {
+            let by = late.1.mul_f64(self.rng.unit());
+            return self.astray.push((now + by, from, transmit));
         }
-        for side in 0..2 {
-            let nap = self.naps[side];
-            if !nap.is_zero() && now.as_nanos().is_multiple_of(nap.as_nanos()) {
-                self.read(side);
-            }
-        }
+        self.arrive(from, transmit);
+    }
+
+    fn send_of_rivals(&mut self) {
         for number in 0..self.rivals.len() {
             let rival = &mut self.rivals[number];
-            if rival.begins > now {
+            if rival.begins > self.now {
                 continue;
             }
-            for (side, packets) in [rival.sender.send(now), rival.receiver.send(now)].into_iter().enumerate() {
+            for (side, packets) in [rival.sender.send(self.now), rival.receiver.send(self.now)].into_iter().enumerate()
+            {
                 for bytes in packets {
                     let mut route = Route { local: locator(0, side, RIVALS), remote: locator(0, 1 - side, 0) };
                     route.remote.set_port(number as u16);
                     let size = bytes.len() as u32 - 40 + 20 + Rival::HEADERS;
-                    let link = self.rivals[number].link;
-                    self.leave(
-                        2 + number,
-                        link,
-                        side,
-                        Transmit {
-                            route,
-                            protocol: Protocol::Esp,
-                            bytes,
-                            ecn: Ecn::NotEct,
-                            may_fragment: true,
-                            is_alone: false,
-                        },
-                        size,
-                    );
+                    let (protocol, ecn) = (Protocol::Esp, Ecn::NotEct);
+                    let transmit = Transmit { route, protocol, bytes, ecn, may_fragment: true, is_alone: false };
+                    self.leave(2 + number, self.rivals[number].link, side, transmit, size);
                 }
             }
-        }
-        for (side, program) in programs.iter_mut().enumerate() {
-            let own = now + self.ahead[side];
-            if self.hosts[side].poll_timeout().is_some_and(|(at, _)| at <= own) {
-                self.timers[side] += 1;
-                self.hosts[side].handle_timeout(own, &mut self.rngs[side]);
-                assert!(self.hosts[side].poll_timeout().is_none_or(|(at, _)| at > own));
-            }
-            // Answers to what is delivered may be followed by deliveries: a refused flow.
-            for _ in 0..4 {
-                let mut delivered = Vec::new();
-                self.hosts[side].poll_deliver(&mut delivered);
-                delivered.iter().for_each(|packet| program.receive(now, packet));
-                let packets = program.send(now);
-                self.hosts[side].handle_application(own, &mut self.rngs[side], packets);
-            }
-            while let Some(event) = self.hosts[side].poll_event() {
-                if let (Some(liar), WedgeEvent::KeyLog(line)) = (&mut self.liar, &event) {
-                    liar.learn(line);
-                }
-                self.events[side].push(event);
-            }
-            let mut out = Vec::new();
-            self.hosts[side].poll_transmit(own, &mut out);
-            out.into_iter().for_each(|transmit| self.transmit(side, transmit));
         }
     }
 
@@ -412,6 +327,103 @@ impl World {
         }
         let time = self.max_processing.mul_f64(self.rng.unit());
         self.processing.put(self.now, 2 * sender + side, time, (link, side, transmit, size));
+    }
+}
+
+/// The hosts with a program on each.
+struct Running<'a, 'b> {
+    world: &'a mut World,
+    programs: &'a mut [&'b mut dyn Program; 2],
+}
+
+impl testkit::World for Running<'_, '_> {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.world.now
+    }
+
+    fn next_arrival(&self) -> Option<Instant> {
+        let world = &*self.world;
+        let links = world.links.iter().flatten().filter_map(Link::next_event);
+        let astray = world.astray.iter().map(|(at, ..)| *at);
+        let rivals = world.rivals.iter().map(|rival| match rival.begins {
+            begins if begins > world.now => begins,
+            _ => rival.sender.deadline().unwrap_or(Instant::FAR_FUTURE),
+        });
+        let naps = world.naps.iter().zip(&world.unread).filter(|(_, unread)| !unread.is_empty());
+        let reading = naps.map(|(nap, _)| {
+            let nap = nap.as_nanos();
+            Instant::from_nanos((world.now.as_nanos() / nap + 1) * nap)
+        });
+        links.chain(astray).chain(rivals).chain(world.processing.next_event()).chain(reading).min()
+    }
+
+    fn deliver(&mut self) {
+        let world = &mut *self.world;
+        let now = world.now;
+        while let Some((_, (link, side, transmit, size))) = world.processing.poll(now) {
+            // A full queue drops.
+            let _ = world.links[link][side].offer(now, transmit, size);
+        }
+        for path in 0..world.links.len() {
+            for from in 0..2 {
+                while let Some(transmit) = world.links[path][from].poll(now) {
+                    world.pass(path, from, transmit);
+                }
+            }
+        }
+        while let Some(index) = world.astray.iter().position(|(at, ..)| *at <= now) {
+            let (_, from, transmit) = world.astray.remove(index);
+            world.arrive(from, transmit);
+        }
+        for side in 0..2 {
+            let nap = world.naps[side];
+            if !nap.is_zero() && now.as_nanos().is_multiple_of(nap.as_nanos()) {
+                world.read(side);
+            }
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        let timers = self.world.hosts.iter().zip(self.world.ahead);
+        let timers = timers.filter_map(|(host, ahead)| Some(back(host.poll_timeout()?.0, ahead)));
+        timers.chain(self.programs.iter().filter_map(|program| program.deadline())).min()
+    }
+
+    fn handle_timers(&mut self) {
+        let World { now, hosts, rngs, ahead, timers, .. } = &mut *self.world;
+        for (side, host) in hosts.iter_mut().enumerate() {
+            let own = *now + ahead[side];
+            if host.poll_timeout().is_some_and(|(at, _)| at <= own) {
+                timers[side] += 1;
+                host.handle_timeout(own, &mut rngs[side]);
+                assert!(host.poll_timeout().is_none_or(|(at, _)| at > own));
+            }
+        }
+    }
+
+    fn collect(&mut self) {
+        let Self { world, programs } = self;
+        world.send_of_rivals();
+        for (side, program) in programs.iter_mut().enumerate() {
+            let (now, own) = (world.now, world.now + world.ahead[side]);
+            // Answers to what is delivered may be followed by deliveries: a refused flow.
+            for _ in 0..4 {
+                let mut delivered = Vec::new();
+                world.hosts[side].poll_deliver(&mut delivered);
+                delivered.iter().for_each(|packet| program.receive(now, packet));
+                let packets = program.send(now);
+                world.hosts[side].handle_application(own, &mut world.rngs[side], packets);
+            }
+            while let Some(event) = world.hosts[side].poll_event() {
+                if let (Some(liar), WedgeEvent::KeyLog(line)) = (&mut world.liar, &event) {
+                    liar.learn(line);
+                }
+                world.events[side].push(event);
+            }
+            let mut out = Vec::new();
+            world.hosts[side].poll_transmit(own, &mut out);
+            out.into_iter().for_each(|transmit| world.transmit(side, transmit));
+        }
     }
 }
 
