@@ -177,8 +177,9 @@ impl<R: WindowRule> CoupledController<R> {
             Verdict::Bear => {
                 let Self { control, random_loss, .. } = self;
                 if let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) {
-                    let room = losses.room(state);
+                    let (room, probed) = (losses.room(state), losses.probed(state));
                     control.set_ssthresh(path, room);
+                    control.probe(path, probed);
                 }
                 return false;
             }

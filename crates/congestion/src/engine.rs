@@ -180,7 +180,12 @@ struct Phase {
     next: u64,
     /// None where slow start ends with a loss only.
     search: Option<Box<Search>>,
+    /// Up to this window in bytes it grows as in conservative slow start; zero where it does not.
+    probed: f64,
 }
+
+/// `CSS_GROWTH_DIVISOR` of RFC 9406 §4.3.
+const CONSERVATIVE: f64 = 4.0;
 
 /// What the last reduction took away, for undo.
 #[derive(Clone, Copy, Debug)]
@@ -223,6 +228,7 @@ impl<R: WindowRule> Controller<R> {
             early_reductions: 0,
             next: 0,
             search: self.config.slow_start.search(),
+            probed: 0.0,
         });
         let index = self.paths.len() - 1;
         self.rule.path_added(index);
@@ -246,7 +252,7 @@ impl<R: WindowRule> Controller<R> {
         (state.top_rtt, state.steady_rtt) = (Duration::ZERO, Duration::ZERO);
         let phase = &mut self.phases[path];
         (phase.round, phase.last_rtt) = (NO_SAMPLES, Duration::ZERO);
-        phase.search = self.config.slow_start.search();
+        (phase.search, phase.probed) = (self.config.slow_start.search(), 0.0);
         self.rule.path_changed(path);
     }
 
@@ -348,6 +354,12 @@ impl<R: WindowRule> Controller<R> {
         path.ssthresh = ssthresh.max(path.mss);
     }
 
+    /// The window of `path` grows up to so many bytes as in the conservative slow start of RFC 9406 §4.2, until it is reduced or a
+    /// queue is found.
+    pub(crate) fn probe(&mut self, path: usize, upto: f64) {
+        self.phases[path].probed = upto;
+    }
+
     /// The rule counts the window of `path` in packets of `unit` bytes from now on ([`Path::unit`]).
     pub(crate) fn set_unit(&mut self, path: usize, unit: f64) {
         let state = &mut self.paths[path];
@@ -363,10 +375,11 @@ impl<R: WindowRule> Controller<R> {
     pub fn on_round_trip(&mut self, path: usize, sample: &RoundTrip, now: Instant) {
         let (state, phase) = (&mut self.paths[path], &mut self.phases[path]);
         let Some(search) = &mut phase.search else { return };
-        if state.cwnd >= state.ssthresh {
+        if state.cwnd >= state.ssthresh.max(phase.probed) {
             search.pause();
         } else if search.finds_queue(state.packets(), state.base_rtt.min(sample.rtt), sample, now) {
-            state.ssthresh = state.cwnd;
+            state.ssthresh = state.ssthresh.min(state.cwnd);
+            phase.probed = 0.0;
         }
     }
 
@@ -425,6 +438,7 @@ impl<R: WindowRule> Controller<R> {
             phase.before = Some(Before { cwnd: state.cwnd, ssthresh: state.ssthresh, pipe });
         }
         phase.reductions += 1;
+        phase.probed = 0.0;
         phase.next = event.next;
         phase.recover = event.next;
         phase.round_end = event.next;
@@ -554,7 +568,8 @@ impl<R: WindowRule> Controller<R> {
             // RFC 3465 §2.2.
             self.rule.slow_start(path, group, bytes.min(self.config.byte_counting_limit * state.mss))
         } else {
-            self.rule.increase(path, group, bytes)
+            let probed = if state.cwnd < self.phases[path].probed { bytes / CONSERVATIVE } else { 0.0 };
+            self.rule.increase(path, group, bytes).max(probed)
         }
     }
 }

@@ -9,7 +9,9 @@
 //! - what is lost although nothing waits, at larger windows, is borne while that explains as many losses as there are. Where nothing was lost at smaller
 //!   windows, that is not at all: a policer and a shallow buffer are answered as ever;
 //! - a reduction after which the losses went on did not help, and is taken back, once for each such window;
-//! - where losses are known to be the link's own, the window grows as in slow start up to what is small;
+//! - a window that grows to a quarter more than the one that lost, without another loss, was not too large: that loss was the link's;
+//! - where losses are known to be the link's own, the window grows as in slow start up to what is small, and after each of them
+//!   beyond that as in conservative slow start, to half as much again, or to half of one that was seen to be too large;
 //! - a window of no more than the first one is small, also while nothing is known of queues, and packets that overtake each other
 //!   stand in no queue;
 //! - a twentieth of the packets and more is answered, whatever else is seen: others may be behind the same policer.
@@ -27,11 +29,18 @@ const SMALL: f64 = 0.7;
 /// ... and so is the first window of RFC 6928, in packets: whoever begins sends it without asking. A Reno that loses 2 % of its
 /// packets has a window of nine (√(3/2p), M. Mathis and others, 1997), and would stay there.
 const FIRST: f64 = 10.0;
-/// Losses at small windows that tell how many there are, or that a reduction did not help.
+/// Losses at small windows that tell that a reduction did not help.
 const TELLING: f64 = 2.0;
-/// What is lost may be so many times what it is at small windows ...
-const AS_MANY: f64 = 2.0;
-/// ... but not more than this part of all packets, and by so many packets more: chance.
+/// A window that lost was not too large if it grows to so many times as much without another loss.
+const PASSED: f64 = 1.25;
+/// After a loss that is known to be the link's own the window grows quicker to so many times as much, to see whether more of it
+/// loses more, ...
+const PROBE: f64 = 1.5;
+/// ... or where one was seen to be too large, to this part of that.
+const SAFE: f64 = 0.5;
+/// As many losses as small windows explain are chance up to so many standard deviations of that number, and one more, ...
+const DEVIATIONS: f64 = 3.0;
+/// ... but not more than this part of all packets, and so many packets more.
 const MOST: f64 = 0.05;
 /// See [`MOST`].
 const CHANCE: f64 = 4.0;
@@ -103,14 +112,21 @@ pub(crate) struct RandomLoss {
     /// By how much a round trip differs from the one before, smoothed.
     scatter: Duration,
     is_quiet: bool,
+    /// The round trips are of packets that left before the last reduction.
+    is_stale: bool,
     /// All packets lately: of this stretch and the one before.
     recent: [Tally; 2],
-    /// At windows that are small, without a queue.
+    /// At windows that are small or were passed, without a queue.
     small: Tally,
     /// What the window has grown from since the last reduction, in bytes.
     from: f64,
     /// The largest window in bytes that is known to be too large, or to lose no more than smaller ones; zero while none is.
     limit: f64,
+    /// The window in bytes that was seen to be too large: a queue stood, or more was lost than is the link's own. Zero while there is
+    /// none.
+    proven: f64,
+    /// What was lost at `limit` without a queue, and what has arrived since, while nothing else was lost.
+    since_limit: Tally,
     /// The largest window and threshold before the last reductions, while they may turn out to have helped nothing.
     before: Option<(f64, f64)>,
     /// Lost since then although the window was small.
@@ -125,6 +141,11 @@ impl RandomLoss {
     /// A round trip was measured; `path` is as before it.
     pub(crate) fn on_rtt(&mut self, rtt: Duration, path: &Path, now: Instant) {
         self.scatter = scattered(self.scatter, self.last.replace(rtt), rtt);
+        if !path.in_recovery && std::mem::take(&mut self.is_stale) {
+            // What waited then tells nothing of the window now.
+            (self.delays, self.since) = (Default::default(), now);
+        }
+        self.is_stale = path.in_recovery;
         if now.saturating_since(self.since) >= path.srtt / 2 && self.delays[0].samples >= SAMPLES {
             self.delays = [Delays::default(), self.delays[0]];
             self.since = now;
@@ -139,7 +160,7 @@ impl RandomLoss {
     fn finds_no_queue(&self, path: &Path) -> bool {
         let samples = self.samples();
         if samples < SAMPLES {
-            return false;
+            return self.is_quiet;
         }
         let [a, b] = self.delays;
         let (least, mean) = (a.least.min(b.least), (a.sum + b.sum) / samples);
@@ -176,6 +197,14 @@ impl RandomLoss {
         if !self.is_quiet || path.in_recovery {
             return;
         }
+        self.since_limit.packets += packets;
+        if self.since_limit.lost > 0.0 && path.cwnd >= PASSED * self.limit {
+            let Tally { packets, lost, .. } = std::mem::take(&mut self.since_limit);
+            (self.small.packets, self.small.lost) = (self.small.packets + packets, self.small.lost + lost);
+        }
+        if path.cwnd >= PASSED * self.proven && !self.is_high() {
+            self.proven = 0.0;
+        }
         if self.is_small(path) {
             self.small.packets += packets;
             if self.small.packets > REMEMBERED {
@@ -200,9 +229,20 @@ impl RandomLoss {
         if self.is_known() { path.ssthresh.max(SMALL * self.limit) } else { path.ssthresh }
     }
 
-    /// Whether losses at windows that are small have told how many are the link's own.
+    /// Up to what window it grows quicker after a loss that was borne, in bytes: see [`PROBE`].
+    pub(crate) fn probed(&self, path: &Path) -> f64 {
+        if !self.is_known() {
+            0.0
+        } else if self.proven > 0.0 {
+            SAFE * self.proven
+        } else {
+            PROBE * path.cwnd
+        }
+    }
+
+    /// Whether losses at windows that are small, or that were passed, have told how many are the link's own.
     fn is_known(&self) -> bool {
-        self.small.lost >= TELLING
+        self.small.lost >= 1.0
     }
 
     /// So many packets were found lost, outside of recovery.
@@ -214,7 +254,11 @@ impl RandomLoss {
             self.borne += lost;
             return Verdict::Bear;
         }
+        self.since_limit = Tally::default();
         if !self.is_quiet || self.is_high() {
+            if self.is_known() {
+                self.on_proven(path.cwnd);
+            }
             return Verdict::Answer;
         }
         if self.is_small(path) {
@@ -226,16 +270,26 @@ impl RandomLoss {
             return unhelped.map_or(Verdict::Bear, |(cwnd, ssthresh)| Verdict::TakeBack { cwnd, ssthresh });
         }
         if !self.is_known() {
+            self.since_limit.lost = count;
             return Verdict::Answer;
         }
         // Of late only: many packets that passed at smaller windows would explain whatever is lost at this one.
         let (packets, lately) = self.lately();
         let explained = self.small.lost / self.small.packets.max(1.0) * packets;
-        if lately > AS_MANY * explained + CHANCE {
+        if lately > explained + DEVIATIONS * explained.sqrt() + 1.0 {
+            self.on_proven(path.cwnd);
             return Verdict::Answer;
         }
         self.borne += lost;
         Verdict::Bear
+    }
+
+    /// A window of so many bytes was too large. One that is not much smaller than the one that is known may have been so because of
+    /// that, a moment before.
+    fn on_proven(&mut self, cwnd: f64) {
+        if cwnd > self.proven || cwnd <= SAFE * self.proven {
+            self.proven = cwnd;
+        }
     }
 
     /// So many packets were found lost that the last reduction has answered.
@@ -279,6 +333,7 @@ impl RandomLoss {
         }
         let borne = late.min(self.borne);
         self.borne -= borne;
+        self.since_limit.lost = (self.since_limit.lost - f64::from(late - borne)).max(0.0);
         for lost in [&mut self.unhelped, &mut self.small.lost] {
             *lost = (*lost - f64::from(borne)).max(0.0);
         }

@@ -143,6 +143,15 @@ fn slow_start_goes_on_where_it_ended_for_nothing() {
     }
 }
 
+/// A first loss has left an eighth of the link. A window that passes the one that lost by a quarter shows that it was no limit, and
+/// after the next loss it grows by a quarter in a round trip: from an eighth to all of the link in ten. A Reno grows by a packet, and
+/// has a third of the link at best if it loses one packet in 700: √(3/2p) (Mathis) is 32.
+#[test]
+fn what_lost_is_no_limit_once_it_is_passed() {
+    let window = early(Link { random: 0.0015, start: Some(BDP / 8.0), ..CLEAN }, 60..120);
+    assert!(window > 0.6 * BDP, "{window}");
+}
+
 /// The window of a Reno that loses 2 % is nine packets (Mathis); one that first losses have left there finds out what they are, for
 /// so many packets are sent by all who begin.
 #[test]
