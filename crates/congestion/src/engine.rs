@@ -568,8 +568,10 @@ impl<R: WindowRule> Controller<R> {
             // RFC 3465 §2.2.
             self.rule.slow_start(path, group, bytes.min(self.config.byte_counting_limit * state.mss))
         } else {
-            let probed = if state.cwnd < self.phases[path].probed { bytes / CONSERVATIVE } else { 0.0 };
-            self.rule.increase(path, group, bytes).max(probed)
+            let is_probed = state.cwnd < self.phases[path].probed;
+            let grown = self.rule.increase(path, group, bytes);
+            // A coupled rule may take away.
+            if is_probed { grown.max(bytes / CONSERVATIVE) } else { grown }
         }
     }
 }
