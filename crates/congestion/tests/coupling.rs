@@ -2,8 +2,8 @@
 
 use clock::{Duration, Instant};
 use congestion::{
-    Acked, Cause, Congestion, Controller, CoupledController, Cubic, Doubt, EngineConfig, Mhip, NewReno, Rule, Share,
-    WindowRule,
+    Acked, Backoff, Cause, Congestion, Controller, CoupledController, Cubic, Doubt, EngineConfig, Group, Mhip, NewReno,
+    Rule, Share, WindowRule,
 };
 
 const MSS: u32 = 1500;
@@ -195,4 +195,23 @@ fn a_timeout_is_a_path_s_own() {
     let event = Congestion { cause: Cause::Timeout, flight: 15e3, next: 100 };
     assert!(paths.on_congestion(0, &event, Doubt::NONE, at(10_000)));
     assert_eq!(windows(&paths), [1.0, 10.0]);
+}
+
+/// A coupled rule moves traffic from one path to another: α of OLIA (Khalili and others, 2013) is negative for
+/// the paths with the largest windows.
+#[test]
+fn a_window_falls_where_its_rule_takes_away() {
+    #[derive(Clone, Debug)]
+    struct Taking;
+    impl WindowRule for Taking {
+        fn increase(&mut self, _path: usize, _group: Group<'_>, acked: f64) -> f64 {
+            -0.1 * acked
+        }
+        fn decrease(&mut self, path: usize, group: Group<'_>, _cause: Cause) -> Backoff {
+            let path = group.path(path);
+            Backoff::to(path.flight / 2.0, 2.0 * path.mss)
+        }
+    }
+    let gained = growth(&coupled(Taking, Share::Equal, &[10.0], 0));
+    assert!((gained[0] + 1.0).abs() < 1e-9, "{gained:?}");
 }
