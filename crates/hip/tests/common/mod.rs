@@ -191,9 +191,7 @@ impl World for Decided<'_, '_> {
 
     fn deliver(&mut self) {
         let Pair { now, sides, flying } = &mut *self.pair;
-        let first = flying.iter().enumerate().min_by_key(|(_, flying)| flying.at);
-        let Some((index, _)) = first.filter(|(_, flying)| flying.at <= *now) else { return };
-        let Flying { to, route, bytes, .. } = flying.remove(index);
+        let Some(Flying { to, route, bytes, .. }) = arrived(flying, *now, |flying| flying.at) else { return };
         let Side { host, rng, .. } = &mut sides[to];
         host.handle_packet(*now, rng, route, &bytes);
     }
@@ -210,6 +208,12 @@ impl World for Decided<'_, '_> {
     fn collect(&mut self) {
         (0..2).for_each(|side| self.pair.collect(side, self.network));
     }
+}
+
+/// Takes what arrives first, if it has by now.
+pub fn arrived<T>(flying: &mut Vec<T>, now: Instant, at: impl Fn(&T) -> Instant) -> Option<T> {
+    let (index, first) = flying.iter().enumerate().min_by_key(|(_, packet)| at(packet))?;
+    (at(first) <= now).then(|| flying.remove(index))
 }
 
 /// Timers of a host that are due go off, and none is due any more.

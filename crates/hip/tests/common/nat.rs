@@ -11,7 +11,7 @@ use testkit::World;
 use wire::hip::{Packet, PacketKind};
 use wire::{Hit, Spi};
 
-use super::{config, generated, time_out};
+use super::{arrived, config, generated, time_out};
 use hip::identity::Algorithm;
 
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -143,9 +143,7 @@ impl World for Net {
     }
 
     fn deliver(&mut self) {
-        let first = self.flying.iter().enumerate().min_by_key(|(_, (at, ..))| *at);
-        if let Some((index, _)) = first.filter(|(_, (at, ..))| *at <= self.now) {
-            let (_, source, to, near, bytes) = self.flying.remove(index);
+        if let Some((_, source, to, near, bytes)) = arrived(&mut self.flying, self.now, |(at, ..)| *at) {
             self.arrive(source, to, near, &bytes);
         }
     }
