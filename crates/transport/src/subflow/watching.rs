@@ -125,10 +125,6 @@ impl Subflow {
         }
         if let State::Selective(recovery) = &mut self.recovery {
             rates.lose_below(recovery.lost_edge(), mss, |packet| control.on_lost(self.index, packet, now));
-            while let Some((position, packet)) = rates.lost_retransmission(mss) {
-                recovery.on_retransmission_lost(position);
-                control.on_lost(self.index, &packet, now);
-            }
         }
         let in_flight = self.in_flight();
         let Some(Watch::Rates(rates)) = self.watch.as_deref_mut() else { return };
@@ -155,14 +151,7 @@ impl Subflow {
         let more = if position < self.max { 0 } else { u64::from(self.config.mss()) };
         match self.watch.as_deref_mut() {
             Some(Watch::Times(times)) => times.sent(position - self.una, now),
-            Some(Watch::Rates(rates)) => {
-                rates.on_sent(now, position, in_flight + more);
-                // Repaired twice, a packet takes three round trips, which is longer than the timer often is: it counts from the last
-                // transmission, as Linux has it (`tcp_xmit_retransmit_queue`).
-                if position == self.una && more == 0 {
-                    self.arm_timer(now);
-                }
-            }
+            Some(Watch::Rates(rates)) => rates.on_sent(now, position, in_flight + more),
             None => {}
         }
     }
