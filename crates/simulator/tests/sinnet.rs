@@ -283,6 +283,33 @@ fn a_thousand_associations_get_the_same() {
     assert_eq!((plan.flows.len(), plan.associations.len()), (1000, 1));
 }
 
+/// A program that sends four times what the links carry and asks nothing of anybody: it gets what the download beside it gets, for
+/// queues are fair; an echo waits for the queues of the links and not behind it, and the TCP of others has what it has without.
+#[test]
+fn who_floods_gets_his_part_and_no_more() {
+    let beside = "[[link]]\nbetween = [\"c\", \"b\"]\ndelay = \"1ms\"\n[[flow]]\nname = \"tcp\"\nfrom = \"c\"\nto = \"r0\"\n\
+                  protocol = \"tcp\"\nprofile = \"linux\"\ncongestion = \"reno\"\npaths = [[\"c\", \"b\", \"r0\"]]\nstart = [\"0s\", \"1s\"]\n";
+    let usual = flow("d", "") + &flow("p", "inside = \"ping\"");
+    let flood = flow("u", "inside = \"udp\"\nrate = \"48Mbit/s\"\npacket_size = 1280");
+    let mean = |flows: &str, of: &dyn Fn(&RunResult) -> f64| {
+        let text = two_paths([(8, 29), (4, 29)], 40, "", &format!("{flows}{beside}"));
+        (1..=3).map(|seed| of(&run(&text, seed))).sum::<f64>() / 3.0
+    };
+    let named = |result: &RunResult, name: &str| {
+        result.flows.iter().find(|flow| flow.name == name).map_or(f64::NAN, |flow| flow.goodput_wire_mbps)
+    };
+    let flooded = format!("{usual}{flood}");
+    let share = mean(&flooded, &|result| named(result, "u") / named(result, "d"));
+    assert!((0.9..1.1).contains(&share), "{share}");
+    let echo = mean(&flooded, &|result| {
+        result.flows.iter().find(|flow| flow.name == "p").map_or(f64::NAN, |flow| flow.rtt.p99)
+    });
+    // The two delays and a full queue of one and a half of them.
+    assert!(echo < 2.5 * 60.0 + 10.0, "{echo}");
+    let [before, after] = [&usual, &flooded].map(|flows| mean(flows, &|result| named(result, "tcp")));
+    assert!(after > 0.8 * before, "{before} {after}");
+}
+
 /// Five hundred connections that open at the same instant: what opens them takes turns. In one burst
 /// most of it would be lost, and come again at the same second, each time.
 #[test]
