@@ -10,7 +10,6 @@ use crate::packet::expand;
 use crate::rates::Rates;
 
 /// What is kept of each outstanding packet.
-#[expect(clippy::large_enum_variant, reason = "it is behind a pointer, and a flow has one")]
 #[derive(Clone, Debug)]
 pub(super) enum Watch {
     /// For rules that read delays.
