@@ -1,4 +1,8 @@
 //! What is kept of each packet under way for rules that read the rate of delivery, and what they are told of it.
+//!
+//! Such rules do not slow down for losses, so many packets are lost with them whose first retransmission is lost, too. RFC 6675 would
+//! wait for the retransmission timer each time; here a retransmission is lost when something is delivered that was sent later, and by
+//! more than a quarter of the lowest round-trip time (RFC 8985 §6.2; Linux' RACK).
 
 use std::collections::VecDeque;
 
@@ -16,6 +20,10 @@ pub(crate) struct Rates {
     first: u64,
     /// Below it losses were counted.
     lost_edge: u64,
+    /// Retransmissions under way, in the order in which they were sent.
+    resent: VecDeque<(u64, Instant)>,
+    /// When the newest packet was sent of those that were delivered.
+    newest: Instant,
     waiting: Waiting,
     /// The round-trip time of the newest packet of the acknowledgment at hand, if it was sent once.
     rtt: Option<(Instant, Duration)>,
@@ -45,7 +53,10 @@ impl Rates {
         let packet = self.delivery.on_sent(now, self.packets.is_empty(), in_flight);
         let index = position.saturating_sub(self.first) as usize;
         match self.packets.get_mut(index) {
-            Some(entry) => *entry = Entry { packet, place: Place::UnderWay, again: true },
+            Some(entry) => {
+                *entry = Entry { packet, place: Place::UnderWay, again: true };
+                self.resent.push_back((position, now));
+            }
             None => self.packets.push_back(Entry { packet, place: Place::UnderWay, again: false }),
         }
     }
@@ -64,6 +75,7 @@ impl Rates {
     pub(crate) fn on_connected(&mut self, now: Instant) -> RateSample {
         let syn = self.packets.pop_front();
         self.first = 1;
+        self.resent.clear();
         let rtt = syn.filter(|syn| !syn.again).map(|syn| now.saturating_since(syn.packet.sent));
         self.delivery.sample(rtt)
     }
@@ -107,6 +119,10 @@ impl Rates {
         if !entry.again && self.rtt.is_none_or(|(newest, _)| sent >= newest) {
             self.rtt = Some((sent, took));
         }
+        // What comes so soon is the answer to the first transmission.
+        if !entry.again || self.delivery.min_rtt().is_some_and(|min| took >= min) {
+            self.newest = self.newest.max(sent);
+        }
     }
 
     /// What is not delivered below `edge`, and was not counted yet, is lost. `tell` is told of each packet.
@@ -122,11 +138,28 @@ impl Rates {
     /// All that is under way is lost.
     pub(crate) fn lose_all(&mut self, mss: u64, tell: impl FnMut(&LostPacket)) {
         self.lost_edge = self.first;
+        self.resent.clear();
         self.lose_below(self.first + self.packets.len() as u64, mss, tell);
     }
 
-    /// The packet at `position` is lost; `None` if it is not under way.
-    pub(crate) fn lose(&mut self, position: u64, mss: u64) -> Option<LostPacket> {
+    /// A retransmission that is lost, if there is one.
+    pub(crate) fn lost_retransmission(&mut self, mss: u64) -> Option<(u64, LostPacket)> {
+        let late = Duration::from_nanos(self.delivery.min_rtt()?.as_nanos() / 4);
+        while let Some((position, sent)) = self.resent.front().copied() {
+            let entry = position.checked_sub(self.first).and_then(|index| self.packets.get(index as usize));
+            let is_under_way = entry.is_some_and(|entry| entry.place == Place::UnderWay && entry.packet.sent == sent);
+            if is_under_way && sent + late >= self.newest {
+                return None;
+            }
+            self.resent.pop_front();
+            if is_under_way && let Some(lost) = self.lose(position, mss) {
+                return Some((position, lost));
+            }
+        }
+        None
+    }
+
+    fn lose(&mut self, position: u64, mss: u64) -> Option<LostPacket> {
         let entry = self.packets.get_mut(position.checked_sub(self.first)? as usize)?;
         if entry.place != Place::UnderWay {
             return None;
@@ -177,6 +210,27 @@ mod tests {
         rates.advance(at(206), 7, 1);
         let sample = rates.sample(4);
         assert_eq!((sample.acked, sample.prior_in_flight, sample.in_flight), (3, 7, 4));
+    }
+
+    /// RFC 8985 §6.2: sent again at 210 ms; what was sent 25 ms later and no more arrives, then what was sent later than that.
+    #[test]
+    fn a_retransmission_is_lost_when_what_was_sent_later_has_come() {
+        let mut rates = ten();
+        rates.begin(10);
+        (2..11).for_each(|position| rates.on_selected(at(210), position, 1));
+        let mut lost = 0;
+        rates.lose_below(8, 1, |packet| lost += packet.bytes);
+        assert_eq!((lost, rates.sample(0).newly_lost), (1, 1));
+        rates.on_sent(at(210), 1, 1);
+        rates.on_sent(at(235), 11, 2);
+        rates.on_sent(at(236), 12, 3);
+        rates.begin(3);
+        rates.on_selected(at(335), 11, 1);
+        assert_eq!(rates.lost_retransmission(1), None);
+        rates.on_selected(at(336), 12, 1);
+        let (position, packet) = rates.lost_retransmission(1).unwrap();
+        assert_eq!((position, packet.lost), (1, 1));
+        assert_eq!(rates.lost_retransmission(1), None);
     }
 
     #[test]

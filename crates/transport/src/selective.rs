@@ -2,12 +2,10 @@
 
 use std::collections::VecDeque;
 
-use clock::{Duration, Instant};
 use recovery::{DupThresh, Scoreboard};
 
 use crate::config::Details;
 use crate::packet::expand;
-use crate::resent::Resent;
 
 /// What an acknowledgment asks of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,17 +49,17 @@ pub(crate) struct Selective {
     timed_out: bool,
     /// ns-2's estimate of packets in the network, in recovery only.
     pipe: i64,
-    /// Retransmissions under way, if those that are lost are to be found; they count on when the next recovery begins. RFC 6675
-    /// §5 (4.2) forgets them and sends them once more.
-    resent: Option<Resent>,
     /// Packets whose retransmissions are lost, too.
     again: VecDeque<u64>,
+    /// Lost retransmissions are found, so those under way count on when the next recovery begins; RFC 6675 §5 (4.2) forgets them
+    /// and sends them once more.
+    remembers: bool,
     /// When recovery began, the first missing packet was under way again.
     is_under_way: bool,
 }
 
 impl Selective {
-    pub(crate) fn new(details: Details, rack: bool) -> Self {
+    pub(crate) fn new(details: Details, remembers: bool) -> Self {
         Self {
             board: Scoreboard::default(),
             details,
@@ -71,8 +69,8 @@ impl Selective {
             rescued: None,
             timed_out: false,
             pipe: 0,
-            resent: rack.then(Resent::default),
             again: VecDeque::new(),
+            remembers,
             is_under_way: false,
         }
     }
@@ -187,7 +185,7 @@ impl Selective {
         self.in_recovery = true;
         self.rescued = None;
         self.recover = max;
-        if self.resent.is_some() {
+        if self.remembers {
             self.is_under_way = self.board.is_retransmitted(una);
         } else {
             self.board.forget_retransmissions(max);
@@ -214,7 +212,7 @@ impl Selective {
         self.dupacks = 0;
         self.timed_out = true;
         self.recover = max;
-        self.forget_resent();
+        self.again.clear();
         self.board.advance(una);
         match self.details {
             Details::Rfc => self.board.all_lost(max),
@@ -229,46 +227,14 @@ impl Selective {
         self.recover = 0;
         self.dupacks = 0;
         self.timed_out = false;
-        self.forget_resent();
+        self.again.clear();
         self.board.forget_losses(max);
     }
 
-    fn forget_resent(&mut self) {
-        self.again.clear();
-        if let Some(resent) = &mut self.resent {
-            resent.clear();
-        }
-    }
-
-    /// Whether retransmissions that are lost are found (RFC 8985).
-    pub(crate) fn finds_lost_retransmissions(&self) -> bool {
-        self.resent.is_some()
-    }
-
-    /// The packet at `position` is sent again.
-    pub(crate) fn on_resent(&mut self, position: u64, now: Instant) {
-        if let Some(resent) = &mut self.resent {
-            resent.on_sent(position, now);
-        }
-    }
-
-    /// The packet that an acknowledgment answers was sent at `sent`.
-    #[inline]
-    pub(crate) fn on_delivered(&mut self, sent: Instant) {
-        if let Some(resent) = &mut self.resent {
-            resent.on_delivered(sent);
-        }
-    }
-
-    /// A packet whose retransmission is lost, too: it is to be sent again before all else. See [`Resent::next_lost`].
-    #[inline]
-    pub(crate) fn next_lost_retransmission(&mut self, late: Duration) -> Option<u64> {
-        let board = &self.board;
-        let is_under_way = |position| board.is_retransmitted(position) && !board.is_sacked(position);
-        let position = self.resent.as_mut()?.next_lost(late, is_under_way)?;
+    /// The retransmission of `position` was lost, too: to be sent again before all else.
+    pub(crate) fn on_retransmission_lost(&mut self, position: u64) {
         self.board.on_retransmission_lost(position);
         self.again.push_back(position);
-        Some(position)
     }
 
     /// See [`Scoreboard::first_missing`].
@@ -331,13 +297,9 @@ impl Selective {
             if let Some(position) = self.board.next_hole() {
                 return Next::Again(position); // Rule (3).
             }
-            // Rule (4), which Linux does without.
+            // Rule (4).
             let last = max - 1;
-            if self.resent.is_none()
-                && self.rescued.is_none()
-                && !self.board.is_sacked(last)
-                && !self.board.is_retransmitted(last)
-            {
+            if self.rescued.is_none() && !self.board.is_sacked(last) && !self.board.is_retransmitted(last) {
                 self.rescued = Some(last);
                 return Next::Again(last);
             }

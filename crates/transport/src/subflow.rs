@@ -121,10 +121,7 @@ impl Subflow {
         let recovery = match config.recovery {
             Recovery::Reno => State::Cumulative(NewRenoRecovery::new(Partial::EndsRecovery)),
             Recovery::NewReno => State::Cumulative(NewRenoRecovery::new(Partial::NextHole)),
-            Recovery::Sack => {
-                let rack = config.rack || config.rule.kind().reads_rate;
-                State::Selective(Box::new(Selective::new(config.details, rack)))
-            }
+            Recovery::Sack => State::Selective(Box::new(Selective::new(config.details, config.rule.kind().reads_rate))),
         };
         Self {
             index,
@@ -373,7 +370,6 @@ impl Subflow {
         let dupthresh = if now < self.tolerant { DupThresh::Fixed(u32::MAX) } else { self.dupthresh };
         let verdict = recovery.on_ack(ack, blocks, self.una, self.max, dupthresh);
         self.budget = ANY;
-        recovery.on_delivered(echo);
         match verdict {
             Verdict::Progress => {
                 self.advance(now, ack, echo, true, control);
@@ -407,24 +403,6 @@ impl Subflow {
                 if ns2 && !recovery.in_recovery() {
                     self.budget = 0;
                 }
-            }
-        }
-        self.lose_retransmissions(now, control);
-    }
-
-    /// Retransmissions that are lost, too, are sent again.
-    #[inline]
-    fn lose_retransmissions(&mut self, now: Instant, control: &mut Controller<Rule>) {
-        // RFC 8985 §6.2 step 4: in recovery there is no window of reordering as long as none was seen.
-        let late = if self.counters.undone > 0 { self.timer.min_rtt() / 4 } else { Duration::ZERO };
-        let mss = u64::from(self.config.mss());
-        while let State::Selective(recovery) = &mut self.recovery
-            && let Some(position) = recovery.next_lost_retransmission(late)
-        {
-            if let Some(Watch::Rates(rates)) = self.watch.as_deref_mut()
-                && let Some(lost) = rates.lose(position, mss)
-            {
-                control.on_lost(self.index, &lost, now);
             }
         }
     }
@@ -706,9 +684,6 @@ impl Subflow {
     fn emit(&mut self, now: Instant, position: u64) -> Packet {
         let again = position < self.max;
         self.counters.sent += 1;
-        if again && let State::Selective(recovery) = &mut self.recovery {
-            recovery.on_resent(position, now);
-        }
         if self.watch.is_some() {
             self.watch_sent(now, position);
         }
@@ -723,11 +698,7 @@ impl Subflow {
                 self.timed = Some((position, now));
             }
         }
-        // Repaired twice, a packet takes three round trips, which is longer than the timer often is: it counts from the last
-        // transmission, as Linux has it (`tcp_xmit_retransmit_queue`).
-        if self.retransmit_at == Instant::FAR_FUTURE
-            || (again && position == self.una && self.finds_lost_retransmissions())
-        {
+        if self.retransmit_at == Instant::FAR_FUTURE {
             self.arm_timer(now);
         }
         let config = &*self.config;
@@ -744,10 +715,6 @@ impl Subflow {
             .with_if(Flags::ECN_CAPABLE, config.ecn)
             .with_if(Flags::REDUCED, std::mem::take(&mut self.reduced));
         Packet { time: now, flow: 0, hop: 0, position: position as u32, blocks: NO_BLOCKS, bytes, flags, path: 0 }
-    }
-
-    fn finds_lost_retransmissions(&self) -> bool {
-        matches!(&self.recovery, State::Selective(recovery) if recovery.finds_lost_retransmissions())
     }
 
     #[inline]

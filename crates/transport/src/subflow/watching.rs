@@ -10,6 +10,7 @@ use crate::packet::expand;
 use crate::rates::Rates;
 
 /// What is kept of each outstanding packet.
+#[expect(clippy::large_enum_variant, reason = "it is behind a pointer, and a flow has one")]
 #[derive(Clone, Debug)]
 pub(super) enum Watch {
     /// For rules that read delays.
@@ -124,6 +125,10 @@ impl Subflow {
         }
         if let State::Selective(recovery) = &mut self.recovery {
             rates.lose_below(recovery.lost_edge(), mss, |packet| control.on_lost(self.index, packet, now));
+            while let Some((position, packet)) = rates.lost_retransmission(mss) {
+                recovery.on_retransmission_lost(position);
+                control.on_lost(self.index, &packet, now);
+            }
         }
         let in_flight = self.in_flight();
         let Some(Watch::Rates(rates)) = self.watch.as_deref_mut() else { return };
@@ -150,7 +155,14 @@ impl Subflow {
         let more = if position < self.max { 0 } else { u64::from(self.config.mss()) };
         match self.watch.as_deref_mut() {
             Some(Watch::Times(times)) => times.sent(position - self.una, now),
-            Some(Watch::Rates(rates)) => rates.on_sent(now, position, in_flight + more),
+            Some(Watch::Rates(rates)) => {
+                rates.on_sent(now, position, in_flight + more);
+                // Repaired twice, a packet takes three round trips, which is longer than the timer often is: it counts from the last
+                // transmission, as Linux has it (`tcp_xmit_retransmit_queue`).
+                if position == self.una && more == 0 {
+                    self.arm_timer(now);
+                }
+            }
             None => {}
         }
     }
