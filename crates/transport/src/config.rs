@@ -50,6 +50,9 @@ pub struct TcpConfig {
     pub recovery: Recovery,
     /// Duplicate acknowledgments that mean a loss.
     pub dupthresh: DupThresh,
+    /// With [`Recovery::Sack`], a retransmission is lost when what was sent later has arrived (RACK, RFC 8985), and needs not wait for
+    /// the timer. Rules that read rates have it always.
+    pub rack: bool,
     /// Undo of needless reductions.
     pub undo: UndoBy,
     /// A full packet with its headers.
@@ -83,6 +86,7 @@ impl Default for TcpConfig {
             engine: EngineConfig::default(),
             recovery: Recovery::Sack,
             dupthresh: DupThresh::Fixed(3),
+            rack: false,
             undo: UndoBy::Never,
             packet_size: 1500,
             header_size: 40,
@@ -99,7 +103,7 @@ impl Default for TcpConfig {
 }
 
 impl TcpConfig {
-    /// A TCP of Linux with `rule`: it repairs by SACK, undoes by timestamps (RFC 4015), and has HyStart with CUBIC alone. Packets
+    /// A TCP of Linux with `rule`: it repairs by SACK and RACK, undoes by timestamps (RFC 4015), and has HyStart with CUBIC alone. Packets
     /// of so many bytes with an IP header of `ip_header`, and the TCP header with timestamps (RFC 7323 appendix A).
     pub fn linux(rule: Rule, packet_size: u32, ip_header: u32) -> Self {
         /// The usual most for what a connection may have outstanding, of `tcp_wmem`, in bytes.
@@ -112,6 +116,7 @@ impl TcpConfig {
             engine,
             rule,
             recovery: Recovery::Sack,
+            rack: true,
             undo: UndoBy::Eifel,
             packet_size,
             header_size: ip_header + 20 + 12,

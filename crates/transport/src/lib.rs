@@ -37,6 +37,7 @@ pub mod mptcp;
 mod packet;
 mod rates;
 mod receiver;
+mod resent;
 pub mod sctp;
 mod selective;
 mod sender;

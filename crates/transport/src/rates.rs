@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use clock::{Duration, Instant};
 use congestion::{Delivery, LostPacket, RateSample, SentPacket};
 
+use crate::resent::Resent;
 use crate::subflow::Waiting;
 
 /// The packets under way.
@@ -20,10 +21,7 @@ pub(crate) struct Rates {
     first: u64,
     /// Below it losses were counted.
     lost_edge: u64,
-    /// Retransmissions under way, in the order in which they were sent.
-    resent: VecDeque<(u64, Instant)>,
-    /// When the newest packet was sent of those that were delivered.
-    newest: Instant,
+    resent: Resent,
     waiting: Waiting,
     /// The round-trip time of the newest packet of the acknowledgment at hand, if it was sent once.
     rtt: Option<(Instant, Duration)>,
@@ -55,7 +53,7 @@ impl Rates {
         match self.packets.get_mut(index) {
             Some(entry) => {
                 *entry = Entry { packet, place: Place::UnderWay, again: true };
-                self.resent.push_back((position, now));
+                self.resent.on_sent(position, now);
             }
             None => self.packets.push_back(Entry { packet, place: Place::UnderWay, again: false }),
         }
@@ -121,7 +119,7 @@ impl Rates {
         }
         // What comes so soon is the answer to the first transmission.
         if !entry.again || self.delivery.min_rtt().is_some_and(|min| took >= min) {
-            self.newest = self.newest.max(sent);
+            self.resent.on_delivered(sent);
         }
     }
 
@@ -144,19 +142,14 @@ impl Rates {
 
     /// A retransmission that is lost, if there is one.
     pub(crate) fn lost_retransmission(&mut self, mss: u64) -> Option<(u64, LostPacket)> {
-        let late = Duration::from_nanos(self.delivery.min_rtt()?.as_nanos() / 4);
-        while let Some((position, sent)) = self.resent.front().copied() {
-            let entry = position.checked_sub(self.first).and_then(|index| self.packets.get(index as usize));
-            let is_under_way = entry.is_some_and(|entry| entry.place == Place::UnderWay && entry.packet.sent == sent);
-            if is_under_way && sent + late >= self.newest {
-                return None;
-            }
-            self.resent.pop_front();
-            if is_under_way && let Some(lost) = self.lose(position, mss) {
-                return Some((position, lost));
-            }
-        }
-        None
+        let late = self.delivery.min_rtt()? / 4;
+        let Self { packets, first, resent, .. } = self;
+        let is_under_way = |position: u64, sent| {
+            let entry = position.checked_sub(*first).and_then(|index| packets.get(index as usize));
+            entry.is_some_and(|entry| entry.place == Place::UnderWay && entry.packet.sent == sent)
+        };
+        let position = resent.next_lost(late, is_under_way)?;
+        self.lose(position, mss).map(|lost| (position, lost))
     }
 
     fn lose(&mut self, position: u64, mss: u64) -> Option<LostPacket> {

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
+use clock::{Duration, Instant};
 use recovery::{DupThresh, Scoreboard};
 
 use crate::config::Details;
 use crate::packet::expand;
+use crate::resent::Resent;
 
 /// What an acknowledgment asks of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,17 +51,20 @@ pub(crate) struct Selective {
     timed_out: bool,
     /// ns-2's estimate of packets in the network, in recovery only.
     pipe: i64,
-    /// Packets whose retransmissions are lost, too.
-    again: VecDeque<u64>,
     /// Lost retransmissions are found, so those under way count on when the next recovery begins; RFC 6675 §5 (4.2) forgets them
     /// and sends them once more.
     remembers: bool,
+    /// Retransmissions under way, where they are found here; rules that read rates find them themselves.
+    resent: Option<Resent>,
+    /// Packets whose retransmissions are lost, too.
+    again: VecDeque<u64>,
     /// When recovery began, the first missing packet was under way again.
     is_under_way: bool,
 }
 
 impl Selective {
-    pub(crate) fn new(details: Details, remembers: bool) -> Self {
+    /// With `finds_lost_retransmissions` somebody calls [`Selective::on_retransmission_lost`]; with `rack` it is done here.
+    pub(crate) fn new(details: Details, finds_lost_retransmissions: bool, rack: bool) -> Self {
         Self {
             board: Scoreboard::default(),
             details,
@@ -69,8 +74,9 @@ impl Selective {
             rescued: None,
             timed_out: false,
             pipe: 0,
+            remembers: finds_lost_retransmissions || rack,
+            resent: rack.then(Resent::default),
             again: VecDeque::new(),
-            remembers,
             is_under_way: false,
         }
     }
@@ -212,7 +218,7 @@ impl Selective {
         self.dupacks = 0;
         self.timed_out = true;
         self.recover = max;
-        self.again.clear();
+        self.forget_resent();
         self.board.advance(una);
         match self.details {
             Details::Rfc => self.board.all_lost(max),
@@ -227,8 +233,41 @@ impl Selective {
         self.recover = 0;
         self.dupacks = 0;
         self.timed_out = false;
-        self.again.clear();
+        self.forget_resent();
         self.board.forget_losses(max);
+    }
+
+    fn forget_resent(&mut self) {
+        self.again.clear();
+        if let Some(resent) = &mut self.resent {
+            resent.clear();
+        }
+    }
+
+    /// Whether lost retransmissions are found here (RFC 8985).
+    pub(crate) fn has_rack(&self) -> bool {
+        self.resent.is_some()
+    }
+
+    /// The packet at `position` is sent again.
+    pub(crate) fn on_resent(&mut self, position: u64, now: Instant) {
+        if let Some(resent) = &mut self.resent {
+            resent.on_sent(position, now);
+        }
+    }
+
+    /// The packet that an acknowledgment answers was sent at `sent`: retransmissions that left before it by more than `late` are
+    /// lost.
+    #[inline]
+    pub(crate) fn on_delivered(&mut self, sent: Instant, late: Duration) {
+        let Self { board, resent: Some(resent), again, .. } = self else { return };
+        resent.on_delivered(sent);
+        while let Some(position) =
+            resent.next_lost(late, |position, _| board.is_retransmitted(position) && !board.is_sacked(position))
+        {
+            board.on_retransmission_lost(position);
+            again.push_back(position);
+        }
     }
 
     /// The retransmission of `position` was lost, too: to be sent again before all else.
@@ -297,9 +336,13 @@ impl Selective {
             if let Some(position) = self.board.next_hole() {
                 return Next::Again(position); // Rule (3).
             }
-            // Rule (4).
+            // Rule (4), which Linux does without.
             let last = max - 1;
-            if self.rescued.is_none() && !self.board.is_sacked(last) && !self.board.is_retransmitted(last) {
+            if self.resent.is_none()
+                && self.rescued.is_none()
+                && !self.board.is_sacked(last)
+                && !self.board.is_retransmitted(last)
+            {
                 self.rescued = Some(last);
                 return Next::Again(last);
             }

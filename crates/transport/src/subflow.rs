@@ -121,7 +121,10 @@ impl Subflow {
         let recovery = match config.recovery {
             Recovery::Reno => State::Cumulative(NewRenoRecovery::new(Partial::EndsRecovery)),
             Recovery::NewReno => State::Cumulative(NewRenoRecovery::new(Partial::NextHole)),
-            Recovery::Sack => State::Selective(Box::new(Selective::new(config.details, config.rule.kind().reads_rate))),
+            Recovery::Sack => {
+                let reads_rate = config.rule.kind().reads_rate;
+                State::Selective(Box::new(Selective::new(config.details, reads_rate, config.rack && !reads_rate)))
+            }
         };
         Self {
             index,
@@ -405,6 +408,11 @@ impl Subflow {
                 }
             }
         }
+        // RFC 8985 §6.2 step 4: in recovery there is no window of reordering as long as none was seen.
+        let late = if self.counters.undone > 0 { self.timer.min_rtt() / 4 } else { Duration::ZERO };
+        if let State::Selective(recovery) = &mut self.recovery {
+            recovery.on_delivered(echo, late);
+        }
     }
 
     /// Everything below `ack` is acknowledged, which is more than before; `opens` if the window may grow.
@@ -684,6 +692,9 @@ impl Subflow {
     fn emit(&mut self, now: Instant, position: u64) -> Packet {
         let again = position < self.max;
         self.counters.sent += 1;
+        if again && let State::Selective(recovery) = &mut self.recovery {
+            recovery.on_resent(position, now);
+        }
         if self.watch.is_some() {
             self.watch_sent(now, position);
         }
@@ -698,7 +709,9 @@ impl Subflow {
                 self.timed = Some((position, now));
             }
         }
-        if self.retransmit_at == Instant::FAR_FUTURE {
+        // Repaired twice, a packet takes three round trips, which is longer than the timer often is: it counts from the last
+        // transmission, as Linux has it (`tcp_xmit_retransmit_queue`).
+        if self.retransmit_at == Instant::FAR_FUTURE || (again && position == self.una && self.has_rack()) {
             self.arm_timer(now);
         }
         let config = &*self.config;
@@ -715,6 +728,10 @@ impl Subflow {
             .with_if(Flags::ECN_CAPABLE, config.ecn)
             .with_if(Flags::REDUCED, std::mem::take(&mut self.reduced));
         Packet { time: now, flow: 0, hop: 0, position: position as u32, blocks: NO_BLOCKS, bytes, flags, path: 0 }
+    }
+
+    fn has_rack(&self) -> bool {
+        matches!(&self.recovery, State::Selective(recovery) if recovery.has_rack())
     }
 
     #[inline]

@@ -32,6 +32,7 @@ proptest! {
         undo in prop::sample::select(vec![UndoBy::Never, UndoBy::Eifel, UndoBy::DuplicateReports]),
         dupthresh in prop::sample::select(vec![DupThresh::Fixed(3), DupThresh::Increment { now: 3 }, DupThresh::Careful]),
         delayed in any::<bool>(),
+        rack in any::<bool>(),
         timestamps in any::<bool>(),
         jitter in 0u64..3,
         window in 1u32..200,
@@ -43,6 +44,7 @@ proptest! {
         let config = TcpConfig {
             undo,
             dupthresh,
+            rack,
             delayed_ack: delayed.then_some(Duration::from_millis(40)),
             timestamps: timestamps || undo == UndoBy::Eifel,
             send_jitter: Duration::from_millis(jitter),

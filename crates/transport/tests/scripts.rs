@@ -257,8 +257,12 @@ impl Stage {
     }
 
     fn acknowledge(&mut self, upto: u64, blocks: &[(u32, u32)], flags: Flags, original: bool) {
-        // RFC 7323 §4.3: the time of the first packet that this acknowledges.
-        let (first, last) = self.times.get(&self.una).copied().unwrap_or((self.now, self.now));
+        // RFC 7323 §4.3: the time of the first packet that this acknowledges; of our receivers', of the one that has come out of order.
+        let newest = match blocks.first() {
+            Some((_, end)) if upto <= self.una => u64::from(*end).saturating_sub(1),
+            _ => self.una,
+        };
+        let (first, last) = self.times.get(&newest).copied().unwrap_or((self.now, self.now));
         let (time, position) = (if original { first } else { last }, upto as u32);
         let packet = Packet { time, flow: 0, hop: 0, position, blocks: NO_BLOCKS, bytes: 52, flags, path: 0 };
         self.sender.handle_input(self.now, &packet, blocks);
