@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use fairness::statistics::Estimate;
 use scenario::Scenario;
 use serde::Serialize;
 
@@ -15,9 +16,11 @@ use crate::run::{Hosts, Options, run};
 const GOODPUT: f64 = 0.1;
 /// A friendliness factor may deviate by so much.
 const FRIENDLINESS: f64 = 0.15;
+/// Where no number of runs is given, there are no more than this.
+const MOST_RUNS: u32 = 10;
 
 /// What a scenario gave between two kinds of hosts. It serialises for scripts; its `Display` is the table for people.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Comparison {
     /// The scenario's name.
     pub name: String,
@@ -40,6 +43,8 @@ pub struct Row {
     pub values: [f64; 2],
     /// The first less the second: a part of the second for goodput, the difference for factors and times.
     pub deviation: f64,
+    /// Half of the deviation's 95 % confidence interval; absent with one run.
+    pub half_width: Option<f64>,
     /// Whether that is within the bound; absent where there is none.
     pub agrees: Option<bool>,
     #[serde(skip)]
@@ -58,55 +63,56 @@ enum Kind {
     Time,
 }
 
-/// Runs `scenario` between the hosts of one side, then of the other, so many times each (once at least) with seeds that follow each
-/// other. Captures and logs go to a directory for each run in `options.directory`.
-///
-/// What flows that compete get of a full queue scatters from run to run, in all: means of several tell more.
+/// Runs `scenario` between the hosts of both sides by turns, so many times each (once at least), with seeds that follow each other.
+/// `None` stops as soon as the means tell, and after ten runs in any case: what flows that compete get of a full queue scatters
+/// from run to run, in all. Captures and logs go to a directory for each run in `options.directory`.
 ///
 /// # Errors
 /// As [`run`].
 pub fn compare(
     scenario: &Scenario,
     sides: [Hosts; 2],
-    runs: u32,
+    runs: Option<u32>,
     options: &Options,
     progress: &mut Progress,
 ) -> Result<Comparison, LabError> {
-    let mut several = |hosts: Hosts| {
-        progress.say(&format!("{}:", hosts.name()));
-        let each = (0..runs.max(1)).map(|number| {
+    let mut comparison =
+        Comparison { name: scenario.name.clone(), sides: sides.map(Hosts::name), ..Comparison::default() };
+    for number in 0..runs.unwrap_or(MOST_RUNS).max(1) {
+        if runs.is_none() && comparison.is_decided() {
+            break;
+        }
+        let mut once = |hosts: Hosts| {
             let name = if number == 0 { hosts.name().to_owned() } else { format!("{}-{}", hosts.name(), number + 1) };
+            progress.say(&format!("{}, run {}:", hosts.name(), number + 1));
             let directory = options.directory.as_deref().map(|directory: &Path| directory.join(name));
             let mut scenario = scenario.clone();
             scenario.seed = scenario.seed.wrapping_add(number.into());
             run(&scenario, &Options { hosts, directory, ..options.clone() }, progress)
-        });
-        each.collect::<Result<Vec<_>, _>>()
-    };
-    let [one, other] = sides;
-    Ok(Comparison::new(sides, [several(one)?, several(other)?]))
+        };
+        let [one, other] = sides;
+        comparison.add([once(one)?, once(other)?]);
+    }
+    Ok(comparison)
 }
 
 impl Comparison {
-    fn new(sides: [Hosts; 2], reports: [Vec<Report>; 2]) -> Self {
-        let mut rows: Vec<Row> = Vec::new();
-        let [one, other] = &reports;
-        for (run, both) in one.iter().zip(other).enumerate() {
-            // Every run has the same rows.
-            for (place, row) in rows_of([both.0, both.1]).into_iter().enumerate() {
-                match rows.get_mut(place) {
-                    Some(mean) => *mean = mean.with(run, &row),
-                    None => rows.push(row),
-                }
-            }
+    /// One more run of both.
+    fn add(&mut self, both: [Report; 2]) {
+        for (reports, report) in self.reports.iter_mut().zip(both) {
+            reports.push(report);
         }
-        Self {
-            name: one.first().map_or_else(String::new, |report| report.name.clone()),
-            sides: sides.map(Hosts::name),
-            agree: rows.iter().all(|row| row.agrees != Some(false)),
-            rows,
-            reports,
-        }
+        let [one, other] = &self.reports;
+        let runs: Vec<Vec<Row>> = one.iter().zip(other).map(|(one, other)| rows_of([one, other])).collect();
+        // Every run has the same rows.
+        let rows = (0..runs[0].len()).map(|place| Row::mean_of(runs.iter().filter_map(|rows| rows.get(place))));
+        self.rows = rows.flatten().collect();
+        self.agree = self.rows.iter().all(|row| row.agrees != Some(false));
+    }
+
+    /// Whether more runs would hardly change what is said.
+    fn is_decided(&self) -> bool {
+        !self.rows.is_empty() && self.rows.iter().all(Row::is_decided)
     }
 }
 
@@ -143,19 +149,37 @@ impl Row {
             Kind::Goodput => one / other - 1.0,
             Kind::Ratio | Kind::Friendliness | Kind::Time => one - other,
         };
-        let agrees = match kind {
-            Kind::Goodput => Some(deviation.abs() <= GOODPUT),
-            Kind::Friendliness => Some(deviation.abs() <= FRIENDLINESS),
-            Kind::Ratio | Kind::Time => None,
-        };
-        Self { what, values, deviation, agrees, kind }
+        let agrees = kind.bound().map(|bound| deviation.abs() <= bound);
+        Self { what, values, deviation, half_width: None, agrees, kind }
     }
 
-    /// The mean of what so many runs gave, and of one more.
-    fn with(&self, runs: usize, other: &Self) -> Self {
-        let mean = |sum: f64, one: f64| sum + (one - sum) / (runs + 1) as f64;
-        let [[a, b], [c, d]] = [self.values, other.values];
-        Self::new(self.kind, self.what.clone(), [mean(a, c), mean(b, d)])
+    /// The mean of the same row of several runs, if there is one.
+    fn mean_of<'a>(runs: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
+        let first = runs.clone().next()?;
+        let side = |side: usize| Estimate::of(&runs.clone().map(|row| row.values[side]).collect::<Vec<_>>());
+        let (one, other) = (side(0)?, side(1)?);
+        let scale = if first.kind == Kind::Goodput { other.mean } else { 1.0 };
+        let half_width = one.half_width.zip(other.half_width).map(|(one, other)| one.hypot(other) / scale);
+        Some(Self { half_width, ..Self::new(first.kind, first.what.clone(), [one.mean, other.mean]) })
+    }
+
+    /// Whether the deviation is clearly on one side of its bound. One run tells of goodput that agrees, and of nothing else.
+    fn is_decided(&self) -> bool {
+        match (self.kind.bound(), self.half_width) {
+            (None, _) => true,
+            (Some(_), None) => self.kind == Kind::Goodput && self.agrees == Some(true),
+            (Some(bound), Some(half_width)) => (self.deviation.abs() - bound).abs() >= half_width,
+        }
+    }
+}
+
+impl Kind {
+    fn bound(self) -> Option<f64> {
+        match self {
+            Self::Goodput => Some(GOODPUT),
+            Self::Friendliness => Some(FRIENDLINESS),
+            Self::Ratio | Self::Time => None,
+        }
     }
 }
 
@@ -169,19 +193,18 @@ impl fmt::Display for Comparison {
         let [one, other] = self.sides;
         writeln!(f, "{:width$}  {one:>9}  {other:>9}  {:>9}", "", "deviation")?;
         for row in &self.rows {
-            let deviation = match row.kind {
-                Kind::Goodput => format!("{:+.1} %", row.deviation * 100.0),
-                Kind::Ratio | Kind::Friendliness => format!("{:+.3}", row.deviation),
-                Kind::Time => format!("{:+.0}", row.deviation),
+            let (unit, scale, of_deviation, digits) = match row.kind {
+                Kind::Goodput => (" %", 100.0, 1, 2),
+                Kind::Ratio | Kind::Friendliness => ("", 1.0, 3, 3),
+                Kind::Time => ("", 1.0, 0, 0),
             };
-            let digits = match row.kind {
-                Kind::Goodput => 2,
-                Kind::Ratio | Kind::Friendliness => 3,
-                Kind::Time => 0,
-            };
-            let mark = if row.agrees == Some(false) { "  !" } else { "" };
+            let deviation = format!("{:+.of_deviation$}{unit}", row.deviation * scale);
             let [one, other] = row.values;
-            writeln!(f, "{:width$}  {one:>9.digits$}  {other:>9.digits$}  {deviation:>9}{mark}", row.what)?;
+            write!(f, "{:width$}  {one:>9.digits$}  {other:>9.digits$}  {deviation:>9}", row.what)?;
+            if let Some(half_width) = row.half_width {
+                write!(f, " ± {:.of_deviation$}", half_width * scale)?;
+            }
+            writeln!(f, "{}", if row.agrees == Some(false) { "  !" } else { "" })?;
         }
         match self.agree {
             true => write!(
@@ -215,9 +238,18 @@ mod tests {
 
     #[test]
     fn of_several_runs_the_means_are_judged() {
-        let row = |one, other| Row::new(Kind::Friendliness, String::new(), [one, other]);
-        let both = row(1.3, 1.0).with(1, &row(0.8, 1.0));
-        assert_eq!((both.agrees, both.values), (Some(true), [1.05, 1.0]));
-        assert_eq!(both.with(2, &row(2.4, 1.0)), row(1.5, 1.0));
+        let rows = |values: &[f64]| -> Vec<Row> {
+            values.iter().map(|value| Row::new(Kind::Friendliness, String::new(), [*value, 1.0])).collect()
+        };
+        let mean = |values: &[f64]| Row::mean_of(rows(values).iter()).unwrap();
+        let both = mean(&[1.3, 0.8]);
+        assert_eq!((both.agrees, both.is_decided()), (Some(true), false));
+        assert!((both.values[0] - 1.05).abs() < 1e-12 && both.values[1] == 1.0);
+        // Student's t for two degrees of freedom is 4.303, the standard error of these three 0.1/√3.
+        let three = mean(&[0.9, 1.0, 1.1]);
+        assert!((three.half_width.unwrap() - 4.303 * 0.1 / 3f64.sqrt()).abs() < 1e-3, "{three:?}");
+        assert!(!three.is_decided() && mean(&[0.99, 1.0, 1.01]).is_decided());
+        assert!(mean(&[1.39, 1.4, 1.41]).is_decided(), "that they do not agree is known, too");
+        assert!(!mean(&[1.0]).is_decided(), "one run tells nothing of friendliness");
     }
 }

@@ -5,7 +5,7 @@ use lab::{Hosts, Options, Progress};
 fn both(scenario: &scenario::Scenario) -> lab::Comparison {
     let options = Options { directory: None, executable: "sinnet".into(), hosts: Hosts::Virtual, together: true };
     let sides = [Hosts::Simulated, Hosts::Virtual];
-    lab::compare(scenario, sides, 1, &options, &mut Progress::silent()).unwrap()
+    lab::compare(scenario, sides, Some(1), &options, &mut Progress::silent()).unwrap()
 }
 
 /// What hosts can be configured with does the same in both.
