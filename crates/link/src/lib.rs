@@ -30,7 +30,7 @@ mod trace;
 pub use config::{Change, ChangeKind, LinkConfig, LossConfig};
 pub use jitter::JitterConfig;
 pub use link::{DropReason, Dropped, Link};
-pub use processing::{Processing, ProcessingJitter, ProcessingTimes};
+pub use processing::{Processing, ProcessingHost, ProcessingJitter, ProcessingTimes};
 pub use queue::{
     CoDelConfig, DualPi2Config, Ecn, FqCoDelConfig, PieConfig, QueueConfig, RedConfig, Setting as QueueSetting,
 };

@@ -4,7 +4,7 @@
 //! less than what a link takes.
 
 use clock::{Duration, Instant, Rng};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A packet that fills an Ethernet frame, in bytes.
 const FULL_PACKET: u64 = 1500;
@@ -66,39 +66,68 @@ impl ProcessingTimes {
     }
 }
 
-/// Packets `P` that hosts `H` are processing. They leave in order; how long each takes is the caller's to draw.
+/// Packets that one host is processing. They leave in order; how long each takes is the caller's to draw.
+#[derive(Debug)]
+pub struct ProcessingHost<P> {
+    waiting: VecDeque<(Instant, P)>,
+    /// When the last one leaves, or has left.
+    last: Instant,
+}
+
+impl<P> Default for ProcessingHost<P> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), last: Instant::ZERO }
+    }
+}
+
+impl<P> ProcessingHost<P> {
+    /// It takes `time` for a packet, or longer if one before it is still there.
+    pub fn put(&mut self, now: Instant, time: Duration, packet: P) {
+        self.last = (now + time).max(self.last);
+        self.waiting.push_back((self.last, packet));
+    }
+
+    /// When the next packet leaves.
+    pub fn next_event(&self) -> Option<Instant> {
+        self.waiting.front().map(|(at, _)| *at)
+    }
+
+    /// The next packet that leaves by `now`, and when it does.
+    pub fn poll(&mut self, now: Instant) -> Option<(Instant, P)> {
+        self.waiting.pop_front_if(|(at, _)| *at <= now)
+    }
+}
+
+/// Packets `P` that hosts `H` are processing, each host for itself. Of what leaves at the same instant the first comes first.
 #[derive(Debug)]
 pub struct ProcessingJitter<H, P> {
-    /// By host, when its last packet leaves; they leave in order.
-    last: BTreeMap<H, Instant>,
-    waiting: BTreeMap<(Instant, u64), P>,
+    hosts: BTreeMap<H, ProcessingHost<(u64, P)>>,
     count: u64,
 }
 
 impl<H, P> Default for ProcessingJitter<H, P> {
     fn default() -> Self {
-        Self { last: BTreeMap::new(), waiting: BTreeMap::new(), count: 0 }
+        Self { hosts: BTreeMap::new(), count: 0 }
     }
 }
 
 impl<H: Ord, P> ProcessingJitter<H, P> {
-    /// A host takes `time` for a packet, or longer if one before it is still there.
+    /// See [`ProcessingHost::put`].
     pub fn put(&mut self, now: Instant, host: H, time: Duration, packet: P) {
-        let last = self.last.entry(host).or_insert(now);
-        *last = (now + time).max(*last);
         self.count += 1;
-        self.waiting.insert((*last, self.count), packet);
+        self.hosts.entry(host).or_default().put(now, time, (self.count, packet));
     }
 
     /// When the next packet leaves.
     pub fn next_event(&self) -> Option<Instant> {
-        self.waiting.first_key_value().map(|((at, _), _)| *at)
+        self.hosts.values().filter_map(ProcessingHost::next_event).min()
     }
 
     /// The next packet that leaves by `now`, and when it does.
     pub fn poll(&mut self, now: Instant) -> Option<(Instant, P)> {
-        let first = self.waiting.first_entry().filter(|entry| entry.key().0 <= now)?;
-        let ((at, _), packet) = first.remove_entry();
-        Some((at, packet))
+        let due = |host: &ProcessingHost<(u64, P)>| host.waiting.front().map(|(at, (number, _))| (*at, *number));
+        let hosts = self.hosts.values_mut().filter_map(|host| Some((due(host)?, host)));
+        let (_, first) = hosts.min_by_key(|(due, _)| *due)?;
+        first.poll(now).map(|(at, (_, packet))| (at, packet))
     }
 }

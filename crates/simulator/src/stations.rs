@@ -1,9 +1,9 @@
 //! What is on the way of packets beside links: the ends of associations, where packets of flows go in and outer packets come
-//! out, and the hosts that take a random time for each packet ([`ProcessingJitter`]). A route names a station by a number after
+//! out, and the hosts that take a random time for each packet ([`ProcessingHost`]). A route names a station by a number after
 //! those of the links.
 
 use clock::{Duration, Instant, Rng, Streams};
-use link::{ProcessingJitter, ProcessingTimes};
+use link::{ProcessingHost, ProcessingTimes};
 use transport::mhip::{PathArrivals, PathStatus};
 use transport::{Flags, NO_BLOCKS, Packet, Sender};
 
@@ -52,7 +52,7 @@ pub(crate) struct AssociationSlot {
 struct Processing {
     times: ProcessingTimes,
     rng: Rng,
-    packets: ProcessingJitter<(), Packet>,
+    packets: ProcessingHost<Packet>,
 }
 
 impl Stations {
@@ -66,7 +66,7 @@ impl Stations {
             let times = plan.processing.on_route(slowest);
             // A stream of another name would draw other times.
             let rng = streams.stream(&format!("desk {name} {number}"));
-            processing.push(Processing { times, rng, packets: ProcessingJitter::default() });
+            processing.push(Processing { times, rng, packets: ProcessingHost::default() });
             places.push(of);
         };
         let mut both = |paths: &[PlannedPath], name: &str, of: &dyn Fn(usize, usize) -> ProcessingOf| {
@@ -314,7 +314,7 @@ impl Simulation {
         let Some(host) = self.stations.processing.get_mut(place) else { return };
         let was_idle = host.packets.next_event().is_none();
         let time = host.times.draw(self.now, &mut host.rng);
-        host.packets.put(self.now, (), time, packet);
+        host.packets.put(self.now, time, packet);
         if was_idle {
             self.await_processing(place);
         }
