@@ -18,7 +18,7 @@ use crate::packet::QueuedPacket;
 use crate::sender::LONGEST_REPAIR;
 use clock::{Duration, Instant};
 use recovery::RttEstimator;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Packets from behind a gap that prove a loss where none has come late, and wherever that was.
 const THRESHOLD: (u64, u64) = (3, 1000);
@@ -26,12 +26,12 @@ const THRESHOLD: (u64, u64) = (3, 1000);
 const MOST_SPREAD: Duration = Duration::from_nanos(LONGEST_REPAIR.as_nanos() / 4);
 /// The least time before a gap is a loss by age alone: timers, and the granularity of reports.
 const AGE: Duration = Duration::from_millis(10);
-/// Records of packets whose state is known are kept for so many more, to notice when a loss was none.
+/// What is settled is remembered for so many packets more: a loss may turn out to be none, and a report may come late.
 const KEPT: usize = 1024;
 /// Most records; a peer that does not report cannot make it more.
 const MOST: usize = 1 << 16;
 /// Room for fewer records than this is not given back.
-const LEAST_ROOM: usize = 4096;
+const LEAST_ROOM: usize = 512;
 /// The factor by which reports are taken to be earlier than a round trip, at most.
 const MOST_EARLY: f64 = 4.0;
 
@@ -46,7 +46,7 @@ pub(crate) enum Kind<P> {
     Retransmittable(QueuedPacket<P>),
 }
 
-/// The record of a packet. A thousand of them are kept for each path, so that they are small.
+/// The record of a packet.
 #[derive(Clone, Debug)]
 struct Sent {
     at: Instant,
@@ -76,18 +76,36 @@ enum State {
     Skipped,
 }
 
+impl Sent {
+    /// It is lost, and noted as such; what may be sent again of it.
+    fn lose<P>(&mut self, number: u64, lost: &mut BTreeMap<u64, Self>, kept: &mut Kept<P>) -> Option<QueuedPacket<P>> {
+        self.state = State::Lost;
+        let again = match self.kind {
+            Record::Retransmittable(place) => {
+                self.kind = Record::InFlight;
+                kept.take(place)
+            }
+            Record::Uncounted | Record::InFlight => None,
+        };
+        lost.insert(number, self.clone());
+        again
+    }
+}
+
 /// The sender's side of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct SentPackets<P> {
+    /// From the first that is in flight on.
     packets: VecDeque<Sent>,
     /// The sequence number of the first of them. Numbers have 64 bits here: the one after the last of a security
     /// association does not fit into 32.
-    base: u64,
-    /// The sequence number of the first that is in flight.
     open: u64,
-    /// Those of the records whose packets were taken for lost.
-    lost: BTreeSet<u64>,
-    /// Those of the records under whose numbers nothing was sent, in order.
+    /// When those were sent that came before, as far as they are remembered. No more is kept of most: with a thousand
+    /// associations whole records would fill every cache.
+    settled: VecDeque<Instant>,
+    /// What was taken for lost, of all that is remembered.
+    lost: BTreeMap<u64, Sent>,
+    /// Under what numbers nothing was sent, of all that is remembered, in order.
     skipped: VecDeque<u64>,
     /// What the numbers of windows are ahead of these: all that was sent before this security association.
     offset: u64,
@@ -150,9 +168,9 @@ impl<P> SentPackets<P> {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             packets: VecDeque::new(),
-            base: 1,
             open: 1,
-            lost: BTreeSet::new(),
+            settled: VecDeque::new(),
+            lost: BTreeMap::new(),
             skipped: VecDeque::new(),
             offset: 0,
             in_flight: 0,
@@ -233,9 +251,10 @@ impl<P> SentPackets<P> {
         if sequence != self.next() {
             // Only if numbers were passed over elsewhere; what was before cannot be matched any more.
             self.packets.clear();
+            self.settled.clear();
             self.lost.clear();
             self.skipped.clear();
-            (self.base, self.open, self.in_flight) = (sequence, sequence, 0);
+            (self.open, self.in_flight) = (sequence, 0);
             self.kept = Kept::default();
         }
     }
@@ -247,8 +266,10 @@ impl<P> SentPackets<P> {
 
     /// Bytes of memory that it takes.
     pub(crate) fn memory(&self) -> usize {
+        let records = self.packets.len().saturating_add(self.lost.len()).saturating_mul(size_of::<Sent>());
         let numbers = self.lost.len().saturating_add(self.skipped.len()).saturating_mul(size_of::<u64>());
-        self.packets.len().saturating_mul(size_of::<Sent>()).saturating_add(numbers).saturating_add(self.kept.memory())
+        let times = self.settled.len().saturating_mul(size_of::<Instant>());
+        records.saturating_add(numbers).saturating_add(times).saturating_add(self.kept.memory())
     }
 
     /// Bytes of payload that are kept to be sent again.
@@ -263,12 +284,17 @@ impl<P> SentPackets<P> {
 
     /// Packets of which there is a report.
     pub(crate) fn remembered(&self) -> usize {
-        self.packets.len()
+        self.settled.len() + self.packets.len()
+    }
+
+    /// The number of the first packet that is remembered.
+    fn base(&self) -> u64 {
+        self.open - self.settled.len() as u64
     }
 
     /// The number of the next packet.
     fn next(&self) -> u64 {
-        self.base + self.packets.len() as u64
+        self.open + self.packets.len() as u64
     }
 
     /// The number of the next packet as windows count: on from what was sent before with other keys.
@@ -333,7 +359,7 @@ impl<P> SentPackets<P> {
     /// late, and tells nothing of silence.
     pub(crate) fn oldest_at(&self) -> Option<Instant> {
         let next = self.highest.map_or(self.open, |(highest, _)| self.open.max(highest + 1));
-        let mut later = self.packets.iter().skip((next - self.base) as usize);
+        let mut later = self.packets.iter().skip((next - self.open) as usize);
         let packet = later.find(|packet| packet.state == State::InFlight && packet.kind != Record::Uncounted)?;
         Some(packet.at)
     }
@@ -352,8 +378,7 @@ impl<P> SentPackets<P> {
     }
 
     fn waiting(&self) -> impl Iterator<Item = &Sent> {
-        let open = self.packets.iter().skip(self.settled());
-        open.filter(|packet| packet.state == State::InFlight && packet.kind != Record::Uncounted)
+        self.packets.iter().filter(|packet| packet.state == State::InFlight && packet.kind != Record::Uncounted)
     }
 
     /// When the peer has told last that something had arrived.
@@ -386,22 +411,12 @@ impl<P> SentPackets<P> {
     /// Gives all up that is in flight: the path is dead or silent. What may be sent again, in order.
     pub(crate) fn give_up(&mut self, now: Instant) -> Vec<QueuedPacket<P>> {
         let mut stranded = Vec::new();
-        let from = self.settled().min(self.packets.len());
-        for (packet, number) in self.packets.range_mut(from..).zip(self.base + from as u64..) {
+        for (packet, number) in self.packets.iter_mut().zip(self.open..) {
             if packet.state != State::InFlight {
                 continue;
             }
-            packet.state = State::Lost;
-            self.lost.insert(number);
-            match packet.kind {
-                Record::Uncounted => continue,
-                Record::InFlight => {}
-                Record::Retransmittable(place) => {
-                    packet.kind = Record::InFlight;
-                    stranded.extend(self.kept.take(place));
-                }
-            }
-            self.counts.lost += 1;
+            stranded.extend(packet.lose(number, &mut self.lost, &mut self.kept));
+            self.counts.lost += u64::from(packet.kind != Record::Uncounted);
         }
         self.in_flight = 0;
         self.loss_at = None;
@@ -418,13 +433,12 @@ impl<P> SentPackets<P> {
         self.progress_at = now;
     }
 
-    fn packet(&self, sequence: u64) -> Option<&Sent> {
-        self.packets.get(sequence.checked_sub(self.base)? as usize)
-    }
-
-    /// How many of the records are before the first packet that is in flight.
-    fn settled(&self) -> usize {
-        (self.open - self.base) as usize
+    /// When the packet of this number was sent, if that is remembered.
+    fn sent_at(&self, sequence: u64) -> Option<Instant> {
+        match sequence.checked_sub(self.open) {
+            Some(at) => self.packets.get(at as usize).map(|packet| packet.at),
+            None => self.settled.get(sequence.checked_sub(self.base())? as usize).copied(),
+        }
     }
 
     /// Finds losses. What is in flight is never further below the highest than the thresholds, once this was done: so it
@@ -441,9 +455,8 @@ impl<P> SentPackets<P> {
         let patience = AGE.max(srtt / 8).max(spread + variation);
         let below = |skipped: &VecDeque<u64>, number: u64| skipped.partition_point(|skip| *skip < number) as u64;
         let skips = below(&self.skipped, highest);
-        let from = self.settled().min(self.packets.len());
-        let upto = (highest.saturating_sub(self.base) as usize).clamp(from, self.packets.len());
-        for (packet, sequence) in self.packets.range_mut(from..upto).zip(self.base + from as u64..) {
+        let upto = (highest.saturating_sub(self.open) as usize).min(self.packets.len());
+        for (packet, sequence) in self.packets.range_mut(..upto).zip(self.open..) {
             if packet.state != State::InFlight {
                 continue;
             }
@@ -455,30 +468,25 @@ impl<P> SentPackets<P> {
                 self.loss_at = Some(self.loss_at.map_or(due, |at| at.min(due)));
                 continue;
             }
-            packet.state = State::Lost;
-            self.lost.insert(sequence);
-            match packet.kind {
-                Record::Uncounted => continue,
-                Record::InFlight => {}
-                Record::Retransmittable(place) => {
-                    packet.kind = Record::InFlight;
-                    outcome.retransmit.extend(self.kept.take(place));
-                }
+            outcome.retransmit.extend(packet.lose(sequence, &mut self.lost, &mut self.kept));
+            if packet.kind != Record::Uncounted {
+                outcome.lost += 1;
+                self.counts.lost += 1;
+                self.in_flight -= packet.wire as usize;
             }
-            outcome.lost += 1;
-            self.counts.lost += 1;
-            self.in_flight -= packet.wire as usize;
         }
     }
 
     fn prune(&mut self) {
-        while self.packet(self.open).is_some_and(|packet| packet.state != State::InFlight) {
+        while let Some(packet) = self.packets.pop_front_if(|packet| packet.state != State::InFlight) {
+            self.settled.push_back(packet.at);
             self.open += 1;
         }
-        let excess = self.packets.len().saturating_sub(MOST);
-        for _ in 0..self.settled().saturating_sub(KEPT).max(excess) {
+        let most = KEPT.min(MOST.saturating_sub(self.packets.len()));
+        self.settled.drain(..self.settled.len().saturating_sub(most));
+        for _ in MOST..self.packets.len() {
             let Some(packet) = self.packets.pop_front() else { break };
-            self.base += 1;
+            self.open += 1;
             if packet.state == State::InFlight && packet.kind != Record::Uncounted {
                 self.in_flight -= packet.wire as usize;
             }
@@ -486,11 +494,11 @@ impl<P> SentPackets<P> {
                 self.kept.take(place);
             }
         }
-        self.open = self.open.max(self.base);
-        while self.lost.first().is_some_and(|lost| *lost < self.base) {
+        let base = self.base();
+        while self.lost.first_key_value().is_some_and(|(lost, _)| *lost < base) {
             self.lost.pop_first();
         }
-        while self.skipped.front().is_some_and(|skipped| *skipped < self.base) {
+        while self.skipped.front().is_some_and(|skipped| *skipped < base) {
             self.skipped.pop_front();
         }
         // A burst does not take its room for ever.

@@ -29,7 +29,7 @@ impl<P> SentPackets<P> {
     ) -> Result<AckOutcome<P>, InvalidReport> {
         self.check(now, report)?;
         let highest = u64::from(report.highest);
-        let sent_at = self.packet(highest).map(|sent| sent.at);
+        let sent_at = self.sent_at(highest);
         let mut outcome = AckOutcome { flight: self.in_flight as u64, ..AckOutcome::default() };
         let previous = self.highest;
         if previous.is_none_or(|(before, _)| highest > before) {
@@ -73,7 +73,7 @@ impl<P> SentPackets<P> {
             return Err(InvalidReport::Impossible);
         }
         // An answer before the question, or a time from the future.
-        if self.packet(highest).is_some_and(|sent| report.delay > now - sent.at) {
+        if self.sent_at(highest).is_some_and(|at| report.delay > now - at) {
             return Err(InvalidReport::Impossible);
         }
         let is_invented = |first: u64, last: u64| {
@@ -113,11 +113,11 @@ impl<P> SentPackets<P> {
     ) -> Option<Newest> {
         let mut newest = None;
         for (first, last) in &report.ranges {
-            let (first, last) = (u64::from(*first).max(self.base), u64::from(*last).min(self.next() - 1));
+            let (first, last) = (u64::from(*first).max(self.base()), u64::from(*last).min(self.next() - 1));
             if first > last {
                 continue;
             }
-            let late: Vec<u64> = self.lost.range(first..=last).copied().collect();
+            let late: Vec<u64> = self.lost.range(first..=last).map(|(number, _)| *number).collect();
             for sequence in late.into_iter().chain(first.max(self.open)..=last) {
                 self.arrived(sequence, previous, outcome, &mut newest);
             }
@@ -133,29 +133,33 @@ impl<P> SentPackets<P> {
         outcome: &mut AckOutcome<P>,
         newest: &mut Option<Newest>,
     ) {
-        let Some(at) = sequence.checked_sub(self.base) else { return };
-        let Some(packet) = self.packets.get_mut(at as usize) else { return };
-        let counts = packet.kind != Record::Uncounted;
-        match packet.state {
-            State::Delivered | State::Skipped => return,
-            State::Lost => {
-                self.lost.remove(&sequence);
-                if counts {
+        let record = sequence.checked_sub(self.open).and_then(|at| self.packets.get_mut(at as usize));
+        let packet = match self.lost.remove(&sequence) {
+            Some(lost) => {
+                if let Some(record) = record {
+                    record.state = State::Delivered;
+                }
+                if lost.kind != Record::Uncounted {
                     outcome.spurious += 1;
                     self.counts.spurious += 1;
                 }
+                lost
             }
-            State::InFlight if counts => {
-                self.in_flight -= packet.wire as usize;
-                outcome.acked += u64::from(packet.wire);
+            None => {
+                let Some(record) = record.filter(|record| record.state == State::InFlight) else { return };
+                record.state = State::Delivered;
+                if record.kind != Record::Uncounted {
+                    self.in_flight -= record.wire as usize;
+                    outcome.acked += u64::from(record.wire);
+                }
+                if let Record::Retransmittable(place) = record.kind {
+                    record.kind = Record::InFlight;
+                    self.kept.take(place);
+                }
+                record.clone()
             }
-            State::InFlight => {}
-        }
-        packet.state = State::Delivered;
-        if let Record::Retransmittable(place) = packet.kind {
-            packet.kind = Record::InFlight;
-            self.kept.take(place);
-        }
+        };
+        let counts = packet.kind != Record::Uncounted;
         self.counts.delivered += 1;
         if let Some((_, highest_at)) = previous.filter(|(highest, _)| sequence < *highest) {
             self.counts.reordered += 1;
