@@ -94,7 +94,8 @@ impl<P> ProcessingHost<P> {
 
     /// The next packet that leaves by `now`, and when it does.
     pub fn poll(&mut self, now: Instant) -> Option<(Instant, P)> {
-        self.waiting.pop_front_if(|(at, _)| *at <= now)
+        self.next_event().filter(|at| *at <= now)?;
+        self.waiting.pop_front()
     }
 }
 

@@ -478,8 +478,9 @@ impl<P> SentPackets<P> {
     }
 
     fn prune(&mut self) {
-        while let Some(packet) = self.packets.pop_front_if(|packet| packet.state != State::InFlight) {
+        while let Some(packet) = self.packets.front().filter(|packet| packet.state != State::InFlight) {
             self.settled.push_back(packet.at);
+            self.packets.pop_front();
             self.open += 1;
         }
         let most = KEPT.min(MOST.saturating_sub(self.packets.len()));
