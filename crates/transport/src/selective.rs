@@ -9,6 +9,17 @@ use crate::config::Details;
 use crate::packet::expand;
 use crate::resent::Resent;
 
+/// By what retransmissions that are lost are found (RFC 8985).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rack {
+    /// They are not: the timer finds them.
+    No,
+    /// By the times that acknowledgments echo, here.
+    OfEchoes,
+    /// By what is kept of each packet for a rule that reads rates: whoever keeps it calls [`Selective::on_retransmission_lost`].
+    OfRates,
+}
+
 /// What an acknowledgment asks of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -54,7 +65,7 @@ pub(crate) struct Selective {
     /// Lost retransmissions are found, so those under way count on when the next recovery begins; RFC 6675 §5 (4.2) forgets them
     /// and sends them once more.
     remembers: bool,
-    /// Retransmissions under way, where they are found here; rules that read rates find them themselves.
+    /// Retransmissions under way, with [`Rack::OfEchoes`].
     resent: Option<Resent>,
     /// Packets whose retransmissions are lost, too.
     again: VecDeque<u64>,
@@ -63,8 +74,7 @@ pub(crate) struct Selective {
 }
 
 impl Selective {
-    /// With `finds_lost_retransmissions` somebody calls [`Selective::on_retransmission_lost`]; with `rack` it is done here.
-    pub(crate) fn new(details: Details, finds_lost_retransmissions: bool, rack: bool) -> Self {
+    pub(crate) fn new(details: Details, rack: Rack) -> Self {
         Self {
             board: Scoreboard::default(),
             details,
@@ -74,8 +84,8 @@ impl Selective {
             rescued: None,
             timed_out: false,
             pipe: 0,
-            remembers: finds_lost_retransmissions || rack,
-            resent: rack.then(Resent::default),
+            remembers: rack != Rack::No,
+            resent: (rack == Rack::OfEchoes).then(Resent::default),
             again: VecDeque::new(),
             is_under_way: false,
         }
@@ -244,7 +254,7 @@ impl Selective {
         }
     }
 
-    /// Whether lost retransmissions are found here (RFC 8985).
+    /// Whether lost retransmissions are found here.
     pub(crate) fn has_rack(&self) -> bool {
         self.resent.is_some()
     }

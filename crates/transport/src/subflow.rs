@@ -14,7 +14,7 @@ use recovery::{DupThresh, Duplicate, NewRenoRecovery, Partial, Progress};
 
 use crate::config::{Details, Recovery, TcpConfig, UndoBy};
 use crate::packet::{Flags, NO_BLOCKS, Packet, expand};
-use crate::selective::{Next, Selective, Verdict};
+use crate::selective::{Next, Rack, Selective, Verdict};
 use crate::timer::Timer;
 pub(crate) use watching::Waiting;
 use watching::Watch;
@@ -122,8 +122,12 @@ impl Subflow {
             Recovery::Reno => State::Cumulative(NewRenoRecovery::new(Partial::EndsRecovery)),
             Recovery::NewReno => State::Cumulative(NewRenoRecovery::new(Partial::NextHole)),
             Recovery::Sack => {
-                let reads_rate = config.rule.kind().reads_rate;
-                State::Selective(Box::new(Selective::new(config.details, reads_rate, config.rack && !reads_rate)))
+                let rack = match (config.rule.kind().reads_rate, config.rack) {
+                    (true, _) => Rack::OfRates,
+                    (false, true) => Rack::OfEchoes,
+                    (false, false) => Rack::No,
+                };
+                State::Selective(Box::new(Selective::new(config.details, rack)))
             }
         };
         Self {
@@ -709,9 +713,10 @@ impl Subflow {
                 self.timed = Some((position, now));
             }
         }
-        // Repaired twice, a packet takes three round trips, which is longer than the timer often is: it counts from the last
-        // transmission, as Linux has it (`tcp_xmit_retransmit_queue`).
-        if self.retransmit_at == Instant::FAR_FUTURE || (again && position == self.una && self.has_rack()) {
+        // Where it can be repaired twice, a packet takes three round trips, which is longer than the timer often is: it counts from
+        // the last transmission, as Linux has it (`tcp_xmit_retransmit_queue`).
+        let counts_anew = again && position == self.una && self.finds_lost_retransmissions();
+        if self.retransmit_at == Instant::FAR_FUTURE || counts_anew {
             self.arm_timer(now);
         }
         let config = &*self.config;
@@ -730,8 +735,8 @@ impl Subflow {
         Packet { time: now, flow: 0, hop: 0, position: position as u32, blocks: NO_BLOCKS, bytes, flags, path: 0 }
     }
 
-    fn has_rack(&self) -> bool {
-        matches!(&self.recovery, State::Selective(recovery) if recovery.has_rack())
+    fn finds_lost_retransmissions(&self) -> bool {
+        self.reads_rate() || matches!(&self.recovery, State::Selective(recovery) if recovery.has_rack())
     }
 
     #[inline]

@@ -22,12 +22,14 @@ struct Model<'a> {
     largest: u16,
     /// Controls that were answered since the MTU was another: only they say that larger probes should have come.
     heard: (u16, u8),
+    /// The largest MTU so far.
+    widest: u16,
 }
 
 impl<'a> Model<'a> {
     fn new(search: PathMtu, mtu: &'a dyn Fn(Instant) -> u16, loses: &'a mut dyn FnMut() -> bool) -> Self {
         let (under_way, now) = (VecDeque::new(), Instant::ZERO);
-        Self { search, mtu, loses, under_way, nonce: 0, now, probes: 0, largest: 0, heard: (0, 0) }
+        Self { search, mtu, loses, under_way, nonce: 0, now, probes: 0, largest: 0, heard: (0, 0), widest: 0 }
     }
 
     /// Runs until `end`.
@@ -43,6 +45,7 @@ impl<'a> Model<'a> {
                 }
             }
             let mtu = (self.mtu)(self.now);
+            self.widest = self.widest.max(mtu);
             let probes = self.search.handle_timeout(self.now, Some(RTT));
             if !probes.is_empty() {
                 self.check(mtu);
@@ -57,6 +60,7 @@ impl<'a> Model<'a> {
                 }
             }
             assert!(self.search.poll_timeout() > self.now, "{:?}", self.search);
+            assert!(self.search.plpmtu().is_none_or(|found| found <= self.widest), "{:?}", self.search);
         }
     }
 

@@ -155,14 +155,7 @@ impl Subflow {
         let more = if position < self.max { 0 } else { u64::from(self.config.mss()) };
         match self.watch.as_deref_mut() {
             Some(Watch::Times(times)) => times.sent(position - self.una, now),
-            Some(Watch::Rates(rates)) => {
-                rates.on_sent(now, position, in_flight + more);
-                // Repaired twice, a packet takes three round trips, which is longer than the timer often is: it counts from the last
-                // transmission, as Linux has it (`tcp_xmit_retransmit_queue`).
-                if position == self.una && more == 0 {
-                    self.arm_timer(now);
-                }
-            }
+            Some(Watch::Rates(rates)) => rates.on_sent(now, position, in_flight + more),
             None => {}
         }
     }
