@@ -332,7 +332,9 @@ impl<P> SentPackets<P> {
 
     /// The delivery rate in bit/s of when the path was full last, zero while it is not known.
     pub(crate) fn full_rate(&self) -> u64 {
-        self.full_rate.0.max(self.full_rate.1)
+        let known = self.full_rate.0.max(self.full_rate.1);
+        // A path that is not full carries at least what it carries now: with less it would never be filled again.
+        if known > 0 { known.max(self.rate()) } else { 0 }
     }
 
     /// The path is full where so many bytes are delivered in the time from a packet's leaving to the report of it.
@@ -602,6 +604,32 @@ mod tests {
         }
         let counts = log.counts();
         assert_eq!((counts.lost - learned, counts.delivered), (0, 6_000), "{counts:?}");
+    }
+
+    /// A link of 2 Mbit/s that is full, and then is one of 20 Mbit/s, of which a program uses four.
+    #[test]
+    fn a_path_that_is_not_full_is_known_to_carry_what_it_carries() {
+        let mut log = SentPackets::<()>::new(at(0));
+        let (mut left, mut number) = (VecDeque::new(), 0);
+        let mut run = |log: &mut SentPackets<()>, from: u64, gap: usize| {
+            for now in (from..from + 1_000).step_by(gap) {
+                number += 1;
+                log.sent(at(now), number, 1500, Kind::InFlight);
+                left.push_back((now + 40, number));
+                while let Some((_, arrived)) = left.front().copied().filter(|(due, _)| *due <= now) {
+                    left.pop_front();
+                    log.on_report(at(now), &report(&[(1, arrived)], arrived), true).unwrap();
+                }
+            }
+            log.full_rate()
+        };
+        assert_eq!(run(&mut log, 0, 3), 0, "nothing has filled it");
+        log.set_full(0);
+        let full = run(&mut log, 1_000, 6);
+        log.set_full(u64::MAX);
+        let (slow, fast) = (run(&mut log, 2_000, 12), run(&mut log, 3_000, 3));
+        assert!((1_900_000..2_600_000).contains(&full) && slow == full, "{full} {slow}");
+        assert!((3_600_000..4_400_000).contains(&fast), "{fast}");
     }
 
     /// A packet is missing, and later ones have come: that is a loss, or one that is late, but no silence.
