@@ -36,6 +36,7 @@ mod heartbeat;
 mod limits;
 mod liveness;
 mod order;
+mod overtaking;
 mod pacing;
 mod packet;
 mod path;

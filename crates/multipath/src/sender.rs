@@ -82,7 +82,7 @@ pub struct SenderCounts {
     pub retransmitted: u64,
     /// Packets that were lost again and left to the programs.
     pub given_up: u64,
-    /// Packets moved to another path because theirs died.
+    /// Packets moved to another path because theirs died, or carries far less all at once.
     pub rescheduled: u64,
     /// Paths that answered nothing for a retransmission timeout.
     pub timeouts: u64,

@@ -6,10 +6,12 @@
 //! time alone tells, as in RFC 8985: what overtakes a packet was sent within the time by which delays differ, and is the more the
 //! faster the path is.
 
+mod fall;
 mod kept;
 mod outcome;
 mod reports;
 
+use fall::Lately;
 use kept::Kept;
 pub(crate) use outcome::AckOutcome;
 pub use outcome::InvalidReport;
@@ -131,6 +133,7 @@ pub(crate) struct SentPackets<P> {
     full_rate: (u64, u64, Instant),
     /// So many bytes are delivered in a round trip at least where it is.
     full_from: u64,
+    lately: Lately,
     counts: Counts,
     /// Of the last report: packets with CE, and all.
     ce: u32,
@@ -187,6 +190,7 @@ impl<P> SentPackets<P> {
             rate: (0, 0, now),
             full_rate: (0, 0, now),
             full_from: u64::MAX,
+            lately: Lately::new(now),
             counts: Counts::default(),
             ce: 0,
             packets_reported: 0,
@@ -231,6 +235,7 @@ impl<P> SentPackets<P> {
         let counts = kind != Record::Uncounted;
         if self.in_flight == 0 && counts {
             (self.first_at, self.delivered_at, self.progress_at) = (now, now, now);
+            self.lately = Lately::new(now);
         }
         if counts {
             self.in_flight += wire as usize;

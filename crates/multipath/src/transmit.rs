@@ -101,6 +101,7 @@ impl<P: Clone> Sender<P> {
 
     fn begin_round(&mut self, now: Instant) -> Round {
         self.reassign_stranded();
+        self.overtake(now);
         let round = Round { limits: self.limits(now), room: self.memory.in_flight.saturating_sub(self.kept()) };
         self.wake_at = None;
         self.binding.note(now, self.waits());

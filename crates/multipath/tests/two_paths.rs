@@ -275,6 +275,23 @@ fn nothing_is_missing_when_a_path_breaks() {
     }
 }
 
+/// What the second path has in flight takes it 1.2 s once it carries a tenth, and a program whose window holds a round trip and a half
+/// waits for it. The first path alone carries 50 of the 52 Mbit/s that are left.
+#[test]
+fn a_program_does_not_wait_for_a_path_that_carries_a_tenth_all_at_once() {
+    let mut world = Hosts { window: 600, ..Hosts::new(&[(50_000_000, 20), (20_000_000, 30)], u64::MAX) };
+    world.run_to(at(4_000));
+    world.sender.take_counts();
+    let begun = world.delivered.len();
+    world.forward[1].set_rate(at(4_000), Some(2_000_000));
+    world.run_to(at(5_000));
+    let mut seen = BTreeSet::new();
+    let new = world.delivered[begun..].iter().filter(|packet| seen.insert(**packet)).count();
+    let part = new as f64 * OVERHEAD.wire(PAYLOAD) as f64 * 8.0 / 50_000_000.0;
+    let counts = world.sender.take_counts();
+    assert!(part > 0.8 && counts.rescheduled > 0 && counts.rescheduled < 300, "{part} of the first path, {counts:?}");
+}
+
 /// There is neither a clock nor a random number in it.
 #[test]
 fn the_same_run_is_the_same_to_the_last_packet() {

@@ -222,7 +222,7 @@ pub struct Counters {
     pub queue_full: u64,
     /// Dropped: a security association had sent all the packets it may.
     pub exhausted: u64,
-    /// Moved to another path because theirs died.
+    /// Moved to another path because theirs died, or carries far less all at once.
     pub rescheduled: u64,
     /// From the network: neither HIP nor ESP.
     pub malformed: u64,
