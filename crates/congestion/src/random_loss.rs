@@ -8,6 +8,7 @@
 //!   often that is, is known from there, and from nowhere else;
 //! - what is lost although nothing waits, at larger windows, is borne while that explains as many losses as there are. Where nothing was lost at smaller
 //!   windows, that is not at all: a policer and a shallow buffer are answered as ever;
+//! - where many of them have told how many are the link's own, so many are borne with a short queue, too;
 //! - a reduction after which the losses went on did not help, and is taken back, once for each such window;
 //! - a window that grows to a quarter more than the one that lost, without another loss, was not too large: that loss was the link's;
 //! - where losses are known to be the link's own, the window grows as in slow start up to what is small, and after each of them
@@ -48,6 +49,10 @@ const CHANCE: f64 = 4.0;
 const RECENT: f64 = 200.0;
 /// What is known of small windows is of so many packets at most, so that it is of this path as it is now.
 const REMEMBERED: f64 = 4_000.0;
+/// Where so many losses at small windows have told how many are the link's own, as many are borne ...
+const SURE: f64 = 5.0;
+/// ... up to so many times the delays that are no queue: a window that carries all that the link does keeps some packets in its queue.
+const MILD: u64 = 2;
 /// A window that lost again after a reduction from it was taken back is a limit, and so are those up to this many times it.
 const LIKE: std::ops::Range<f64> = 0.5..1.25;
 /// Delays up to a twelfth of the least round trip within these bounds are no queue: hosts, and a sender's own pairs.
@@ -154,10 +159,11 @@ impl RandomLoss {
         delays.least = delays.least.min(rtt);
         delays.sum += rtt;
         delays.samples += 1;
-        self.is_quiet = self.finds_no_queue(path);
+        self.is_quiet = self.finds_no_queue(path, 1);
     }
 
-    fn finds_no_queue(&self, path: &Path) -> bool {
+    /// Whether delays are no more than so many times those that are no queue.
+    fn finds_no_queue(&self, path: &Path, times: u64) -> bool {
         let samples = self.samples();
         if samples < SAMPLES {
             return self.is_quiet;
@@ -170,7 +176,8 @@ impl RandomLoss {
         let is_scattered = self.scatter.as_secs_f64() * path.cwnd > COARSE * path.srtt.as_secs_f64() * path.mss;
         let is_scattered = is_scattered || self.is_reordered();
         let scatter = if is_scattered { self.scatter } else { Duration::ZERO };
-        least - base <= floor.max(scatter * SCATTERED.0) && mean - base <= floor.max(scatter * SCATTERED.1)
+        let is_below = |delay: Duration, scatters: u64| delay <= floor.max(scatter * scatters) * times;
+        is_below(least - base, SCATTERED.0) && is_below(mean - base, SCATTERED.1)
     }
 
     fn samples(&self) -> u64 {
@@ -255,6 +262,11 @@ impl RandomLoss {
             return Verdict::Bear;
         }
         self.since_limit = Tally::default();
+        let is_mild = self.small.lost >= SURE && self.finds_no_queue(path, MILD);
+        if !self.is_quiet && is_mild && !self.is_high() && self.is_explained() {
+            self.borne += lost;
+            return Verdict::Bear;
+        }
         if !self.is_quiet || self.is_high() {
             if self.is_known() {
                 self.on_proven(path.cwnd);
@@ -273,15 +285,20 @@ impl RandomLoss {
             self.since_limit.lost = count;
             return Verdict::Answer;
         }
-        // Of late only: many packets that passed at smaller windows would explain whatever is lost at this one.
-        let (packets, lately) = self.lately();
-        let explained = self.small.lost / self.small.packets.max(1.0) * packets;
-        if lately > explained + DEVIATIONS * explained.sqrt() + 1.0 {
+        if !self.is_explained() {
             self.on_proven(path.cwnd);
             return Verdict::Answer;
         }
         self.borne += lost;
         Verdict::Bear
+    }
+
+    /// Whether what was lost lately is no more than the link's own losses would be. Of late only: many packets that passed at smaller
+    /// windows would explain whatever is lost at this one.
+    fn is_explained(&self) -> bool {
+        let (packets, lately) = self.lately();
+        let explained = self.small.lost / self.small.packets.max(1.0) * packets;
+        lately <= explained + DEVIATIONS * explained.sqrt() + 1.0
     }
 
     /// A window of so many bytes was too large. One that is not much smaller than the one that is known may have been so because of

@@ -169,6 +169,17 @@ fn what_overtakes_others_is_no_queue() {
     assert!(window > 0.6 * BDP, "{window}");
 }
 
+/// Others have half of the link: ours is the other half, all of it, and no more of the queue than twice a twelfth of the least round
+/// trip. A window that had to stay below the link to be seen without a queue would leave some of it.
+#[test]
+fn what_is_free_of_a_lossy_link_is_filled() {
+    for random in [0.005, 0.01, 0.02] {
+        let free = BDP / 2.0;
+        let window = mean("sinnet", Link { random, standing: BDP - free, ..CLEAN }, |outcome| outcome.window);
+        assert!((free..free + BDP / 6.0).contains(&window), "{random}: {window} of {free}");
+    }
+}
+
 /// A policer or a short queue of less than a first window is answered as by others.
 #[test]
 fn what_drops_of_a_first_window_for_the_rate_is_answered() {
