@@ -40,12 +40,12 @@ impl Lately {
         Self { stretches: [Stretch::new(now); 2], has_fallen: false }
     }
 
-    /// So many bytes have arrived, after such a round trip, if that was measured. What the path carries in bit/s, where it has
-    /// fallen to that from `rate` just now; `least` is its least round trip.
+    /// So many bytes have arrived, after such a round trip, if that was measured, and so many are still in flight. What the path
+    /// carries in bit/s, where it has fallen to that from `rate` just now; `least` is its least round trip.
     pub(super) fn arrived(
         &mut self,
         now: Instant,
-        (bytes, rtt): (u64, Option<Duration>),
+        (bytes, rtt, in_flight): (u64, Option<Duration>, usize),
         (rate, least): (u64, Duration),
     ) -> Option<u64> {
         let [this, before] = &mut self.stretches;
@@ -56,6 +56,8 @@ impl Lately {
         }
         let rtt = this.least_rtt.min(before.least_rtt);
         let has_queue = rtt != Duration::MAX && rtt > least + QUEUE.0.max(least.mul_f64(QUEUE.1));
+        // The end of what a program had to send arrives at no rate of the path's.
+        let has_queue = has_queue && in_flight as u64 >= this.bytes + before.bytes;
         let current = Self::rate(this.bytes + before.bytes, now - before.began);
         let is_less = current.saturating_mul(FALLEN) < rate;
         self.stretches = [Stretch::new(now), *this];
@@ -133,7 +135,7 @@ mod tests {
     fn found(lately: &mut Lately, from: u64, gap: u64, mut rtt: impl FnMut() -> u64) -> Vec<(u64, u64)> {
         let times = (from..from + 500).step_by(gap as usize);
         let arrives = |now| {
-            let packet = (1500, Some(Duration::from_millis(rtt())));
+            let packet = (1500, Some(Duration::from_millis(rtt())), 150_000);
             Some((now, lately.arrived(at(now), packet, (20_000_000, LEAST))?))
         };
         times.filter_map(arrives).collect()
@@ -152,6 +154,20 @@ mod tests {
         assert!(lately.fallen_to(at(2000)).unwrap() < 200_000);
         assert_eq!(found(&mut lately, 2000, 6, || 61), [], "a program that sends little");
         assert_eq!(lately.fallen_to(at(2500)), None);
+    }
+
+    /// The last packets that a program had to send have waited behind others, and nothing follows them.
+    #[test]
+    fn an_end_is_no_fall() {
+        let mut lately = Lately::new(at(0));
+        for (now, in_flight) in
+            (0..1_000).step_by(6).zip((0..30_000_usize).rev().step_by(1_500).chain(std::iter::repeat(0)))
+        {
+            let arrived = (1500, Some(Duration::from_millis(100)), in_flight);
+            let fell = lately.arrived(at(now), arrived, (20_000_000, LEAST));
+            assert!(fell.is_none() || in_flight > 15_000, "{now} {in_flight} {fell:?}");
+        }
+        assert_eq!(lately.fallen_to(at(1_000)), None);
     }
 
     /// A program sends 2 Mbit/s, and round trips differ by up to 40 ms.

@@ -59,7 +59,7 @@ impl<P> SentPackets<P> {
             let interval = (now - delivered_at).max(at - first_at);
             self.sample_rate(now, self.delivered - delivered, interval);
             let known = (self.full_rate(), self.rtt.min().unwrap_or(Duration::MAX));
-            if let Some(rate) = self.lately.arrived(now, (outcome.acked, outcome.rtt), known) {
+            if let Some(rate) = self.lately.arrived(now, (outcome.acked, outcome.rtt, self.in_flight), known) {
                 (self.rate, self.full_rate) = ((rate, 0, now), (rate, 0, now));
             }
         }
