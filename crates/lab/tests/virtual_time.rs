@@ -35,6 +35,20 @@ fn a_cut_is_survived() {
     assert!(report.longest_stall_ms > 0.0);
 }
 
+/// The faster of two paths dies: what was in flight there goes on the other, behind nothing and with nothing dropped of what waits,
+/// so a TCP inside stands still for as long as it takes to find out, and no longer.
+#[test]
+fn a_path_that_dies_holds_nothing_up() {
+    const PATH_DIES: &str = include_str!("../../../scenarios/lab/bench/path-dies.toml");
+    for (seed, inside) in [(1, "cubic"), (2, "cubic"), (3, "cubic"), (2, "bbr"), (3, "bbr")] {
+        let text = PATH_DIES.replace("seed = 1", &format!("seed = {seed}"));
+        let scenario = scenario::parse(&format!("{text}congestion = \"{inside}\"\n"), "scenario.toml").unwrap();
+        let options = Options { directory: None, executable: "sinnet".into(), hosts: Hosts::Virtual, together: true };
+        let report = lab::run(&scenario, &options, &mut Progress::silent()).unwrap();
+        assert!(report.longest_stall_ms <= 200.0, "{inside}, seed {seed}: {report:?}");
+    }
+}
+
 /// The two paths, with something else inside, or more of it.
 fn with(keys: &str) -> String {
     // What comes to its end is measured as a whole.

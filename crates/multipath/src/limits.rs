@@ -11,7 +11,7 @@ use queue::codel;
 const LEAST_BUFFER: f64 = 64_000.0;
 /// Room that windows no longer need, for one has fallen or its path has died, goes away in this time (to 1/e): the TCP
 /// inside has to hear of less once, not lose all that is suddenly too much.
-const LEAVING: Duration = Duration::from_secs(2);
+pub(crate) const LEAVING: Duration = Duration::from_secs(2);
 /// How much may wait, in times of the paths' windows and of their round-trip time: a Reno inside that has lost a packet
 /// halves the sum of what waits and what is in flight, and if less waited than that, the paths would have nothing to
 /// send. Other flows do not wait behind it.
@@ -93,6 +93,8 @@ impl<P> Sender<P> {
         // Paths that are slower than their windows, because a rate is configured, take longer for what programs may have waiting.
         let drained = Duration::of_transmission(wanted as u64, pace.max(1)).min(LONGEST_TARGET);
         let drained = if is_capped { drained } else { Duration::ZERO };
+        // What waits for less than it takes to follow the paths that are left was put there by the one that died.
+        let spared = if now < self.spared_until { LEAVING } else { Duration::ZERO };
         Limits {
             bytes: (room as usize).min(most / 2),
             most,
@@ -100,7 +102,7 @@ impl<P> Sender<P> {
             // TCP inside that retransmits, and paths are not to run dry while its own window falls.
             clamped: (CLAMPED * if self.is_snooping() { enough } else { wanted }) as usize,
             codel: codel::Parameters {
-                target: LEAST_CODEL.target.max(rtt.mul_f64(ENOUGH)).max(drained),
+                target: LEAST_CODEL.target.max(rtt.mul_f64(ENOUGH)).max(drained).max(spared),
                 interval: LEAST_CODEL.interval.max(rtt * 4),
             },
         }

@@ -1,5 +1,6 @@
 //! Whether paths that carry something are alive: losses by age, silence, and what happens to what was in flight.
 
+use crate::limits::LEAVING;
 use crate::sender::Sender;
 use clock::{Duration, Instant};
 use scheduler::PathId;
@@ -91,6 +92,7 @@ impl<P> Sender<P> {
         let (slot, stranded) = (control.slot, control.sent.give_up(now));
         self.windows.set_open(slot, false);
         self.rescue(stranded);
+        self.spared_until = now + LEAVING;
     }
 
     /// A path answers again.

@@ -160,6 +160,8 @@ pub struct Sender<P> {
     to_release: VecDeque<PathId>,
     /// What the send buffer has room for, in bytes, and since when.
     pub(crate) room: (f64, Instant),
+    /// A path has died: until then what waits longer waits because of that, and nothing of it is dropped.
+    pub(crate) spared_until: Instant,
     /// What has to wait besides, where a path that is far away may be used, in bytes, and when that was.
     pub(crate) bridge: (f64, Instant),
     /// The path of thin flows.
@@ -207,6 +209,7 @@ impl<P> Sender<P> {
             ready: VecDeque::new(),
             to_release: VecDeque::new(),
             room: (0.0, Instant::ZERO),
+            spared_until: Instant::ZERO,
             bridge: (0.0, Instant::ZERO),
             nearest: None,
             wake_at: None,
