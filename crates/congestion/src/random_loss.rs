@@ -8,7 +8,7 @@
 //!   often that is, is known from there, and from nowhere else;
 //! - what is lost although nothing waits, at larger windows, is borne while that explains as many losses as there are. Where nothing was lost at smaller
 //!   windows, that is not at all: a policer and a shallow buffer are answered as ever;
-//! - where many of them have told how many are the link's own, so many are borne with a short queue, too;
+//! - where several losses at small windows have told how many are the link's own, so many are borne with a short queue, too;
 //! - a reduction after which the losses went on did not help, and is taken back, once for each such window;
 //! - a window that grows to a quarter more than the one that lost, without another loss, was not too large: that loss was the link's;
 //! - where losses are known to be the link's own, the window grows as in slow start up to what is small, and after each of them
@@ -262,12 +262,12 @@ impl RandomLoss {
             return Verdict::Bear;
         }
         self.since_limit = Tally::default();
-        let is_mild = self.small.lost >= SURE && self.finds_no_queue(path, MILD);
-        if !self.is_quiet && is_mild && !self.is_high() && self.is_explained() {
-            self.borne += lost;
-            return Verdict::Bear;
-        }
         if !self.is_quiet || self.is_high() {
+            let is_known_well = self.small.lost >= SURE && !self.is_high() && self.is_explained();
+            if is_known_well && self.finds_no_queue(path, MILD) {
+                self.borne += lost;
+                return Verdict::Bear;
+            }
             if self.is_known() {
                 self.on_proven(path.cwnd);
             }

@@ -26,7 +26,7 @@ impl<P> Sender<P> {
         let others = paths.iter().filter(|path| path.state.is_usable() && !fell(path) && path.pacer.clear_at() <= now);
         let quickest = others.filter_map(|path| {
             let control = path.control.as_ref()?;
-            let delay = control.forecast().max(control.sent.rtt().srtt()? / 2);
+            let delay = control.delay(control.sent.rtt().srtt()?);
             let room = windows.window(control.slot) as usize;
             Some((delay, control.sent.full_rate(), room.saturating_sub(control.sent.in_flight())))
         });

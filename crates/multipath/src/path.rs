@@ -261,6 +261,12 @@ impl<P> Control<P> {
         base / 2 + queue
     }
 
+    /// How long a packet takes there one way, of this smoothed round trip. Snooped round trips forecast nothing.
+    pub(crate) fn delay(&self, srtt: Duration) -> Duration {
+        let forecast = if self.is_snooped { Duration::ZERO } else { self.forecast() };
+        forecast.max(srtt / 2)
+    }
+
     /// By what factor reports of the path are earlier than a round trip on it. What TCP acknowledges inside tells of no path how
     /// long it took.
     pub(crate) fn earliness(&self) -> f64 {

@@ -160,7 +160,7 @@ pub struct Sender<P> {
     to_release: VecDeque<PathId>,
     /// What the send buffer has room for, in bytes, and since when.
     pub(crate) room: (f64, Instant),
-    /// A path has died: until then what waits longer waits because of that, and nothing of it is dropped.
+    /// A path has died: until then what waits long does so because of that, and CoDel drops nothing of it.
     pub(crate) spared_until: Instant,
     /// What has to wait besides, where a path that is far away may be used, in bytes, and when that was.
     pub(crate) bridge: (f64, Instant),

@@ -381,8 +381,7 @@ impl<P> SenderPath<P> {
         pacer.set_rate(state.rate.map_or(pace, |cap| pace.min(crate::pacing::used(cap))));
         // What little was sent so far is no rate of the path's.
         let rate = control.sent.rate().max(pacer.rate());
-        let forecast = if is_snooping { Duration::ZERO } else { control.forecast() };
-        let delay = srtt.map_or(state.delay, |srtt| forecast.max(srtt / 2));
+        let delay = srtt.map_or(state.delay, |srtt| control.delay(srtt));
         let free_at = pacer.clear_at();
         let measured = self.measured(windows);
         PathView { open: true, delay, rate, free_at, srtt: srtt.unwrap_or(measured.srtt), ..measured }
