@@ -172,7 +172,7 @@ impl<R: WindowRule> CoupledController<R> {
     ///
     /// Under a rule that [bears random loss](crate::Kind) one that is the link's own reduces nothing.
     pub fn on_congestion(&mut self, path: usize, event: &Congestion, doubt: Doubt, now: Instant) -> bool {
-        match self.judge(path, event, doubt) {
+        match self.judge(path, event, doubt, now) {
             Verdict::Answer => {}
             Verdict::Bear => {
                 let Self { control, random_loss, .. } = self;
@@ -214,7 +214,7 @@ impl<R: WindowRule> CoupledController<R> {
     }
 
     /// What a sign of congestion on `path` is, where some are not.
-    fn judge(&mut self, path: usize, event: &Congestion, doubt: Doubt) -> Verdict {
+    fn judge(&mut self, path: usize, event: &Congestion, doubt: Doubt, now: Instant) -> Verdict {
         let Self { control, random_loss, .. } = self;
         let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) else {
             return Verdict::Answer;
@@ -226,7 +226,7 @@ impl<R: WindowRule> CoupledController<R> {
             losses.on_also_lost(doubt.missing);
             return Verdict::Answer;
         }
-        losses.judge(doubt.missing, state)
+        losses.judge(doubt.missing, state, now)
     }
 
     /// The last reductions of `path` did not help: the window is of so many bytes again, and grows as it did then. Slow start goes on
@@ -266,7 +266,7 @@ impl<R: WindowRule> CoupledController<R> {
     /// So many of the packets that were missing on `path` have arrived after all. Returns whether that shows that its last
     /// reduction was an error: all of them have come, or with `one_is_enough` any.
     pub fn on_late(&mut self, path: usize, late: u32, one_is_enough: bool, now: Instant) -> bool {
-        let late = self.random_loss_mut(path).map_or(late, |losses| losses.on_late(late));
+        let late = self.random_loss_mut(path).map_or(late, |losses| losses.on_late(late, now));
         let Some(Reduction { doubt, because }) = self.reductions.get_mut(path) else { return false };
         if now > doubt.until {
             doubt.missing = 0;

@@ -138,8 +138,8 @@ pub(crate) struct RandomLoss {
     unhelped: f64,
     /// The window to which one was taken back last.
     taken_back_to: f64,
-    /// Packets whose loss was borne, and that may still arrive.
-    borne: u32,
+    /// Packets whose loss was borne, and that may still arrive until then: what comes later than a round trip does not come.
+    borne: (u32, Instant),
 }
 
 impl RandomLoss {
@@ -253,19 +253,19 @@ impl RandomLoss {
     }
 
     /// So many packets were found lost, outside of recovery.
-    pub(crate) fn judge(&mut self, lost: u32, path: &Path) -> Verdict {
+    pub(crate) fn judge(&mut self, lost: u32, path: &Path, now: Instant) -> Verdict {
         let count = f64::from(lost);
         self.recent[0].lost += count;
         let is_first = self.samples() < SAMPLES && path.ssthresh.is_infinite() && path.cwnd <= FIRST * path.mss;
         if is_first && !self.is_high() {
-            self.borne += lost;
+            self.bear(lost, now);
             return Verdict::Bear;
         }
         self.since_limit = Tally::default();
         if !self.is_quiet || self.is_high() {
             let is_known_well = self.small.lost >= SURE && !self.is_high() && self.is_explained();
             if is_known_well && self.finds_no_queue(path, MILD) {
-                self.borne += lost;
+                self.bear(lost, now);
                 return Verdict::Bear;
             }
             if self.is_known() {
@@ -276,7 +276,7 @@ impl RandomLoss {
         if self.is_small(path) {
             self.small.lost += count;
             self.unhelped += count;
-            self.borne += lost;
+            self.bear(lost, now);
             let unhelped = self.before.filter(|_| self.unhelped >= TELLING);
             self.before = self.before.filter(|_| unhelped.is_none());
             return unhelped.map_or(Verdict::Bear, |(cwnd, ssthresh)| Verdict::TakeBack { cwnd, ssthresh });
@@ -289,8 +289,14 @@ impl RandomLoss {
             self.on_proven(path.cwnd);
             return Verdict::Answer;
         }
-        self.borne += lost;
+        self.bear(lost, now);
         Verdict::Bear
+    }
+
+    fn bear(&mut self, lost: u32, now: Instant) {
+        let (borne, until) = self.borne;
+        let borne = if now > until { 0 } else { borne };
+        self.borne = (borne + lost, now + self.last.unwrap_or_default());
     }
 
     /// Whether what was lost lately is no more than the link's own losses would be. Of late only: many packets that passed at smaller
@@ -342,14 +348,15 @@ impl RandomLoss {
     }
 
     /// So many packets have arrived that had been taken for lost. Returns how many of them a reduction had answered.
-    pub(crate) fn on_late(&mut self, late: u32) -> u32 {
+    pub(crate) fn on_late(&mut self, late: u32, now: Instant) -> u32 {
         let mut rest = f64::from(late);
         for Tally { lost, .. } in &mut self.recent {
             let less = lost.min(rest);
             (*lost, rest) = (*lost - less, rest - less);
         }
-        let borne = late.min(self.borne);
-        self.borne -= borne;
+        let (all, until) = self.borne;
+        let borne = if now > until { 0 } else { late.min(all) };
+        self.borne = (all - borne, until);
         self.since_limit.lost = (self.since_limit.lost - f64::from(late - borne)).max(0.0);
         for lost in [&mut self.unhelped, &mut self.small.lost] {
             *lost = (*lost - f64::from(borne)).max(0.0);

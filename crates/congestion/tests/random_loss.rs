@@ -235,3 +235,38 @@ fn random_loss_with_a_queue_is_answered() {
     }
     assert!(windows[0] < 1.2 * windows[1], "{windows:?}");
 }
+
+/// A packet of the first window is lost for good, and nothing answers that. What is overtaken some round trips later is taken for a loss, and
+/// what then comes is the one that was overtaken, not the one of then. One that comes within a round trip is.
+#[test]
+fn what_was_lost_for_good_does_not_come_in_the_place_of_another() {
+    for (wait, comes_back) in [(Duration::from_millis(100), true), (Duration::from_millis(5), false)] {
+        let mut paths =
+            CoupledController::new("sinnet".parse::<Rule>().unwrap(), EngineConfig::default(), Share::Equal);
+        let path = paths.add_path(MSS as u32);
+        let mut now = Instant::ZERO + Duration::from_secs(1);
+        let lost = |paths: &mut CoupledController<Rule>, number: u64, now| {
+            let event = Congestion { cause: Cause::Loss, flight: paths.control().cwnd(path), next: number + 10 };
+            paths.on_congestion(path, &event, Doubt { missing: 1, until: Instant::FAR_FUTURE }, now)
+        };
+        let acked = |paths: &mut CoupledController<Rule>, upto: u64, now| {
+            let flight = paths.control().cwnd(path) as u64;
+            let acked = Acked { bytes: MSS as u64, flight, upto, next: upto + 10, rtt: Some(RTT), srtt: RTT };
+            paths.on_rtt(path, RTT, now);
+            paths.on_ack(path, &acked, now);
+        };
+        paths.on_rtt(path, RTT, now);
+        assert!(!lost(&mut paths, 1, now), "a loss of the first window is not answered");
+        for number in 2..20 {
+            acked(&mut paths, number, now);
+        }
+        now += wait;
+        let before = paths.control().cwnd(path);
+        assert!(lost(&mut paths, 40, now));
+        assert_eq!(paths.on_late(path, 1, false, now + Duration::from_millis(1)), comes_back, "after {wait:?}");
+        if comes_back {
+            assert!(paths.on_spurious(path, now));
+            assert_eq!(paths.control().cwnd(path), before);
+        }
+    }
+}
