@@ -103,11 +103,19 @@ impl<R: WindowRule> CoupledController<R> {
 
     /// `path` begins anew.
     pub fn restart(&mut self, path: usize) {
+        self.revive(path);
+        if let Some(losses) = self.random_loss_mut(path) {
+            *losses = RandomLoss::default();
+        }
+    }
+
+    /// `path` answers again after a silence: it begins anew, but which of its losses are its own is known.
+    pub fn revive(&mut self, path: usize) {
         self.control.restart(path);
         self.bottlenecks.forget(path);
         self.set_reduction(path, UNDOUBTED);
         if let Some(losses) = self.random_loss_mut(path) {
-            *losses = RandomLoss::default();
+            losses.revived();
         }
     }
 

@@ -36,6 +36,7 @@
 mod bottleneck;
 mod coupling;
 mod custom;
+mod delays;
 mod delivery;
 mod engine;
 mod group;

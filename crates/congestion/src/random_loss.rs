@@ -23,6 +23,7 @@
 
 use clock::{Duration, Instant};
 
+use crate::delays::Delays;
 use crate::group::Path;
 
 /// Of the window that lost last, what is too small to have lost for its size.
@@ -55,19 +56,8 @@ const SURE: f64 = 5.0;
 const MILD: u64 = 2;
 /// A window that lost again after a reduction from it was taken back is a limit, and so are those up to this many times it.
 const LIKE: std::ops::Range<f64> = 0.5..1.25;
-/// Delays up to a twelfth of the least round trip within these bounds are no queue: hosts, and a sender's own pairs.
-const NO_QUEUE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_micros(3_500));
-/// Where delays differ from packet to packet, their least and their mean are no queue up to so many such differences: of two
-/// independent directions that draw from a range the mean is 2.2, and the least of ten 1. Those of a queue are alike, for packets
-/// stand in it one behind the other.
-const SCATTERED: (u64, u64) = (2, 3);
 /// A queue overtakes nobody: where so much of what arrives comes behind later packets, delays differ for another reason.
 const REORDERED: f64 = 0.1;
-/// Packets that leave in the time by which delays differ, at the least, where that is not the queue's doing.
-pub(crate) const COARSE: f64 = 1.5;
-/// Round trips that are looked at, at the least.
-const SAMPLES: u64 = 4;
-
 /// What a loss is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Verdict {
@@ -79,12 +69,6 @@ pub(crate) enum Verdict {
     TakeBack { cwnd: f64, ssthresh: f64 },
 }
 
-/// By how much round trips differ from the ones before, smoothed, after another one.
-pub(crate) fn scattered(scatter: Duration, last: Option<Duration>, rtt: Duration) -> Duration {
-    let differs = last.map_or(Duration::ZERO, |last| last.max(rtt) - last.min(rtt));
-    (scatter * 15 + differs) / 16
-}
-
 /// Packets, how many of them were lost, and how many came behind later ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
@@ -93,32 +77,10 @@ struct Tally {
     reordered: f64,
 }
 
-/// Round trips of some time.
-#[derive(Clone, Copy, Debug)]
-struct Delays {
-    least: Duration,
-    sum: Duration,
-    samples: u64,
-}
-
-impl Default for Delays {
-    fn default() -> Self {
-        Self { least: Duration::MAX, sum: Duration::ZERO, samples: 0 }
-    }
-}
-
 /// What is known of the losses of one path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RandomLoss {
-    /// Of this half of a round trip, and of the one before.
-    delays: [Delays; 2],
-    since: Instant,
-    last: Option<Duration>,
-    /// By how much a round trip differs from the one before, smoothed.
-    scatter: Duration,
-    is_quiet: bool,
-    /// The round trips are of packets that left before the last reduction.
-    is_stale: bool,
+    delays: Delays,
     /// All packets lately: of this stretch and the one before.
     recent: [Tally; 2],
     /// At windows that are small or were passed, without a queue.
@@ -145,43 +107,15 @@ pub(crate) struct RandomLoss {
 impl RandomLoss {
     /// A round trip was measured; `path` is as before it.
     pub(crate) fn on_rtt(&mut self, rtt: Duration, path: &Path, now: Instant) {
-        self.scatter = scattered(self.scatter, self.last.replace(rtt), rtt);
-        if !path.in_recovery && std::mem::take(&mut self.is_stale) {
-            // What waited then tells nothing of the window now.
-            (self.delays, self.since) = (Default::default(), now);
-        }
-        self.is_stale = path.in_recovery;
-        if now.saturating_since(self.since) >= path.srtt / 2 && self.delays[0].samples >= SAMPLES {
-            self.delays = [Delays::default(), self.delays[0]];
-            self.since = now;
-        }
-        let delays = &mut self.delays[0];
-        delays.least = delays.least.min(rtt);
-        delays.sum += rtt;
-        delays.samples += 1;
-        self.is_quiet = self.finds_no_queue(path, 1);
+        let is_reordered = self.is_reordered();
+        self.delays.on_rtt(rtt, path, is_reordered, now);
     }
 
-    /// Whether delays are no more than so many times those that are no queue.
-    fn finds_no_queue(&self, path: &Path, times: u64) -> bool {
-        let samples = self.samples();
-        if samples < SAMPLES {
-            return self.is_quiet;
-        }
-        let [a, b] = self.delays;
-        let (least, mean) = (a.least.min(b.least), (a.sum + b.sum) / samples);
-        let base = path.base_rtt.min(least);
-        let floor = (base / 12).clamp(NO_QUEUE.0, NO_QUEUE.1);
-        // Where few packets are under way, the queue itself differs by a packet from one to the next.
-        let is_scattered = self.scatter.as_secs_f64() * path.cwnd > COARSE * path.srtt.as_secs_f64() * path.mss;
-        let is_scattered = is_scattered || self.is_reordered();
-        let scatter = if is_scattered { self.scatter } else { Duration::ZERO };
-        let is_below = |delay: Duration, scatters: u64| delay <= floor.max(scatter * scatters) * times;
-        is_below(least - base, SCATTERED.0) && is_below(mean - base, SCATTERED.1)
-    }
-
-    fn samples(&self) -> u64 {
-        self.delays.iter().map(|delays| delays.samples).sum()
+    /// The path was silent, and answers again. It may be another, but is not likely to: its losses are what they were.
+    pub(crate) fn revived(&mut self) {
+        let Self { small, recent, limit, proven, .. } = *self;
+        let delays = self.delays.revived();
+        *self = Self { delays, small, recent, limit, proven, ..Self::default() };
     }
 
     /// Whether packets overtake each other.
@@ -201,7 +135,7 @@ impl RandomLoss {
         if self.recent[0].packets >= RECENT.max(path.cwnd / path.mss) {
             self.recent = [Tally::default(), self.recent[0]];
         }
-        if !self.is_quiet || path.in_recovery {
+        if !self.delays.are_quiet() || path.in_recovery {
             return;
         }
         self.since_limit.packets += packets;
@@ -256,15 +190,15 @@ impl RandomLoss {
     pub(crate) fn judge(&mut self, lost: u32, path: &Path, now: Instant) -> Verdict {
         let count = f64::from(lost);
         self.recent[0].lost += count;
-        let is_first = self.samples() < SAMPLES && path.ssthresh.is_infinite() && path.cwnd <= FIRST * path.mss;
+        let is_first = !self.delays.are_known() && path.ssthresh.is_infinite() && path.cwnd <= FIRST * path.mss;
         if is_first && !self.is_high() {
             self.bear(lost, now);
             return Verdict::Bear;
         }
         self.since_limit = Tally::default();
-        if !self.is_quiet || self.is_high() {
+        if !self.delays.are_quiet() || self.is_high() {
             let is_known_well = self.small.lost >= SURE && !self.is_high() && self.is_explained();
-            if is_known_well && self.finds_no_queue(path, MILD) {
+            if is_known_well && self.delays.show_no_queue(path, MILD, self.is_reordered()) {
                 self.bear(lost, now);
                 return Verdict::Bear;
             }
@@ -296,7 +230,7 @@ impl RandomLoss {
     fn bear(&mut self, lost: u32, now: Instant) {
         let (borne, until) = self.borne;
         let borne = if now > until { 0 } else { borne };
-        self.borne = (borne + lost, now + self.last.unwrap_or_default());
+        self.borne = (borne + lost, now + self.delays.last().unwrap_or_default());
     }
 
     /// Whether what was lost lately is no more than the link's own losses would be. Of late only: many packets that passed at smaller
@@ -335,7 +269,7 @@ impl RandomLoss {
     /// threshold.
     pub(crate) fn on_reduced(&mut self, cwnd: f64, ssthresh: f64, is_loss: bool) {
         let is_limit = LIKE.contains(&(cwnd / self.taken_back_to.max(1.0)));
-        let may_be_wrong = is_loss && self.is_quiet && !is_limit && !self.is_high();
+        let may_be_wrong = is_loss && self.delays.are_quiet() && !is_limit && !self.is_high();
         let before = self.before.unwrap_or((cwnd, ssthresh));
         self.before = may_be_wrong.then_some((before.0.max(cwnd), before.1.max(ssthresh)));
         (self.limit, self.from) = (cwnd, SMALL * cwnd);

@@ -24,6 +24,10 @@ struct Link {
     start: Option<f64>,
     /// Packets overtake each other.
     reorders: bool,
+    /// Round trips differ, and no packet overtakes another.
+    keeps_order: bool,
+    /// In the hundredth round nothing arrives for so long, and from then on round trips are longer by so much.
+    handover: Option<(Duration, Duration)>,
 }
 
 const CLEAN: Link = Link {
@@ -35,6 +39,8 @@ const CLEAN: Link = Link {
     // As HyStart may.
     start: Some(BDP / 2.0),
     reorders: false,
+    keeps_order: false,
+    handover: None,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -59,7 +65,11 @@ fn run(rule: &str, link: Link, rounds: u64, seed: u64) -> Outcome {
     }
     let (mut now, mut next) = (Instant::ZERO + Duration::from_secs(1), 1u64);
     let (mut outcome, mut sent, mut dropped) = (Outcome::default(), 0.0, 0.0);
+    let mut before = Duration::ZERO;
     for round in 0..rounds {
+        let longer = link.handover.filter(|_| round >= 100).map_or(Duration::ZERO, |(_, longer)| longer);
+        let mut paused = link.handover.filter(|_| round == 100).map_or(Duration::ZERO, |(pause, _)| pause);
+        now += paused;
         let standing = if round < 100 { 0.0 } else { link.standing };
         let window = (paths.control().cwnd(path) / MSS).floor().max(1.0);
         let queue = (standing + window - BDP).clamp(0.0, link.queue);
@@ -73,7 +83,12 @@ fn run(rule: &str, link: Link, rounds: u64, seed: u64) -> Outcome {
             now += (RTT + waits).mul_f64(1.0 / window);
             let is_dropped = left > 0.0 && (number - base) % every == every - 1;
             left -= f64::from(u8::from(is_dropped));
-            let rtt = RTT + waits + link.jitter.mul_f64(rng.unit());
+            let mut rtt = RTT + longer + waits + std::mem::take(&mut paused) + link.jitter.mul_f64(rng.unit());
+            if link.keeps_order {
+                // It arrives no earlier than the one that left before it.
+                rtt = rtt.max(before.saturating_sub((RTT + waits).mul_f64(1.0 / window)));
+                before = rtt;
+            }
             if link.reorders && number % 2 == 0 {
                 paths.on_reordered(path, 1);
             }
@@ -125,6 +140,32 @@ fn jitter_is_no_queue() {
         let borne = mean("sinnet", link, |outcome| outcome.window);
         assert!(borne > 0.6 * BDP, "{millis} ms: {borne}");
     }
+}
+
+/// The same where no packet overtakes another, so that those behind a late one are late, too. The more packets there are, the more of
+/// them are as late as the latest, which is what a queue looks like: so the link is not filled, but the window is larger by half than that of
+/// Mathis and others.
+#[test]
+fn jitter_that_keeps_the_order_is_no_queue() {
+    for (millis, random) in [(10, 0.005), (10, 0.02), (20, 0.005)] {
+        let link = Link { random, jitter: Duration::from_millis(millis), keeps_order: true, ..CLEAN };
+        let borne = mean("sinnet", link, |outcome| outcome.window);
+        let mathis = (1.5 / random).sqrt();
+        assert!(borne > 1.6 * mathis, "{millis} ms, {random}: {borne} of {mathis}");
+    }
+}
+
+/// A link that is handed over pauses, and is longer then: that is no queue either.
+#[test]
+fn a_longer_link_after_a_pause_is_no_queue() {
+    let handover = Some((Duration::from_millis(100), Duration::from_millis(12)));
+    let link = Link { random: 0.01, handover, ..CLEAN };
+    let borne = mean("sinnet", link, |outcome| outcome.window);
+    assert!(borne > 0.6 * BDP, "{borne}");
+    // Without a pause it may be others that wait.
+    let link = Link { random: 0.01, handover: Some((Duration::ZERO, Duration::from_millis(12))), ..CLEAN };
+    let answered = mean("sinnet", link, |outcome| outcome.window);
+    assert!(answered < 0.3 * BDP, "{answered}");
 }
 
 /// The mean window in these rounds, of several seeds.

@@ -496,7 +496,7 @@ mod tests {
                 seen += 1;
             }
         }
-        assert_eq!(seen, 45);
+        assert_eq!(seen, 46);
     }
 
     #[test]

@@ -40,7 +40,8 @@ impl Windows {
     pub(crate) fn add(&mut self, mtu: u16) -> Slot {
         match self.free.pop() {
             Some(slot) => {
-                self.set_open(slot, true);
+                self.paths.control_mut().set_open(slot.0, true);
+                self.paths.restart(slot.0);
                 slot
             }
             None => Slot(self.paths.add_path(mtu.into())),
@@ -57,7 +58,7 @@ impl Windows {
     pub(crate) fn set_open(&mut self, slot: Slot, open: bool) {
         self.paths.control_mut().set_open(slot.0, open);
         if open {
-            self.paths.restart(slot.0);
+            self.paths.revive(slot.0);
         }
     }
 

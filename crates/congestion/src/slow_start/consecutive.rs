@@ -1,7 +1,7 @@
 //! Samples in a row that tell of a queue.
 
 use super::{SAMPLES, threshold};
-use crate::random_loss::{COARSE, scattered};
+use crate::delays::{COARSE, scattered};
 use clock::{Duration, Instant};
 
 /// Where delays differ from packet to packet, what is longer by less than so many such differences met no queue: of two independent
