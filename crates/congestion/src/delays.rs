@@ -22,17 +22,19 @@ pub(crate) const COARSE: f64 = 1.5;
 const STEADY_COARSE: f64 = 2.5;
 /// The mean delay is the usual one up to so many times that, ...
 const USUAL: f64 = 1.5;
-/// ... and up to so many differences from packet to packet.
+/// ... and up to so many differences from packet to packet, ...
 const STEADY_SCATTERED: u64 = 8;
 /// Halves of a round trip of which the usual mean is the mean.
 const HALVES: f64 = 64.0;
-/// Halves of a round trip, in this stretch and at most twice as many, in which a packet meets no more than [`SCATTERED`].
+/// ... where a packet has met hardly a delay within so many halves of a round trip, at most twice as many.
 const STRETCH: u32 = 16;
 /// Round trips that are looked at, at the least.
 const SAMPLES: u64 = 4;
-/// A path has paused where nothing has arrived for so long, and for a quarter of a round trip, ...
+/// A path has paused where nothing has arrived for so long, for a quarter of a round trip, and for so many times as long as usually, ...
 const PAUSE: Duration = Duration::from_millis(20);
-/// ... although what arrives then has waited for so many tenths of that.
+/// See [`PAUSE`].
+const UNUSUAL: u64 = 4;
+/// ... and the next round trip is longer than the one before by so many tenths of that. In a queue both are.
 const PAUSED: u64 = 9;
 /// The least round trip after a pause is that of so long.
 const AFTER_PAUSE: Duration = Duration::from_secs(1);
@@ -92,6 +94,8 @@ pub(crate) struct Delays {
     since: Instant,
     last: Option<Duration>,
     last_at: Instant,
+    /// The time between two samples, smoothed.
+    spacing: Duration,
     /// By how much a round trip differs from the one before, smoothed.
     scatter: Duration,
     usual: Option<Usual>,
@@ -140,7 +144,9 @@ impl Delays {
         let base = self.base.map_or(path.base_rtt.min(rtt), |base| base.min(rtt));
         self.base = Some(base);
         let gap = now.saturating_since(std::mem::replace(&mut self.last_at, now));
-        if gap > PAUSE.max(path.srtt / 4) && rtt > base + gap * PAUSED / 10 {
+        let is_long = gap > PAUSE.max(path.srtt / 4).max(self.spacing * UNUSUAL);
+        self.spacing = (self.spacing * 15 + gap) / 16;
+        if is_long && self.last.is_some_and(|last| rtt > last + gap * PAUSED / 10) {
             self.paused = Some((Duration::MAX, now + AFTER_PAUSE));
         }
         if let Some((least, until)) = &mut self.paused {
@@ -193,5 +199,40 @@ impl Delays {
         let [a, b] = usual.least.map(|least| least.saturating_sub(base));
         let most = Duration::from_secs_f64(usual.mean).saturating_sub(base).mul_f64(USUAL);
         a.min(b) <= floor.max(scatter * SCATTERED.0) && is_below(mean - base, most.min(scatter * STEADY_SCATTERED))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is known of a path of 60 ms with twenty packets after these round trips, each so long after the one before, in milliseconds.
+    fn after(samples: impl IntoIterator<Item = (u64, u64)>) -> Delays {
+        let srtt = Duration::from_millis(60);
+        let mut path = Path { srtt, ..Path::new(30_000.0, 30_000.0, 1_500.0) };
+        let (mut delays, mut now) = (Delays::default(), Instant::ZERO);
+        for (wait, rtt) in samples {
+            now += Duration::from_millis(wait);
+            let rtt = Duration::from_millis(rtt);
+            path.base_rtt = path.base_rtt.min(rtt);
+            delays.on_rtt(rtt, &path, false, now);
+        }
+        delays
+    }
+
+    #[test]
+    fn a_longer_link_after_a_pause_has_no_queue() {
+        let before = || std::iter::repeat_n((5, 60), 20);
+        let longer = || std::iter::repeat_n((5, 72), 300);
+        assert!(after(before()).are_quiet());
+        assert!(after(before().chain([(100, 160)]).chain(longer())).are_quiet());
+        assert!(!after(before().chain(longer())).are_quiet(), "without a pause");
+    }
+
+    /// What others fill is no pause, however seldom a packet of ours meets it.
+    #[test]
+    fn seldom_a_packet_in_a_queue_is_no_pause() {
+        let queue = std::iter::repeat_n((40, 110), 60);
+        assert!(!after(std::iter::repeat_n((40, 60), 20).chain(queue)).are_quiet());
     }
 }
