@@ -4,7 +4,7 @@
 //! queue. Where a link lets nobody overtake, what is behind a late packet is late, too: then successive round trips are alike for
 //! another reason, and their mean is far above the least. But jitter is always there, and a queue that makes a link drop is longer than
 //! it is otherwise: so a mean that is not much above the usual one, where now and then a packet meets hardly a delay, is no queue
-//! either.
+//! either. Where packets overtake each other that test is not needed, and would let a queue grow with what is usual.
 
 use clock::{Duration, Instant};
 
@@ -195,7 +195,7 @@ impl Delays {
         if is_below(least - base, scatter * SCATTERED.0) && is_below(mean - base, scatter * SCATTERED.1) {
             return true;
         }
-        let Some(usual) = self.usual.filter(|_| differs > STEADY_COARSE) else { return false };
+        let Some(usual) = self.usual.filter(|_| differs > STEADY_COARSE && !is_reordered) else { return false };
         let [a, b] = usual.least.map(|least| least.saturating_sub(base));
         let most = Duration::from_secs_f64(usual.mean).saturating_sub(base).mul_f64(USUAL);
         a.min(b) <= floor.max(scatter * SCATTERED.0) && is_below(mean - base, most.min(scatter * STEADY_SCATTERED))
