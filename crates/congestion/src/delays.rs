@@ -18,7 +18,8 @@ const NO_QUEUE: (Duration, Duration) = (Duration::from_millis(1), Duration::from
 const SCATTERED: (u64, u64) = (2, 3);
 /// Packets that leave in the time by which delays differ, at the least, where that is not the queue's doing.
 pub(crate) const COARSE: f64 = 1.5;
-/// The same where the usual mean is no queue: with RED and PIE, which drop at any length of a queue, fewer do.
+/// The same where the usual mean is no queue: in one of RED or PIE, which drop at any length of it, delays beside others differ by one
+/// or two packets.
 const STEADY_COARSE: f64 = 2.5;
 /// The mean delay is the usual one up to so many times that, ...
 const USUAL: f64 = 1.5;
