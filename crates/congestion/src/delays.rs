@@ -144,7 +144,8 @@ impl Delays {
     fn look_for_pause(&mut self, rtt: Duration, path: &Path, now: Instant) {
         let base = self.base.map_or(path.base_rtt.min(rtt), |base| base.min(rtt));
         self.base = Some(base);
-        let gap = now.saturating_since(std::mem::replace(&mut self.last_at, now));
+        let before = std::mem::replace(&mut self.last_at, now);
+        let gap = if self.last.is_some() { now.saturating_since(before) } else { Duration::ZERO };
         let is_long = gap > PAUSE.max(path.srtt / 4).max(self.spacing * UNUSUAL);
         self.spacing = (self.spacing * 15 + gap) / 16;
         if is_long && self.last.is_some_and(|last| rtt > last + gap * PAUSED / 10) {
@@ -211,7 +212,8 @@ mod tests {
     fn after(samples: impl IntoIterator<Item = (u64, u64)>) -> Delays {
         let srtt = Duration::from_millis(60);
         let mut path = Path { srtt, ..Path::new(30_000.0, 30_000.0, 1_500.0) };
-        let (mut delays, mut now) = (Delays::default(), Instant::ZERO);
+        // A host that has been up for long.
+        let (mut delays, mut now) = (Delays::default(), Instant::ZERO + Duration::from_secs(100_000));
         for (wait, rtt) in samples {
             now += Duration::from_millis(wait);
             let rtt = Duration::from_millis(rtt);
