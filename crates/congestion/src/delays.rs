@@ -43,7 +43,11 @@ const AFTER_PAUSE: Duration = Duration::from_secs(1);
 /// By how much round trips differ from the ones before, smoothed, after another one.
 pub(crate) fn scattered(scatter: Duration, last: Option<Duration>, rtt: Duration) -> Duration {
     let differs = last.map_or(Duration::ZERO, |last| last.max(rtt) - last.min(rtt));
-    (scatter * 15 + differs) / 16
+    smoothed(scatter, differs)
+}
+
+fn smoothed(before: Duration, sample: Duration) -> Duration {
+    (before * 15 + sample) / 16
 }
 
 /// Round trips of some time.
@@ -147,7 +151,7 @@ impl Delays {
         let before = std::mem::replace(&mut self.last_at, now);
         let gap = if self.last.is_some() { now.saturating_since(before) } else { Duration::ZERO };
         let is_long = gap > PAUSE.max(path.srtt / 4).max(self.spacing * UNUSUAL);
-        self.spacing = (self.spacing * 15 + gap) / 16;
+        self.spacing = smoothed(self.spacing, gap);
         if is_long && self.last.is_some_and(|last| rtt > last + gap * PAUSED / 10) {
             self.paused = Some((Duration::MAX, now + AFTER_PAUSE));
         }

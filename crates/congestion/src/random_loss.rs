@@ -228,9 +228,13 @@ impl RandomLoss {
     }
 
     fn bear(&mut self, lost: u32, now: Instant) {
+        self.borne = (self.may_arrive(now) + lost, now + self.delays.last().unwrap_or_default());
+    }
+
+    /// Packets whose loss was borne, and that may still arrive.
+    fn may_arrive(&self, now: Instant) -> u32 {
         let (borne, until) = self.borne;
-        let borne = if now > until { 0 } else { borne };
-        self.borne = (borne + lost, now + self.delays.last().unwrap_or_default());
+        if now > until { 0 } else { borne }
     }
 
     /// Whether what was lost lately is no more than the link's own losses would be. Of late only: many packets that passed at smaller
@@ -288,9 +292,8 @@ impl RandomLoss {
             let less = lost.min(rest);
             (*lost, rest) = (*lost - less, rest - less);
         }
-        let (all, until) = self.borne;
-        let borne = if now > until { 0 } else { late.min(all) };
-        self.borne = (all - borne, until);
+        let borne = late.min(self.may_arrive(now));
+        self.borne.0 -= borne;
         self.since_limit.lost = (self.since_limit.lost - f64::from(late - borne)).max(0.0);
         for lost in [&mut self.unhelped, &mut self.small.lost] {
             *lost = (*lost - f64::from(borne)).max(0.0);

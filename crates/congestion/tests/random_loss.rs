@@ -28,6 +28,8 @@ struct Link {
     keeps_order: bool,
     /// In the hundredth round nothing arrives for so long, and from then on round trips are longer by so much.
     handover: Option<(Duration, Duration)>,
+    /// In the hundredth round the path is silent, and this is done when it answers.
+    silence: Option<fn(&mut CoupledController<Rule>, usize)>,
 }
 
 const CLEAN: Link = Link {
@@ -41,6 +43,7 @@ const CLEAN: Link = Link {
     reorders: false,
     keeps_order: false,
     handover: None,
+    silence: None,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -70,6 +73,9 @@ fn run(rule: &str, link: Link, rounds: u64, seed: u64) -> Outcome {
         let longer = link.handover.filter(|_| round >= 100).map_or(Duration::ZERO, |(_, longer)| longer);
         let mut paused = link.handover.filter(|_| round == 100).map_or(Duration::ZERO, |(pause, _)| pause);
         now += paused;
+        if let Some(begins) = link.silence.filter(|_| round == 100) {
+            begins(&mut paths, path);
+        }
         let standing = if round < 100 { 0.0 } else { link.standing };
         let window = (paths.control().cwnd(path) / MSS).floor().max(1.0);
         let queue = (standing + window - BDP).clamp(0.0, link.queue);
@@ -275,6 +281,16 @@ fn random_loss_with_a_queue_is_answered() {
         *window = mean(rule, link, |outcome| outcome.window);
     }
     assert!(windows[0] < 1.2 * windows[1], "{windows:?}");
+}
+
+/// What is known of a link's own losses holds after a silence: the window is soon where it was. Begun anew it has to be found out.
+#[test]
+fn a_path_that_answers_again_knows_its_losses() {
+    for random in [0.005, 0.01, 0.02] {
+        let after = |begins| early(Link { random, silence: Some(begins), ..CLEAN }, 105..125);
+        let (knows, learns) = (after(CoupledController::revive), after(CoupledController::restart));
+        assert!(knows > 1.2 * learns, "{random}: {knows} and {learns}");
+    }
 }
 
 /// A packet of the first window is lost for good, and nothing answers that. What is overtaken some round trips later is taken for a loss, and
