@@ -16,6 +16,7 @@ use crate::config::{HostConfig, Peer};
 use crate::dh::EphemeralSecret;
 use crate::event::TimerKind;
 use crate::exchange::Chosen;
+use crate::feedback::Features;
 use crate::identity::PublicIdentity;
 use crate::puzzle::Solver;
 use crate::rate::{Bucket, Rate};
@@ -230,8 +231,8 @@ pub(crate) struct I2Sent {
     /// The R1's generation.
     pub(crate) counter: u64,
     pub(crate) asked: Asked,
-    /// Both hosts want feedback.
-    pub(crate) feedback: bool,
+    /// What both hosts can do, where both want feedback.
+    pub(crate) feedback: Option<Features>,
     /// Where the R1 says that the Responder is, too.
     pub(crate) locators: Vec<std::net::IpAddr>,
     pub(crate) retry: Retry,

@@ -129,11 +129,26 @@ impl OutboundSa {
         rng: &mut dyn CryptoRng,
         out: &mut Vec<u8>,
     ) -> Result<(), Exhausted> {
+        self.seal_parts(next_header, [payload, &[]], rng, out)
+    }
+
+    /// The same of a payload in two parts, one behind the other.
+    ///
+    /// # Errors
+    /// As [`OutboundSa::seal`].
+    #[inline]
+    pub fn seal_parts(
+        &mut self,
+        next_header: u8,
+        payload: [&[u8]; 2],
+        rng: &mut dyn CryptoRng,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Exhausted> {
         // RFC 4303 §3.3.3: the counter must not cycle.
         let sequence = self.sequence.checked_add(1).ok_or(Exhausted)?;
         self.sequence = sequence;
         let start = out.len();
-        let end = start + self.suite.sealed_len(payload.len());
+        let end = start + self.suite.sealed_len(payload.iter().map(|part| part.len()).sum());
         out.reserve(end - start);
         out.extend_from_slice(&self.spi.0.to_be_bytes());
         out.extend_from_slice(&sequence.to_be_bytes());
@@ -142,7 +157,8 @@ impl OutboundSa {
             EspSuite::Aes128Gcm16 | EspSuite::Aes128Ccm16 => {
                 out.extend_from_slice(&u64::from(sequence).to_be_bytes());
             }
-            EspSuite::NullHmacSha256 => {}
+            // RFC 8750 §4: it is that number, and not sent.
+            EspSuite::NullHmacSha256 | EspSuite::Aes128Gcm16Iiv => {}
             // RFC 3602 §3: unpredictable.
             EspSuite::Aes128CbcHmacSha256 | EspSuite::Aes256CbcHmacSha256 => {
                 let mut iv = [0; 16];
@@ -150,7 +166,7 @@ impl OutboundSa {
                 out.extend_from_slice(&iv);
             }
         }
-        out.extend_from_slice(payload);
+        payload.iter().for_each(|part| out.extend_from_slice(part));
         let padding = end - out.len() - TRAILER - ICV;
         // RFC 4303 §2.4: 1, 2, 3, …; less than a block of 16.
         out.extend_from_slice(&PADDING[..padding]);
@@ -373,7 +389,7 @@ fn trailer(text: &[u8]) -> Option<(usize, u8)> {
 fn keylog_line(suite: EspSuite, spi: Spi, keys: &EspKeys, src: IpAddr, dst: IpAddr) -> String {
     let version = if src.is_ipv4() { "IPv4" } else { "IPv6" };
     let (encryption, authentication) = match suite {
-        EspSuite::Aes128Gcm16 => ("AES-GCM with 16 octet ICV [RFC4106]", "NULL"),
+        EspSuite::Aes128Gcm16 | EspSuite::Aes128Gcm16Iiv => ("AES-GCM with 16 octet ICV [RFC4106]", "NULL"),
         // Wireshark has no CCM for ESP; whoever reads the line has the keys all the same.
         EspSuite::Aes128Ccm16 => ("AES-CCM with 16 octet ICV [RFC4309]", "NULL"),
         EspSuite::NullHmacSha256 => ("NULL", "HMAC-SHA-256-128 [RFC4868]"),

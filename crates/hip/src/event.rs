@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use wire::Hit;
 
 use crate::esp::{InboundSa, OutboundSa};
+use crate::feedback::Features;
 use crate::refused::Refused;
 use crate::route::Route;
 
@@ -25,8 +26,8 @@ pub enum Event {
     Established {
         /// The peer.
         peer: Hit,
-        /// Both hosts want feedback about the paths ([`crate::feedback`]).
-        feedback: bool,
+        /// What both hosts can do, where both want feedback about the paths ([`crate::feedback`]).
+        feedback: Option<Features>,
     },
     /// A path has its pair of security associations. Packets may arrive from now on; packets may be sent once it is
     /// verified.

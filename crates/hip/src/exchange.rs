@@ -15,7 +15,7 @@ use crate::config::{HostConfig, Peer};
 use crate::dh::{EphemeralSecret, Group};
 use crate::esp::{EspSuite, InboundSa, OutboundSa};
 use crate::event::Event;
-use crate::feedback;
+use crate::feedback::{self, Features};
 use crate::host::{Host, Refusal, is_place, routes, ways};
 use crate::identity::PublicIdentity;
 use crate::keymat::{EspKeyPair, Keymat};
@@ -199,7 +199,8 @@ impl Host {
         let keys = keymat.hip_keys(choice.cipher, &hit, &peer).map_err(|_| Refusal::Malformed)?;
         let keymat_next = keymat.first_esp_index(choice.cipher);
         let meter = self.out.meter.clone();
-        let (group, suite) = (choice.group, choice.suite);
+        let suite = choice.suite.between(feedback::agreed(&self.config, r1));
+        let group = choice.group;
         let session = Session { rhash, keys, keymat, keymat_next, group, suite, peer: identity, meter };
         Ok((session, DiffieHellman { group: choice.group.number(), public: secret.public_value() }))
     }
@@ -220,7 +221,7 @@ impl Host {
         let peer_host_id = packet.host_id().ok_or(Refusal::Malformed)?.clone();
         let (session, own) = self.agree(rng, peer, &packet, identity, choice, &j)?;
         let (rhash, esp_index) = (session.rhash, session.keymat_next);
-        let feedback = self.config.feedback && feedback::is_offered(&packet);
+        let feedback = feedback::agreed(&self.config, &packet);
         let registers = self.peers.get(&peer).is_some_and(|record| record.peer.registers);
         let request = registration::request(packet.reg_info().filter(|_| registers), route);
         let spi_in = self.out.new_spi(rng);
@@ -242,7 +243,7 @@ impl Host {
         builder = builder
             .push(&Parameter::TransportFormatList(vec![kind::ESP_TRANSFORM]))
             .push(&Parameter::EspTransform(vec![choice.suite.number()]))
-            .push_some(feedback.then(feedback::offer).as_ref());
+            .push_some(feedback.map(feedback::offer).as_ref());
         self.out.meter.mac();
         self.out.meter.signature();
         let mac = rhash.hmac(&session.keys.ours.integrity, &[&builder.covered()]);
@@ -331,7 +332,7 @@ impl Host {
             up.note_lifetimes(&mut self.out, peer, set, now);
         }
         let relayed = record.peer.is_relayed(route);
-        if relayed && !sent.feedback {
+        if relayed && sent.feedback.is_none() {
             self.out.spis.remove(&sent.spi_in);
             self.out.fail(record, format!("{peer} is no Sinnet, and so cannot be met behind a relay"));
             return Err(Refusal::Unexpected);
@@ -431,7 +432,7 @@ impl Host {
         spi_in: Spi,
     ) {
         let Beginning { now, peer, feedback, route, relayed } = beginning;
-        up.keyed(now, &self.config, feedback);
+        up.keyed(now, &self.config, feedback.is_some());
         if relayed {
             return self.meet_by_relay(beginning, up, spi_in);
         }
@@ -481,7 +482,7 @@ impl Host {
         self.out.events.push_back(Event::Established { peer, feedback });
         if let Some(record) = self.peers.get_mut(&peer) {
             record.epoch += 1;
-            record.is_sinnet = feedback;
+            record.is_sinnet = feedback.is_some();
             record.enrol(now, &self.config);
             record.phase = Phase::Up(Box::new(up));
         }
@@ -511,7 +512,7 @@ fn preferred(peer: &Peer, route: Route, r1: &Packet<'_>) -> Option<Route> {
 pub(crate) struct Beginning {
     pub(crate) now: Instant,
     pub(crate) peer: Hit,
-    pub(crate) feedback: bool,
+    pub(crate) feedback: Option<Features>,
     pub(crate) route: Route,
     /// The two have met at a relay.
     pub(crate) relayed: bool,
@@ -588,7 +589,8 @@ fn choose(config: &HostConfig, r1: &Packet<'_>, public: &DiffieHellman, difficul
     };
     let formats = r1.transport_format_list().map_or(&[][..], Vec::as_slice);
     let suites = r1.esp_transform().map_or(&[][..], Vec::as_slice);
-    let ours = if feedback::is_offered(r1) { config.esp_suites.clone() } else { clear_first(&config.esp_suites) };
+    let ours =
+        if feedback::offered(r1).is_some() { config.esp_suites.clone() } else { clear_first(&config.esp_suites) };
     let suite = ours.iter().find(|suite| suites.contains(&suite.number()));
     let Some(&suite) = suite.filter(|_| formats.is_empty() || formats.contains(&kind::ESP_TRANSFORM)) else {
         return Choice::Impossible(Refusal::Suite, "has no ESP suite that we have".into());

@@ -16,6 +16,7 @@ use crate::costs::Meter;
 use crate::dh::{EphemeralSecret, Group};
 use crate::difficulty::Difficulty;
 use crate::exchange::clear_first;
+use crate::feedback::{self, Features};
 use crate::identity::HostIdentity;
 use crate::puzzle;
 use crate::rate::{Bucket, Rate};
@@ -333,7 +334,7 @@ fn r1(
         .push_some(registration::offer(config).as_ref())
         .push(&Parameter::TransportFormatList(vec![kind::ESP_TRANSFORM]))
         .push(&Parameter::EspTransform(clear_first(&config.esp_suites).iter().map(|suite| suite.number()).collect()))
-        .push_some(config.feedback.then(crate::feedback::offer).as_ref());
+        .push_some(config.feedback.then(|| feedback::offer(Features::own(config.keylog))).as_ref());
     let bytes = identity.sign(rng, &builder.covered());
     let algorithm = identity.public().signature_algorithm();
     builder.push(&Parameter::HipSignature2(Signature { algorithm, bytes })).finish()

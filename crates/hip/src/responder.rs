@@ -10,7 +10,7 @@ use crate::budget::Class;
 use crate::cipher::HipCipher;
 use crate::esp::EspSuite;
 use crate::exchange::{Beginning, identity_of};
-use crate::feedback;
+use crate::feedback::{self, Features};
 use crate::host::{Host, Refusal};
 use crate::keymat::Keymat;
 use crate::locators;
@@ -144,6 +144,8 @@ impl Host {
         };
         let identity = identity_of(&peer_host_id, peer)?;
         let keymat_next = keymat.first_esp_index(cipher);
+        let feedback = feedback::agreed(&self.config, packet);
+        let suite = suite.between(feedback);
         let (group, meter) = (secret.group(), self.out.meter.clone());
         let mut session = Session { rhash, keys, keymat, keymat_next, group, suite, peer: identity, meter };
         session.check_signature(packet)?;
@@ -153,14 +155,13 @@ impl Host {
         let keys = session.draw_esp(esp.keymat_index, hit).ok_or(Refusal::Syntax)?;
         let spi_in = self.out.new_spi(rng);
         let own = EspInfo { keymat_index: esp.keymat_index, old_spi: wire::Spi(0), new_spi: spi_in };
-        let feedback = self.config.feedback && feedback::is_offered(packet);
-        if self.out.is_relayed() && !feedback {
+        if self.out.is_relayed() && feedback.is_none() {
             // Without our connectivity checks there would be no way for data.
             self.out.spis.remove(&spi_in);
             return Err(Refusal::Unexpected);
         }
         // LOCATOR_SET is critical, so it is not for a host that may not know it (RFC 7401 §5.2.2); a Sinnet does.
-        let locators = Some(locators::announced(&self.config)).filter(|set| feedback && set.len() > 1);
+        let locators = Some(locators::announced(&self.config)).filter(|set| feedback.is_some() && set.len() > 1);
         let others = packet.reg_request().map_or(0, |_| self.registrations_but(peer, now));
         let record = self.peers.get(&peer).ok_or(Refusal::Unexpected)?;
         let decision = record.decide(&self.config, packet, route, others, now);
@@ -211,7 +212,7 @@ impl Host {
 struct Answer {
     session: Session,
     keys: crate::keymat::EspKeyPair,
-    feedback: bool,
+    feedback: Option<Features>,
     spi_out: wire::Spi,
     spi_in: wire::Spi,
     r2: Vec<u8>,

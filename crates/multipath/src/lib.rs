@@ -69,7 +69,7 @@ pub use path_mtu::{
 pub use policy::{FlowPolicy, PolicyId, Priority};
 pub use queue::Ecn;
 pub use report::{RANGES, Report, message_len};
-pub use reporter::{ReceivedPacket, Reporter, ReportingPath};
+pub use reporter::{Asks, ReceivedPacket, Reporter, ReportingPath};
 pub use resequencing::Resequencing;
 pub use sender::{Dispatch, Enqueued, Feedback, Memory, Reordering, Sender, SenderCounts};
 pub use sent_packets::{Counts, InvalidReport};
@@ -78,5 +78,5 @@ pub use status::BufferStatus;
 pub use transmit::UNKNOWN_RATE;
 pub use usual::{
     FIRST_WINDOW, HEARTBEAT, LARGEST_URGENT_ICMP, MEMORY, REST, ROUNDS, SHARE, SKIPPED, clamped_window, inner_room,
-    usual_rule,
+    left_out, usual_rule,
 };

@@ -81,6 +81,12 @@ struct Flow {
     quic: Option<u32>,
 }
 
+impl Flow {
+    fn has_quic_data(&self) -> bool {
+        self.quic.is_some_and(|small| small < SMALL)
+    }
+}
+
 /// A program sends nothing, while a packet of it is on a distant path.
 #[derive(Clone, Copy, Debug)]
 struct Silence {
@@ -196,8 +202,13 @@ impl Reach {
         } else if meta.class == Class::Quic {
             flow.quic = Some(if wire >= LARGE { 0 } else { SMALL });
         }
-        let is_quic_data = flow.quic.is_some_and(|small| small < SMALL);
-        Left { place, in_order: meta.is_tcp() || is_quic_data || waited > UNORDERED || has_waited && flow.is_bulk }
+        let in_order = meta.is_tcp() || flow.has_quic_data();
+        Left { place, in_order: in_order || waited > UNORDERED || has_waited && flow.is_bulk }
+    }
+
+    /// Whether a flow is QUIC's and its data go from here: what comes of it is small then, and acknowledges them.
+    pub(crate) fn has_quic_data(&self, flow: FlowId) -> bool {
+        self.flows.get(&flow).is_some_and(Flow::has_quic_data)
     }
 
     /// The receiver of a flow offers so many bytes.

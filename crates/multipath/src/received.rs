@@ -1,6 +1,7 @@
 //! What a path has received, as its sender wants to know it, and when it is time to say so.
 
 use crate::report::{RANGES, Report};
+use crate::reporter::Asks;
 use clock::{Duration, Instant};
 
 /// A report follows a packet after an eighth of a round-trip time, within these bounds ...
@@ -11,6 +12,9 @@ const LATEST: Duration = Duration::from_millis(10);
 /// [`SOONEST`] after the last report. Rarer ones open a window in leaps: what then leaves together finds the places in a full
 /// queue that its own flow has just left, loses less than others there, and takes more than its share.
 const SECOND: usize = 2_000;
+/// What asks for a report later, as acknowledgments do, has it after half of a round trip, within [`SOONEST`] and this: they open no
+/// window, and what is said of each would take more of a path than it is worth.
+const LATEST_OF_ACKS: Duration = Duration::from_millis(20);
 /// After a gap the report follows at once, but for this: gaps come in bursts.
 const AFTER_GAP: Duration = Duration::from_millis(1);
 /// Interval at which a path's last report is repeated on the other paths, since its own way back may be broken. The copy is
@@ -66,13 +70,20 @@ impl Received {
     }
 
     /// A packet of so many bytes asks for a report, soon if there is a gap before it.
-    pub(crate) fn ask(&mut self, now: Instant, bytes: usize, gap: Gap, srtt: Option<Duration>) {
-        self.unreported += bytes;
+    pub(crate) fn ask(&mut self, now: Instant, bytes: usize, asks: Asks, gap: Gap, srtt: Option<Duration>) {
+        let (part, latest) = match asks {
+            Asks::Never => return,
+            Asks::Later => (2, LATEST_OF_ACKS),
+            Asks::Soon => {
+                self.unreported += bytes;
+                (8, LATEST)
+            }
+        };
         let after = |pause| self.reported_at.map_or(now, |at| (at + pause).max(now));
         let at = match gap {
             Gap(true) => after(AFTER_GAP),
             Gap(false) if self.unreported >= SECOND => after(SOONEST),
-            Gap(false) => now + (srtt.unwrap_or_default() / 8).max(SOONEST).min(LATEST),
+            Gap(false) => now + (srtt.unwrap_or_default() / part).max(SOONEST).min(latest),
         };
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
@@ -237,10 +248,10 @@ mod tests {
         let mut received = Received::default();
         let srtt = Some(Duration::from_millis(40));
         let gap = received.packet(at(10), 1, 1000, false);
-        received.ask(at(10), 1000, gap, srtt);
+        received.ask(at(10), 1000, Asks::Soon, gap, srtt);
         assert_eq!(received.poll_timeout(), Some(at(15)));
         let gap = received.packet(at(12), 3, 1000, false);
-        received.ask(at(12), 1000, gap, srtt);
+        received.ask(at(12), 1000, Asks::Soon, gap, srtt);
         assert_eq!(received.poll_timeout(), Some(at(12)));
         let report = received.take_report(at(12), None);
         assert_eq!((report.highest, report.ranges, report.packets, report.bytes), (3, vec![(3, 3), (1, 1)], 2, 2000));
@@ -252,7 +263,7 @@ mod tests {
         assert_eq!(received.take_repeated(at(100)), None);
         for (sequence, due) in [(6, 18), (7, 14)] {
             let gap = received.packet(at(13), sequence, 1000, false);
-            received.ask(at(13), 1000, gap, srtt);
+            received.ask(at(13), 1000, Asks::Soon, gap, srtt);
             assert_eq!(received.poll_timeout(), Some(at(due)));
         }
     }

@@ -25,14 +25,12 @@ pub struct Reporter {
 
 impl Reporter {
     /// An authentic packet came on a path, of so many bytes with its outer headers. Reports themselves ask for none
-    /// (`is_report`): one of them would be followed by another for ever.
+    /// ([`Asks::Never`]): one of them would be followed by another for ever.
     pub fn on_packet(&mut self, now: Instant, id: PathId, packet: ReceivedPacket, srtt: Option<Duration>) {
-        let ReceivedPacket { number, wire, is_marked, is_report } = packet;
+        let ReceivedPacket { number, wire, is_marked, asks } = packet;
         let received = self.received.entry(id).or_default();
         let gap = received.packet(now, number, wire, is_marked);
-        if !is_report {
-            received.ask(now, wire, gap, srtt);
-        }
+        received.ask(now, wire, asks, gap, srtt);
     }
 
     /// A path is gone.
@@ -89,8 +87,19 @@ pub struct ReceivedPacket {
     pub wire: usize,
     /// Its outer header says that congestion was experienced (RFC 3168).
     pub is_marked: bool,
-    /// It is a report.
-    pub is_report: bool,
+    /// When it wants to be reported.
+    pub asks: Asks,
+}
+
+/// When a packet wants to be reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// Its report may open a window, or tell of a loss.
+    Soon,
+    /// It is a bare acknowledgment of TCP or QUIC: a report tells its sender that the path is there, and no more.
+    Later,
+    /// It is a report itself.
+    Never,
 }
 
 #[cfg(test)]
@@ -102,7 +111,7 @@ mod tests {
     }
 
     fn packet(number: u32) -> ReceivedPacket {
-        ReceivedPacket { number, wire: 1500, is_marked: false, is_report: false }
+        ReceivedPacket { number, wire: 1500, is_marked: false, asks: Asks::Soon }
     }
 
     fn path(id: u16) -> ReportingPath {

@@ -8,7 +8,7 @@
 use crate::copies::CopyNumber;
 use crate::feedback::RETRANSMISSIONS;
 use crate::order::Numbers;
-use crate::packet::{Meta, QueuedPacket};
+use crate::packet::{FlowId, Meta, QueuedPacket};
 use crate::path::{Control, PathState, SenderPath};
 use crate::policy::{Policies, PolicyId};
 use crate::reach::Reach;
@@ -26,6 +26,8 @@ use std::collections::VecDeque;
 const STARVED: Duration = Duration::from_millis(100);
 /// What opens connections goes past what waits while no more of it is ahead of the path's pace.
 const CROWDED: Duration = Duration::from_millis(20);
+/// Packets in which QUIC acknowledges are smaller, in bytes behind the inner IP header.
+const LARGEST_ACKNOWLEDGMENT: usize = 200;
 /// What may wait in the queues of paths of configured rates, as time: more is dropped, which tells the TCP inside that it has
 /// reached their sum. Half of the least retransmission timer of common TCPs, so that waiting alone never expires it.
 pub(crate) const LONGEST_QUEUE: Duration = Duration::from_millis(100);
@@ -392,6 +394,11 @@ impl<P> Sender<P> {
         if let Some(control) = self.any_path_mut(id).and_then(|path| path.control.as_mut()) {
             control.sent.skipped(now, number);
         }
+    }
+
+    /// Whether a packet of so many bytes that has come of a flow acknowledges data of QUIC that go from here, as far as can be told.
+    pub fn is_acknowledged_by(&self, flow: FlowId, bytes: usize) -> bool {
+        bytes < LARGEST_ACKNOWLEDGMENT && self.reach.has_quic_data(flow)
     }
 
     /// How long received packets wait: a path's round-trip time bounds what is between it and another one-way, however unequal

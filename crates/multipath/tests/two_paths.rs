@@ -4,7 +4,7 @@
 use clock::{Duration, Instant, Rng};
 use link::{Link, LinkConfig, QueueConfig};
 use multipath::{
-    Class, Ecn, Enqueued, Feedback, FlowId, Memory, Meta, Number, Overhead, PathEvent, PathState, ReceivedPacket,
+    Asks, Class, Ecn, Enqueued, Feedback, FlowId, Memory, Meta, Number, Overhead, PathEvent, PathState, ReceivedPacket,
     Report, Reporter, ReportingPath, Resequencing, Segment, Sender,
 };
 use scheduler::PathId;
@@ -91,7 +91,8 @@ impl Hosts {
     /// The program sends what its receive window, clamped to the budget, allows; then what may leaves.
     fn offer_and_send(&mut self) {
         let now = self.now;
-        let may = |world: &mut Self| world.enqueued - world.acknowledged < world.window;
+        // What was sent again without need is delivered twice.
+        let may = |world: &mut Self| world.enqueued.saturating_sub(world.acknowledged) < world.window;
         while self.enqueued < self.most && may(self) && self.sender.budget(now, FLOW) > 0 {
             let seq = (self.enqueued * PAYLOAD as u64) as u32;
             let class = Class::Tcp(Segment { seq, len: PAYLOAD as u32, ..Segment::default() });
@@ -137,7 +138,7 @@ impl World for Hosts {
         for path in 0..self.states.len() {
             let id = PathId(path as u16);
             while let Some(Frame::Data { number, order, packet, wire }) = self.forward[path].poll(now) {
-                let received = ReceivedPacket { number, wire, is_marked: false, is_report: false };
+                let received = ReceivedPacket { number, wire, is_marked: false, asks: Asks::Soon };
                 self.reporter.on_packet(now, id, received, self.sender.srtt(id));
                 let reordering = self.sender.reordering();
                 let position = order.position(id);

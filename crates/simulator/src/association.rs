@@ -6,9 +6,9 @@
 use clock::{Duration, Instant, Rng};
 use congestion::{InitialWindow, Rule, WindowRule as _};
 use multipath::{
-    Change, Class, Copies, CopyNumber, Dispatch, Ecn, Enqueued, Feedback, FlowId, HEARTBEAT, Heartbeat, Memory, Meta,
-    Number, Overhead, PathEvent, PathState, ReceivedPacket, Reordering, Report, Reporter, ReportingPath, Resequencing,
-    SKIPPED, Segment, Sender, UNKNOWN_RATE,
+    Asks, Change, Class, Copies, CopyNumber, Dispatch, Ecn, Enqueued, Feedback, FlowId, HEARTBEAT, Heartbeat, Memory,
+    Meta, Number, Overhead, PathEvent, PathState, ReceivedPacket, Reordering, Report, Reporter, ReportingPath,
+    Resequencing, SKIPPED, Segment, Sender, UNKNOWN_RATE,
 };
 use recovery::{Position, Role};
 use scheduler::{PathId, PathScheduler as _, Scheduler};
@@ -105,7 +105,7 @@ pub(crate) struct Inner {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Tcp { mss: u32, headers: u32 },
-    Udp,
+    Udp { headers: u32 },
     Echo,
 }
 
@@ -115,7 +115,8 @@ impl Inner {
         let kind = match traffic {
             FlowConfig::Tcp(tcp) => Kind::Tcp { mss: tcp.mss(), headers: tcp.header_size },
             FlowConfig::Echo(_) => Kind::Echo,
-            _ => Kind::Udp,
+            FlowConfig::Udp(udp) => Kind::Udp { headers: udp.header_size },
+            _ => Kind::Udp { headers: 0 },
         };
         Self { flow, number, kind, high: 0 }
     }
@@ -123,12 +124,17 @@ impl Inner {
     fn id(&self, end: usize) -> FlowId {
         let protocol = match self.kind {
             Kind::Tcp { .. } => 6,
-            Kind::Udp => 17,
+            Kind::Udp { .. } => 17,
             Kind::Echo => 58,
         };
         let (a, b) = (self.number as u16, (self.number >> 16) as u16);
         let (local, remote) = if end == 0 { (a, b) } else { (b, a) };
         FlowId { protocol, local, remote }
+    }
+
+    /// Whether a packet is an acknowledgment of TCP, without data.
+    fn is_bare_ack(&self, packet: &Packet) -> bool {
+        matches!(self.kind, Kind::Tcp { .. }) && packet.flags.has(Flags::ACK)
     }
 
     /// What the core has to know of a packet that leaves this end: what the daemon reads from its headers.
@@ -138,8 +144,10 @@ impl Inner {
         let ecn = if packet.flags.has(Flags::ECN_CAPABLE) { Ecn::Ect0 } else { Ecn::NotEct };
         let mut meta = Meta { flow: Some(self.id(end)), len, is_urgent: false, class: Class::Datagram, ecn };
         match self.kind {
-            Kind::Tcp { .. } if is_ack => {
+            Kind::Tcp { headers, .. } if is_ack => {
                 meta.is_urgent = true;
+                // With blocks of selective acknowledgment the header goes whole.
+                meta.len -= if packet.bytes == headers { left_out(headers) } else { 0 };
                 meta.class = Class::Tcp(Segment { has_timestamps: true, ..Segment::default() });
             }
             Kind::Tcp { mss, headers } => {
@@ -148,10 +156,11 @@ impl Inner {
                 self.high = self.high.max(position + 1);
                 let syn = position == 0;
                 meta.is_urgent = syn;
+                meta.len -= if syn { 0 } else { left_out(headers) };
                 let (seq, len) = sequence((mss, headers), position, packet);
                 meta.class = Class::Tcp(Segment { seq, len, syn, has_timestamps: true, is_retransmission });
             }
-            Kind::Udp => {}
+            Kind::Udp { headers } => meta.len -= left_out(headers),
             Kind::Echo => {
                 meta.is_urgent = len <= multipath::LARGEST_URGENT_ICMP;
                 // As the daemon has it, only what asks is a flow.
@@ -160,6 +169,11 @@ impl Inner {
         }
         meta
     }
+}
+
+/// Bytes that inner headers of so many take less where the flow has a label, as it has but for its first packets.
+fn left_out(headers: u32) -> usize {
+    multipath::left_out(headers.saturating_sub(IP_HEADER) as usize)
 }
 
 /// The number of the first byte of a packet of TCP data, and how many numbers it takes.
@@ -296,9 +310,13 @@ impl End {
         let (index, id) = (usize::from(path), id_of(path.into()));
         let Some(here) = self.paths.get(index) else { return };
         let srtt = self.sender.srtt(id).or(here.heartbeat.rtt().srtt());
-        let is_report = matches!(content, Content::Reports(_));
+        let asks = match &content {
+            Content::Reports(_) => Asks::Never,
+            Content::Data(inside, ..) if inner.is_some_and(|inner| inner.is_bare_ack(&inside.packet)) => Asks::Later,
+            _ => Asks::Soon,
+        };
         if !self.config.rates_configured {
-            self.reporter.on_packet(now, id, ReceivedPacket { number, wire, is_marked, is_report }, srtt);
+            self.reporter.on_packet(now, id, ReceivedPacket { number, wire, is_marked, asks }, srtt);
             self.is_told = false;
         }
         match content {

@@ -3,8 +3,11 @@
 
 /// Begins the data of our echo requests.
 const MAGIC: [u8; 8] = *b"sinnet\0\x01";
-/// Bytes of data in an echo request: magic, path, nonce.
-pub(crate) const DATA: usize = 18;
+/// Bytes of what an echo says: magic, path, nonce.
+const SAID: usize = 18;
+/// Bytes of data in an echo. With those behind what it says, ESP is never shorter than the hint with which a peer answers that does
+/// not know the SPI any more (see `hip`, `hint.rs`), and which may not be longer.
+pub(crate) const DATA: usize = SAID + 8;
 
 /// What an echo of ours carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +24,9 @@ impl Beat {
         let mut data = [0; DATA];
         let (magic, rest) = data.split_at_mut(MAGIC.len());
         magic.copy_from_slice(&MAGIC);
-        let (path, nonce) = rest.split_at_mut(2);
+        let (path, rest) = rest.split_at_mut(2);
         path.copy_from_slice(&self.path.to_be_bytes());
+        let (nonce, _) = rest.split_at_mut(8);
         nonce.copy_from_slice(&self.nonce.to_be_bytes());
         data
     }
@@ -46,7 +50,7 @@ mod tests {
             let mut data = beat.emit().to_vec();
             data.resize(DATA + padding, 0);
             prop_assert_eq!(Beat::parse(&data), Some(beat));
-            prop_assert_eq!(Beat::parse(&data[..DATA - 1]), None);
+            prop_assert_eq!(Beat::parse(&data[..SAID - 1]), None);
         }
 
         #[test]

@@ -3,9 +3,11 @@
 use crate::ecn::decapsulate;
 use crate::flows::{Family, Flows, flow_of, flow_of_quoted};
 use crate::heartbeat::{Beat, DATA};
-use crate::numbers::Header;
+use crate::labels::{Given, arriving};
+use crate::numbers::{Header, What};
 use crate::packet::{HEADROOM, Packet};
 use crate::path::outer_header;
+use crate::payload::Payload;
 use crate::report;
 use crate::status::Counters;
 use crate::wedge::Wedge;
@@ -14,20 +16,31 @@ use clock::Instant;
 use hip::Route;
 use hip::esp::OpenError;
 use hip::feedback::NEXT_HEADER;
-use multipath::{Acknowledgment, Ecn, Number, ReceivedPacket};
+use multipath::{Acknowledgment, Asks, Ecn, Number, ReceivedPacket, Sender};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use wire::Spi;
 use wire::esp::EspHeader;
 use wire::icmp::{Echo, IcmpError};
 use wire::ip::{IpPacket, V6, V6_HEADER, V6Header, protocol};
+use wire::short::{self, Template};
 use wire::tcp;
 use wire::translate::translate_6_to_4;
 
 /// ESP's next header of a dummy packet (RFC 4303 §2.6).
 const NO_NEXT_HEADER: u8 = 59;
-/// What is free before a payload that is opened.
-const BEFORE: usize = HEADROOM + V6_HEADER;
+/// What is free before a payload that is opened: its header may be in short.
+const BEFORE: usize = HEADROOM + V6_HEADER + short::MOST_SAVED;
+
+/// How a packet of a flow came.
+#[derive(Clone, Copy)]
+struct Came {
+    path: PathId,
+    route: Route,
+    number: Option<Number>,
+    /// Its header was in short.
+    is_short: bool,
+}
 
 /// A packet of others that this host passes on as it is.
 fn carried(route: Route, packet: &[u8], ecn: Ecn) -> Transmit {
@@ -58,6 +71,34 @@ fn answers(flows: &Flows, view: &V6<'_>) -> bool {
         });
     }
     flow_of(view.protocol(), view.payload(), false).is_some_and(|key| flows.knows(key))
+}
+
+/// When an authentic payload wants to be reported.
+fn asks(next_header: u8, payload: &[u8], given: &Given, sender: &Sender<Payload>) -> Asks {
+    let is_bare_ack = |protocol, payload: &[u8]| match protocol {
+        protocol::TCP => tcp::Segment::parse(payload)
+            .is_ok_and(|segment| !segment.flags().contains(tcp::Flags::RST) && segment.sequence_len() == 0),
+        protocol::UDP => {
+            let flow = flow_of(protocol, payload, false);
+            flow.is_some_and(|flow| sender.is_acknowledged_by(flow, payload.len()))
+        }
+        _ => false,
+    };
+    let is_bare_ack = match (next_header, Header::parse(payload)) {
+        (NEXT_HEADER, Some(header)) => {
+            let behind = payload.get(header.len()..).unwrap_or_default();
+            match header.what {
+                What::Protocol(protocol) => is_bare_ack(protocol, behind),
+                What::Label(label) => given.template(label).is_some_and(|template| {
+                    let flow = arriving(&template);
+                    template.is_bare_ack(behind) || sender.is_acknowledged_by(flow, behind.len())
+                }),
+            }
+        }
+        (NEXT_HEADER, None) if payload.first() == Some(&report::KIND) => return Asks::Never,
+        _ => is_bare_ack(next_header, payload),
+    };
+    if is_bare_ack { Asks::Later } else { Asks::Soon }
 }
 
 impl Counters {
@@ -132,13 +173,13 @@ impl Wedge {
         path.follow_numbers();
         path.received(packet.len(), route);
         let (wire, srtt) = (path.header_len() + packet.len(), srtt.or(path.heartbeat.rtt().srtt()));
-        let is_report = next_header == NEXT_HEADER && inner.get(BEFORE) == Some(&report::KIND);
-        let received = ReceivedPacket { number: header.seq, wire, is_marked: outer == Ecn::Ce, is_report };
         let is_own_way = path.route == route;
         let is_news = is_own_way && !path.is_confirmed;
         path.is_confirmed |= is_own_way;
         let (verified, before) = (path.verified, path.predecessor);
         if gives_feedback {
+            let asks = asks(next_header, inner.get(BEFORE..).unwrap_or_default(), &peer.given, &peer.sender);
+            let received = ReceivedPacket { number: header.seq, wire, is_marked: outer == Ecn::Ce, asks };
             peer.reporter.on_packet(now, id, received, srtt);
         }
         peer.heard();
@@ -175,8 +216,10 @@ impl Wedge {
     ) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let mut start = BEFORE;
-        let mut number = None;
+        let mut came = Came { path: id, route, number: None, is_short: false };
         let mut inner_ecn = peer.gives_feedback().then_some(Ecn::NotEct);
+        // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
+        let (source, destination) = (peer.config.hit.address(), self.hit.address());
         if next_header == NEXT_HEADER {
             let message = inner.get(BEFORE..).unwrap_or_default();
             let Some(header) = Header::parse(message) else {
@@ -185,16 +228,28 @@ impl Wedge {
             if header.copy.is_some_and(|copy| !peer.copies.is_first(copy)) {
                 return;
             }
-            (next_header, number, inner_ecn) = (header.next_header, header.number, Some(header.ecn));
             start += header.len();
+            (came.number, inner_ecn) = (header.number, Some(header.ecn));
+            match header.what {
+                What::Protocol(protocol) => next_header = protocol,
+                What::Label(label) => {
+                    let Some(template) = peer.given.template(label) else {
+                        self.counters.unknown_labels += 1;
+                        return;
+                    };
+                    let Some(restored) = template.restore(&mut inner, start, (source, destination)) else {
+                        self.counters.bad_payload += 1;
+                        return;
+                    };
+                    (start, next_header, came.is_short) = (restored, template.protocol, true);
+                }
+            }
         }
         let Some(ecn) = decapsulate(inner_ecn, outer) else {
             self.counters.wrongly_marked += 1;
             return;
         };
-        // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
-        let source = peer.config.hit.address();
-        let header = V6Header { traffic_class: ecn.bits(), ..V6Header::new(source, self.hit.address(), next_header) };
+        let header = V6Header { traffic_class: ecn.bits(), ..V6Header::new(source, destination, next_header) };
         let header = header.bytes(inner.len().saturating_sub(start));
         let (Ok(header), Some(space)) = (header, inner.get_mut(start - V6_HEADER..start)) else {
             self.counters.bad_payload += 1;
@@ -202,7 +257,7 @@ impl Wedge {
         };
         space.copy_from_slice(&header);
         let packet = Packet::behind(inner, start - V6_HEADER);
-        self.inbound_packet(now, rng, index, (id, number), route, packet);
+        self.inbound_packet(now, rng, index, came, packet);
     }
 
     /// Appends what has waited long enough to what is to be delivered.
@@ -215,15 +270,7 @@ impl Wedge {
         }
     }
 
-    fn inbound_packet(
-        &mut self,
-        now: Instant,
-        rng: &mut dyn CryptoRng,
-        index: usize,
-        (id, number): (PathId, Option<Number>),
-        route: Route,
-        packet: Packet,
-    ) {
+    fn inbound_packet(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize, came: Came, packet: Packet) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let Ok(view) = V6::parse(&packet) else {
             self.counters.bad_payload += 1;
@@ -243,7 +290,7 @@ impl Wedge {
             && let Some(echo) = Echo::parse(view.payload(), view.src(), view.dst())
             && let Some(beat) = Beat::parse(echo.data)
         {
-            return self.inbound_beat(now, rng, index, (id, route), echo, beat);
+            return self.inbound_beat(now, rng, index, (came.path, came.route), echo, beat);
         }
         peer.traffic(now);
         if is_icmp && let Some(error) = IcmpError::parse(&IpPacket::V6(view)) {
@@ -263,8 +310,13 @@ impl Wedge {
             let heard = Acknowledgment { resets: flags.contains(tcp::Flags::RST), ack, sacked: &sacked };
             peer.on_acknowledgment(now, key, &heard, &mut self.counters);
         }
+        if peer.gives_labels
+            && let Some(wish) = peer.flows.wish(key)
+        {
+            peer.given.came(now, wish, came.is_short, || Template::of(view.protocol(), view.payload()));
+        }
         let mut ready = Vec::new();
-        self.counters.given_up_for_memory += peer.inbound(now, key, (id, number), packet, &mut ready);
+        self.counters.given_up_for_memory += peer.inbound(now, key, (came.path, came.number), packet, &mut ready);
         for (family, packet) in ready {
             self.deliver(now, index, family, packet);
         }

@@ -38,9 +38,18 @@ impl PeerState {
         let paths = self.paths.iter().chain(&self.successors).chain(&self.retired);
         let paths = paths.count().saturating_mul(size_of::<Path>());
         let waiting: usize = self.waiting().map(|payload| payload.bytes().len() + size_of::<Payload>()).sum();
-        [self.flows.bytes(), paths, waiting, self.sender.memory(), self.connections.memory(), self.copies.memory()]
-            .into_iter()
-            .fold(0, usize::saturating_add)
+        [
+            self.flows.bytes(),
+            paths,
+            waiting,
+            self.sender.memory(),
+            self.connections.memory(),
+            self.copies.memory(),
+            self.given.memory(),
+            self.told.memory(),
+        ]
+        .into_iter()
+        .fold(0, usize::saturating_add)
     }
 }
 

@@ -311,10 +311,9 @@ mod tests {
         wedge.handle_application(Instant::ZERO, &mut rng, [packet]);
         // There is no association yet.
         let mut waiting = wedge.peers[0].take_waiting();
-        let mut payload = waiting.next().unwrap();
+        let payload = waiting.next().unwrap();
         assert_eq!((payload.bytes().len(), payload.bytes().as_ptr()), (1_008, at));
         let number = Some(Number { value: 1, is_early: false });
-        let (_, sealed) = payload.sealed_bytes((number, None), Ecn::NotEct);
-        assert_eq!(sealed[multipath::NUMBER..].as_ptr(), at);
+        assert_eq!(payload.sealed((number, None), Ecn::NotEct).parts()[1].as_ptr(), at);
     }
 }

@@ -22,11 +22,13 @@ const CREDIT: u64 = 3;
 /// Pad length and next header (RFC 4303 §2).
 const ESP_TRAILER: usize = 2;
 
-/// The numbers under which a packet was sealed, and one before it under which none was.
+/// The number under which a packet was sealed and left, and one before it under which none was.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sealed {
+pub(crate) struct Left {
     pub skipped: Option<u32>,
     pub number: u32,
+    /// Bytes of the whole outer packet.
+    pub wire: usize,
 }
 
 /// A path that has its pair of security associations.
@@ -229,22 +231,23 @@ impl Path {
     /// Seals a packet and hands it out. `skips` where the peer tells which numbers have arrived.
     pub(crate) fn seal(
         &mut self,
-        (next_header, payload, ecn): (u8, &[u8], Ecn),
+        (next_header, payload, ecn): (u8, [&[u8]; 2], Ecn),
         skips: bool,
         rng: &mut dyn CryptoRng,
         out: &mut Vec<Transmit>,
-    ) -> Result<Sealed, Exhausted> {
+    ) -> Result<Left, Exhausted> {
         let skipped = if skips && rng.next_u32() < u32::MAX / SKIPPED { Some(self.outbound.skip()?) } else { None };
-        let mut bytes = Vec::with_capacity(self.outbound.sealed_len(payload.len()));
-        self.outbound.seal(next_header, payload, rng, &mut bytes)?;
+        let len = payload.iter().map(|part| part.len()).sum();
+        let mut bytes = Vec::with_capacity(self.outbound.sealed_len(len));
+        self.outbound.seal_parts(next_header, payload, rng, &mut bytes)?;
         self.traffic.packets_out += 1;
-        let wire = (self.header_len() + bytes.len()) as u64;
-        self.traffic.bytes_out += wire;
-        self.credit.said += wire;
+        let wire = self.header_len() + bytes.len();
+        self.traffic.bytes_out += wire as u64;
+        self.credit.said += wire as u64;
         let protocol = if self.route.in_udp() { Protocol::Udp } else { Protocol::Esp };
-        let may_fragment = self.mtu.plpmtu().is_none_or(|plpmtu| wire > plpmtu.into());
+        let may_fragment = self.mtu.plpmtu().is_none_or(|plpmtu| wire > usize::from(plpmtu));
         out.push(Transmit { route: self.route, protocol, bytes, ecn, may_fragment, is_alone: false });
-        Ok(Sealed { skipped, number: self.outbound.sequence() })
+        Ok(Left { skipped, number: self.outbound.sequence(), wire })
     }
 }
 
@@ -255,7 +258,7 @@ mod tests {
     /// RFC 4303 §2: what the core takes a packet for is as long as the packet that is sealed.
     #[test]
     fn the_overhead_is_that_of_sealed_packets() {
-        for suite in [EspSuite::Aes128Gcm16, EspSuite::Aes128CbcHmacSha256, EspSuite::Aes256CbcHmacSha256] {
+        for suite in EspSuite::KNOWN.into_iter().chain([EspSuite::Aes128Gcm16Iiv]) {
             let overhead = overhead(28, suite);
             for payload in 0..200 {
                 assert_eq!(overhead.wire(payload), 28 + suite.sealed_len(payload), "{suite:?} {payload}");
@@ -266,7 +269,7 @@ mod tests {
     /// What the simulator takes for these is what packets have.
     #[test]
     fn packets_are_as_long_as_simulated_ones() {
-        assert_eq!(overhead(28, EspSuite::Aes128Gcm16), Overhead::AES_GCM_IN_UDP);
+        assert_eq!(overhead(28, EspSuite::Aes128Gcm16Iiv), Overhead::AES_GCM_IN_UDP);
         for suite in [EspSuite::Aes128CbcHmacSha256, EspSuite::Aes256CbcHmacSha256] {
             assert_eq!(overhead(28, suite), Overhead::AES_CBC_IN_UDP);
         }

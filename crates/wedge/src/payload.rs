@@ -1,11 +1,14 @@
-//! A packet of a program on its way out: read once, for what the core has to know of it, and kept with room for its number.
+//! A packet of a program on its way out: read once, for what the core has to know of it.
 
 use crate::flows::flow_of;
-use crate::numbers::{Header, ROOM};
+use crate::labels::Told;
+use crate::numbers::{Header, ROOM, What};
 use crate::window_clamp::Connections;
+use clock::Instant;
 use hip::feedback::NEXT_HEADER;
 use multipath::{Class, CopyNumber, Ecn, LARGEST_URGENT_ICMP, Meta, Number, PolicyId, Segment};
 use wire::ip::protocol;
+use wire::short::{self, Short};
 use wire::{icmp, tcp, udp};
 
 /// Versions 1 and 2 of QUIC (RFC 9000 §15, RFC 9369 §3.1).
@@ -18,24 +21,45 @@ fn begins_quic(datagram: &[u8]) -> bool {
     first & 0x80 != 0 && QUIC.iter().any(|known| version.starts_with(known))
 }
 
+/// Bytes before a body at most.
+const HEAD: usize = ROOM + short::LONGEST;
+
+/// What is sealed: numbers and a header in short, if the packet has them, and a body behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sealed<'a> {
+    /// ESP's next header.
+    pub next_header: u8,
+    head: [u8; HEAD],
+    len: usize,
+    body: &'a [u8],
+}
+
+impl Sealed<'_> {
+    /// Its two parts.
+    pub(crate) fn parts(&self) -> [&[u8]; 2] {
+        [self.head.get(..self.len).unwrap_or_default(), self.body]
+    }
+}
+
 /// What follows the inner IPv6 header of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Payload {
     /// ESP's next header: the protocol of what follows.
     pub next_header: u8,
-    /// The packet as it came: what was its header is room for numbers, so that they move nothing.
+    /// The packet as it came, and where what follows its header begins.
     bytes: Vec<u8>,
     start: usize,
+    /// Its label and its header in short, if it goes so.
+    short: Option<(u16, Short)>,
     /// What holds for it, if anything does.
     pub policy: Option<PolicyId>,
 }
 
 impl Payload {
-    /// What follows the first `header` bytes of a packet: at least as many as numbers take, as every IP header is.
+    /// What follows the first `header` bytes of a packet.
     pub(crate) fn behind(next_header: u8, packet: Vec<u8>, header: usize) -> Self {
-        debug_assert!(header >= ROOM, "numbers have no room");
         let start = header.min(packet.len());
-        Self { next_header, bytes: packet, start, policy: None }
+        Self { next_header, bytes: packet, start, short: None, policy: None }
     }
 
     /// The same under a policy.
@@ -53,19 +77,36 @@ impl Payload {
         self.bytes.get_mut(self.start..).unwrap_or_default()
     }
 
-    /// What is sealed, and its next header: the numbers go before the payload.
-    pub(crate) fn sealed_bytes(
-        &mut self,
-        (number, copy): (Option<Number>, Option<CopyNumber>),
-        ecn: Ecn,
-    ) -> (u8, &[u8]) {
-        let header = Header { next_header: self.next_header, number, copy, ecn };
-        let at = self.start.checked_sub(header.len()).filter(|_| number.is_some() || copy.is_some());
-        let Some(at) = at else { return (self.next_header, self.bytes()) };
-        if let Some(room) = self.bytes.get_mut(at..self.start) {
-            header.emit(room);
+    /// What is sealed.
+    pub(crate) fn sealed(&self, (number, copy): (Option<Number>, Option<CopyNumber>), ecn: Ecn) -> Sealed<'_> {
+        let bytes = self.bytes();
+        let (what, short, body) = match &self.short {
+            Some((label, short)) => {
+                (What::Label(*label), short.bytes(), bytes.get(short.whole()..).unwrap_or_default())
+            }
+            None => (What::Protocol(self.next_header), &[][..], bytes),
+        };
+        if number.is_none() && copy.is_none() && self.short.is_none() {
+            return Sealed { next_header: self.next_header, head: [0; HEAD], len: 0, body };
         }
-        (NEXT_HEADER, self.bytes.get(at..).unwrap_or_default())
+        let header = Header { what, number, copy, ecn };
+        let mut head = [0; HEAD];
+        let parts = header.bytes().into_iter().take(header.len()).chain(short.iter().copied());
+        head.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
+        Sealed { next_header: NEXT_HEADER, head, len: header.len() + short.len(), body }
+    }
+
+    /// Whether its header goes in short.
+    pub(crate) fn is_short(&self) -> bool {
+        self.short.is_some()
+    }
+
+    /// The header goes in short, where the peer has given the flow a label and that can be.
+    pub(crate) fn shorten(&mut self, now: Instant, meta: &mut Meta, told: &mut Told) {
+        self.short = meta.flow.and_then(|flow| told.shorten(now, flow, self.bytes()));
+        if let Some((_, short)) = &self.short {
+            meta.len = self.bytes().len() - short.whole() + short.bytes().len();
+        }
     }
 
     /// What the core has to know of it; notes what its TCP has sent.
@@ -123,17 +164,18 @@ mod tests {
     fn a_number_goes_before_the_payload() {
         let packet: Vec<u8> = (0..60).collect();
         for header in [20, 40] {
-            let mut payload = Payload::behind(17, packet.clone(), header);
+            let payload = Payload::behind(17, packet.clone(), header);
             assert_eq!(payload.bytes(), &packet[header..]);
-            assert_eq!(payload.sealed_bytes((None, None), Ecn::Ect0), (17, &packet[header..]));
+            let bare = payload.sealed((None, None), Ecn::Ect0);
+            assert_eq!((bare.next_header, bare.parts()), (17, [&[], &packet[header..]]));
             for copy in [None, Some(CopyNumber(7))] {
                 let number = Some(Number { value: 0x0102, is_early: false });
-                let numbers = Header { next_header: 17, number, copy, ecn: Ecn::Ect0 };
-                let (next_header, sealed) = payload.sealed_bytes((number, copy), Ecn::Ect0);
-                assert_eq!((next_header, Header::parse(sealed)), (NEXT_HEADER, Some(numbers)));
-                assert_eq!(&sealed[numbers.len()..], &packet[header..]);
+                let numbers = Header { what: What::Protocol(17), number, copy, ecn: Ecn::Ect0 };
+                let sealed = payload.sealed((number, copy), Ecn::Ect0);
+                let [head, body] = sealed.parts();
+                assert_eq!((sealed.next_header, Header::parse(head)), (NEXT_HEADER, Some(numbers)));
+                assert_eq!((head.len(), body), (numbers.len(), &packet[header..]));
             }
-            assert_eq!(payload.bytes(), &packet[header..]);
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{Transmit, WedgeEvent};
 use clock::{Duration, Instant, Rng};
 use congestion::{Rule, WindowRule as _};
 use hip::esp::Exhausted;
+use hip::feedback::Features;
 use multipath::{
     Acknowledgment, Copies, Dispatch, Ecn, Enqueued, Feedback, FlowId, InvalidReport, PathEvent, Report, ReportingPath,
     UNKNOWN_RATE,
@@ -20,8 +21,8 @@ use wire::Spi;
 
 impl PeerState {
     /// The base exchange has ended.
-    pub(crate) fn begin(&mut self, now: Instant, feedback: bool, learns: bool, mut rule: Rule) {
-        let feedback = match (feedback, learns) {
+    pub(crate) fn begin(&mut self, now: Instant, features: Option<Features>, learns: bool, mut rule: Rule) {
+        let feedback = match (features.is_some(), learns) {
             (true, _) => Feedback::Reports,
             (false, true) => Feedback::Snooping,
             (false, false) => Feedback::None,
@@ -33,6 +34,8 @@ impl PeerState {
         self.used_at = now;
         self.sender.restart(feedback, rule);
         self.copies = Copies::default();
+        self.gives_labels = features.is_some_and(|features| features.short_headers);
+        (self.given, self.told) = Default::default();
         self.share_memory();
     }
 
@@ -67,12 +70,13 @@ impl PeerState {
         now: Instant,
         rng: &mut dyn CryptoRng,
         ecn: Ecn,
-        payload: Payload,
+        mut payload: Payload,
         counters: &mut Counters,
         out: &mut Vec<Transmit>,
     ) {
         self.sync();
-        let meta = payload.meta(ecn, &mut self.connections);
+        let mut meta = payload.meta(ecn, &mut self.connections);
+        payload.shorten(now, &mut meta, &mut self.told);
         let policy = payload.policy;
         let enqueued = self.sender.enqueue_under(now, meta, payload, policy);
         match enqueued {
@@ -116,18 +120,20 @@ impl PeerState {
         let skips = self.gives_feedback();
         let Some(path) = self.paths.iter_mut().find(|path| path.id == dispatch.path) else { return };
         let (numbers, ecn) = ((dispatch.packet.number, dispatch.packet.copy), dispatch.packet.meta.ecn);
-        let (next_header, payload) = dispatch.packet.payload.sealed_bytes(numbers, ecn);
-        let Ok(sealed) = path.seal((next_header, payload, ecn), skips, rng, out) else {
+        let sealed = dispatch.packet.payload.sealed(numbers, ecn);
+        let Ok(left) = path.seal((sealed.next_header, sealed.parts(), ecn), skips, rng, out) else {
             counters.exhausted += 1;
             return;
         };
-        path.mtu.on_sent(sealed.number, dispatch.packet.wire);
+        counters.shortened += u64::from(dispatch.packet.payload.is_short());
+        dispatch.packet.wire = left.wire;
+        path.mtu.on_sent(left.number, dispatch.packet.wire);
         counters.oversized += u64::from(path.mtu.plpmtu().is_some_and(|most| dispatch.packet.wire > most.into()));
         self.sender.set_path(path.id, path.state(self.reporter.heard_at(path.id)));
-        if let Some(skipped) = sealed.skipped {
+        if let Some(skipped) = left.skipped {
             self.sender.on_skipped(now, path.id, skipped);
         }
-        self.sender.on_sent(now, dispatch, sealed.number);
+        self.sender.on_sent(now, dispatch, left.number);
     }
 
     /// Seals and hands out a message of our own, which waits for nothing. Nothing is in flight of a report: nobody waits for it.
@@ -143,12 +149,11 @@ impl PeerState {
         let skips = self.gives_feedback();
         let mut all = self.paths.iter_mut().chain(&mut self.successors).chain(&mut self.retired);
         let Some(path) = all.find(|path| path.id == id) else { return Ok(()) };
-        let wire = path.wire_len(message.len());
-        let sealed = path.seal((next_header, message, Ecn::NotEct), skips, rng, out)?;
-        if let Some(skipped) = sealed.skipped {
+        let left = path.seal((next_header, [message, &[]], Ecn::NotEct), skips, rng, out)?;
+        if let Some(skipped) = left.skipped {
             self.sender.on_skipped(now, id, skipped);
         }
-        self.sender.on_control_sent(now, id, sealed.number, wire, is_in_flight);
+        self.sender.on_control_sent(now, id, left.number, left.wire, is_in_flight);
         Ok(())
     }
 

@@ -256,6 +256,10 @@ pub struct Counters {
     pub feedback_in: u64,
     /// Reports, or records of them, that make no sense.
     pub bad_feedback: u64,
+    /// Packets of programs whose headers went in short.
+    pub shortened: u64,
+    /// Packets with a label that this host does not know.
+    pub unknown_labels: u64,
     /// Reports that acknowledged a number under which nothing was sent; each has cost the peer its association.
     pub invented_acknowledgments: u64,
     /// Records about paths that there are not, or not any more.

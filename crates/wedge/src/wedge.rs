@@ -12,6 +12,7 @@ use crate::status::{Counters, IdentityStatus, Status};
 use crate::{Datagram, Ecn, Protocol, Transmit};
 use clock::Instant;
 use hip::esp::Numbers;
+use hip::feedback::Features;
 use hip::identity::HostIdentity;
 use hip::{Host, HostError, Peer, Route};
 use multipath::{Heartbeat, PathMtu};
@@ -596,14 +597,16 @@ fn check(config: &WedgeConfig) -> Result<usize, WedgeError> {
     Ok(least)
 }
 
-/// The largest inner payload that fits a path with any of the suites.
+/// The largest inner payload that fits a path to a Sinnet host. To others it may be less: programs are told of that ([`crate::path_mtu`]).
 pub(crate) fn room(config: &WedgeConfig, path: &LocalPath) -> Result<usize, WedgeError> {
     if path.rate == Some(0) {
         return Err(WedgeError::NoRate(path.name.clone()));
     }
     let header = outer_header(path.locator.is_ipv4(), path.locator.port() != 0);
     let space = usize::from(path.mtu).saturating_sub(header);
-    let payload = config.hip.esp_suites.iter().map(|suite| suite.max_payload(space)).min().unwrap_or(0);
+    let features = config.hip.feedback.then(|| Features::own(config.keylog));
+    let suites = config.hip.esp_suites.iter().map(|suite| suite.between(features));
+    let payload = suites.map(|suite| suite.max_payload(space)).max().unwrap_or(0);
     let numbers = if config.scheduler.needs().copies { numbers::ROOM } else { multipath::NUMBER };
     let payload = payload.saturating_sub(if config.hip.feedback { numbers } else { 0 });
     // Below this not even a TCP header with its options and some data fits.

@@ -25,6 +25,7 @@ pub mod icmp;
 mod id;
 pub mod ip;
 mod malformed;
+pub mod short;
 pub mod tcp;
 pub mod translate;
 pub mod udp;

@@ -37,6 +37,16 @@ pub(super) enum Opener {
 pub(super) struct Gcm {
     cipher: AesGcm<Aes128, U12>,
     salt: [u8; 4],
+    iv: Iv,
+}
+
+/// Where the IV of GCM is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Iv {
+    /// In the packet, behind the header.
+    Explicit,
+    /// It is the sequence number, of 64 bits in any case (RFC 8750 §4).
+    Implicit,
 }
 
 /// The keys have not the lengths of the suite.
@@ -52,7 +62,8 @@ impl From<aes::cipher::InvalidLength> for WrongKeyLength {
 impl Sealer {
     pub(super) fn new(suite: EspSuite, keys: &EspKeys) -> Result<Self, WrongKeyLength> {
         Ok(match suite {
-            EspSuite::Aes128Gcm16 => Self::Gcm(Gcm::new(keys)?),
+            EspSuite::Aes128Gcm16 => Self::Gcm(Gcm::new(keys, Iv::Explicit)?),
+            EspSuite::Aes128Gcm16Iiv => Self::Gcm(Gcm::new(keys, Iv::Implicit)?),
             EspSuite::Aes128Ccm16 => Self::Ccm(Ccm::new(keys)?),
             EspSuite::NullHmacSha256 => Self::Null(hmac_of(suite, keys)?),
             EspSuite::Aes128CbcHmacSha256 => {
@@ -87,7 +98,8 @@ impl Sealer {
 impl Opener {
     pub(super) fn new(suite: EspSuite, keys: &EspKeys) -> Result<Self, WrongKeyLength> {
         Ok(match suite {
-            EspSuite::Aes128Gcm16 => Self::Gcm(Gcm::new(keys)?),
+            EspSuite::Aes128Gcm16 => Self::Gcm(Gcm::new(keys, Iv::Explicit)?),
+            EspSuite::Aes128Gcm16Iiv => Self::Gcm(Gcm::new(keys, Iv::Implicit)?),
             EspSuite::Aes128Ccm16 => Self::Ccm(Ccm::new(keys)?),
             EspSuite::NullHmacSha256 => Self::Null(hmac_of(suite, keys)?),
             EspSuite::Aes128CbcHmacSha256 => {
@@ -121,12 +133,12 @@ impl Opener {
 impl Gcm {
     const IV: usize = 8;
 
-    fn new(keys: &EspKeys) -> Result<Self, WrongKeyLength> {
+    fn new(keys: &EspKeys, iv: Iv) -> Result<Self, WrongKeyLength> {
         let (key, salt) = keys.encryption.split_last_chunk::<4>().ok_or(WrongKeyLength)?;
         if !keys.authentication.is_empty() {
             return Err(WrongKeyLength);
         }
-        Ok(Self { cipher: AesGcm::new_from_slice(key)?, salt: *salt })
+        Ok(Self { cipher: AesGcm::new_from_slice(key)?, salt: *salt, iv })
     }
 
     /// RFC 4106 §4: nonce = salt | IV.
@@ -139,10 +151,15 @@ impl Gcm {
 
     fn seal(&self, body: &mut [u8], upper: Option<u32>, icv: &mut [u8; ICV]) {
         let Some((header, rest)) = body.split_first_chunk_mut::<HEADER>() else { return };
-        let Some((iv, text)) = rest.split_first_chunk_mut::<{ Self::IV }>() else { return };
+        let Some((iv, text)) = (match self.iv {
+            Iv::Implicit => Some((implicit_iv(header, upper), rest)),
+            Iv::Explicit => rest.split_first_chunk_mut::<{ Self::IV }>().map(|(iv, text)| (*iv, text)),
+        }) else {
+            return;
+        };
         let long = upper.map(|upper| with_upper(header, upper));
         let data = long.as_ref().map_or(&header[..], |long| &long[..]);
-        match self.cipher.encrypt_inout_detached(&self.nonce(iv), data, InOutBuf::from(text)) {
+        match self.cipher.encrypt_inout_detached(&self.nonce(&iv), data, InOutBuf::from(text)) {
             Ok(tag) => *icv = tag.0,
             // The limit is 2^36 - 32 bytes of plaintext (NIST SP 800-38D §5.2.1.1); an ESP packet has less than 2^17.
             Err(_) => unreachable!("plaintext longer than GCM's limit"),
@@ -151,13 +168,18 @@ impl Gcm {
 
     fn open(&self, body: &[u8], upper: Option<u32>, icv: &[u8; ICV], out: &mut Vec<u8>) -> bool {
         let Some((header, rest)) = body.split_first_chunk::<HEADER>() else { return false };
-        let Some((iv, text)) = rest.split_first_chunk::<{ Self::IV }>() else { return false };
+        let Some((iv, text)) = (match self.iv {
+            Iv::Implicit => Some((implicit_iv(header, upper), rest)),
+            Iv::Explicit => rest.split_first_chunk::<{ Self::IV }>().map(|(iv, text)| (*iv, text)),
+        }) else {
+            return false;
+        };
         let start = out.len();
         out.extend_from_slice(text);
         let buffer = InOutBuf::from(&mut out[start..]);
         let long = upper.map(|upper| with_upper(header, upper));
         let data = long.as_ref().map_or(&header[..], |long| &long[..]);
-        let right = self.cipher.decrypt_inout_detached(&self.nonce(iv), data, buffer, &Array(*icv)).is_ok();
+        let right = self.cipher.decrypt_inout_detached(&self.nonce(&iv), data, buffer, &Array(*icv)).is_ok();
         if !right {
             out.truncate(start);
         }
@@ -216,6 +238,14 @@ impl Ccm {
         }
         right
     }
+}
+
+/// RFC 8750 §4: the sequence number in 64 bits, whether or not it has an upper half.
+fn implicit_iv(header: &[u8; HEADER], upper: Option<u32>) -> [u8; Gcm::IV] {
+    let mut iv = [0; Gcm::IV];
+    iv[..4].copy_from_slice(&upper.unwrap_or(0).to_be_bytes());
+    iv[4..].copy_from_slice(&header[4..]);
+    iv
 }
 
 /// RFC 4106 §5: the additional authenticated data is SPI | sequence number, of 32 or of 64 bits.

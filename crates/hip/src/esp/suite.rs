@@ -1,5 +1,6 @@
 //! Which algorithms protect ESP, and the keys they take.
 
+use crate::feedback::Features;
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -17,6 +18,8 @@ pub enum EspSuite {
     /// AES-GCM with a 16 octet ICV (RFC 4106), number 13. RFC 7402 gives it no key length: 128 bits, which is what
     /// RFC 8221 §5 asks every ESP implementation to have.
     Aes128Gcm16,
+    /// The same with implicit IVs (RFC 8750): what number 13 is between two Sinnet hosts.
+    Aes128Gcm16Iiv,
     /// AES-CCM with a 16 octet ICV (RFC 4309), number 11; 128 bits as for GCM.
     Aes128Ccm16,
     /// AES-128-CBC (RFC 3602) with HMAC-SHA-256-128 (RFC 4868), number 8: what every HIP host must have.
@@ -46,7 +49,7 @@ impl EspSuite {
             Self::Aes128CbcHmacSha256 => 8,
             Self::Aes256CbcHmacSha256 => 9,
             Self::Aes128Ccm16 => 11,
-            Self::Aes128Gcm16 => 13,
+            Self::Aes128Gcm16 | Self::Aes128Gcm16Iiv => 13,
         }
     }
 
@@ -57,14 +60,22 @@ impl EspSuite {
 
     /// Whether RFC 7402 §5.1.2 leaves no choice how long its keys are. Of AES-GCM and AES-CCM it does.
     pub fn has_one_key_length(self) -> bool {
-        !matches!(self, Self::Aes128Gcm16 | Self::Aes128Ccm16)
+        !matches!(self, Self::Aes128Gcm16 | Self::Aes128Gcm16Iiv | Self::Aes128Ccm16)
+    }
+
+    /// What becomes of it between two hosts that can do this, if they are Sinnet hosts.
+    pub fn between(self, features: Option<Features>) -> Self {
+        match self {
+            Self::Aes128Gcm16 if features.is_some_and(|features| features.implicit_iv) => Self::Aes128Gcm16Iiv,
+            other => other,
+        }
     }
 
     /// Bytes that KEYMAT gives for encryption: the AES key, for GCM followed by 4 bytes of salt (RFC 4106 §8.1), for CCM
     /// by 3 (RFC 4309 §7.1).
     pub fn encryption_key_len(self) -> usize {
         match self {
-            Self::Aes128Gcm16 => 16 + 4,
+            Self::Aes128Gcm16 | Self::Aes128Gcm16Iiv => 16 + 4,
             Self::Aes128Ccm16 => 16 + 3,
             Self::Aes128CbcHmacSha256 => 16,
             Self::Aes256CbcHmacSha256 => 32,
@@ -75,7 +86,7 @@ impl EspSuite {
     /// Bytes that KEYMAT gives for authentication: 32 for HMAC-SHA-256 (RFC 4868 §2.1.1), none for GCM and CCM.
     pub fn authentication_key_len(self) -> usize {
         match self {
-            Self::Aes128Gcm16 | Self::Aes128Ccm16 => 0,
+            Self::Aes128Gcm16 | Self::Aes128Gcm16Iiv | Self::Aes128Ccm16 => 0,
             Self::Aes128CbcHmacSha256 | Self::Aes256CbcHmacSha256 | Self::NullHmacSha256 => 32,
         }
     }
@@ -92,10 +103,10 @@ impl EspSuite {
         (text - text % self.alignment()).saturating_sub(TRAILER)
     }
 
-    /// Bytes of the explicit IV: a block for CBC (RFC 3602 §3), 8 for GCM (RFC 4106 §3.1) and CCM (RFC 4309 §3.1).
+    /// Bytes of the IV in packets: a block for CBC (RFC 3602 §3), 8 for GCM (RFC 4106 §3.1) and CCM (RFC 4309 §3.1).
     pub(super) fn iv_len(self) -> usize {
         match self {
-            Self::NullHmacSha256 => 0,
+            Self::NullHmacSha256 | Self::Aes128Gcm16Iiv => 0,
             Self::Aes128Gcm16 | Self::Aes128Ccm16 => 8,
             Self::Aes128CbcHmacSha256 | Self::Aes256CbcHmacSha256 => 16,
         }
@@ -104,7 +115,7 @@ impl EspSuite {
     /// What the encrypted part's length is a multiple of, in bytes: the block, at least 4 (RFC 4303 §2.4).
     pub fn alignment(self) -> usize {
         match self {
-            Self::Aes128Gcm16 | Self::Aes128Ccm16 | Self::NullHmacSha256 => 4,
+            Self::Aes128Gcm16 | Self::Aes128Gcm16Iiv | Self::Aes128Ccm16 | Self::NullHmacSha256 => 4,
             Self::Aes128CbcHmacSha256 | Self::Aes256CbcHmacSha256 => 16,
         }
     }
