@@ -12,9 +12,9 @@ const LATEST: Duration = Duration::from_millis(10);
 /// [`SOONEST`] after the last report. Rarer ones open a window in leaps: what then leaves together finds the places in a full
 /// queue that its own flow has just left, loses less than others there, and takes more than its share.
 const SECOND: usize = 2_000;
-/// What asks for a report later, as acknowledgments do, has it after half of a round trip, within [`SOONEST`] and this: they open no
+/// What asks for a report later, as acknowledgments do, has it after this part of a round trip, within the same bounds: they open no
 /// window, and what is said of each would take more of a path than it is worth.
-const LATEST_OF_ACKS: Duration = Duration::from_millis(20);
+const LATER: u64 = 2;
 /// After a gap the report follows at once, but for this: gaps come in bursts.
 const AFTER_GAP: Duration = Duration::from_millis(1);
 /// Interval at which a path's last report is repeated on the other paths, since its own way back may be broken. The copy is
@@ -71,19 +71,19 @@ impl Received {
 
     /// A packet of so many bytes asks for a report, soon if there is a gap before it.
     pub(crate) fn ask(&mut self, now: Instant, bytes: usize, asks: Asks, gap: Gap, srtt: Option<Duration>) {
-        let (part, latest) = match asks {
+        let part = match asks {
             Asks::Never => return,
-            Asks::Later => (2, LATEST_OF_ACKS),
+            Asks::Later => LATER,
             Asks::Soon => {
                 self.unreported += bytes;
-                (8, LATEST)
+                8
             }
         };
         let after = |pause| self.reported_at.map_or(now, |at| (at + pause).max(now));
         let at = match gap {
             Gap(true) => after(AFTER_GAP),
             Gap(false) if self.unreported >= SECOND => after(SOONEST),
-            Gap(false) => now + (srtt.unwrap_or_default() / part).max(SOONEST).min(latest),
+            Gap(false) => now + (srtt.unwrap_or_default() / part).max(SOONEST).min(LATEST),
         };
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }

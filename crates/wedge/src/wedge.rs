@@ -605,8 +605,9 @@ pub(crate) fn room(config: &WedgeConfig, path: &LocalPath) -> Result<usize, Wedg
     let header = outer_header(path.locator.is_ipv4(), path.locator.port() != 0);
     let space = usize::from(path.mtu).saturating_sub(header);
     let features = config.hip.feedback.then(|| Features::own(config.keylog));
-    let suites = config.hip.esp_suites.iter().map(|suite| suite.between(features));
-    let payload = suites.map(|suite| suite.max_payload(space)).max().unwrap_or(0);
+    let payloads = config.hip.esp_suites.iter().map(|suite| suite.between(features).max_payload(space));
+    // A host without feedback is one of any kind to its peers, and any suite may be chosen.
+    let payload = if features.is_some() { payloads.max() } else { payloads.min() }.unwrap_or(0);
     let numbers = if config.scheduler.needs().copies { numbers::ROOM } else { multipath::NUMBER };
     let payload = payload.saturating_sub(if config.hip.feedback { numbers } else { 0 });
     // Below this not even a TCP header with its options and some data fits.
