@@ -101,6 +101,11 @@ impl<R: WindowRule> CoupledController<R> {
         &mut self.control
     }
 
+    /// Which part of the packets of `path` its link loses whatever the window; zero where that is not known.
+    pub fn own_loss(&self, path: usize) -> f64 {
+        self.random_loss.as_ref().and_then(|paths| paths.get(path)).map_or(0.0, RandomLoss::own)
+    }
+
     /// `path` begins anew.
     pub fn restart(&mut self, path: usize) {
         self.revive(path);

@@ -186,6 +186,11 @@ impl RandomLoss {
         self.small.lost >= 1.0
     }
 
+    /// How many of the link's packets are lost whatever the window, as far as that is known.
+    pub(crate) fn own(&self) -> f64 {
+        if self.is_known() { self.small.lost / self.small.packets.max(1.0) } else { 0.0 }
+    }
+
     /// So many packets were found lost, outside of recovery.
     pub(crate) fn judge(&mut self, lost: u32, path: &Path, now: Instant) -> Verdict {
         let count = f64::from(lost);

@@ -22,6 +22,10 @@ pub(crate) const NEAR: Duration = Duration::from_millis(10);
 const ENOUGH: f64 = 0.9;
 /// One that is in use was too far away where a window was less than this part of it. Windows are smaller at times.
 const SHORT: f64 = 0.75;
+/// A packet has to cost less than this many bytes of others: it is worth no more than what it carries.
+const WORTH: f64 = 1_000.0;
+/// A lost packet is found out after a round trip, for reports and packets that overtake others so much later, and sent again.
+const REPAIR: Duration = Duration::from_millis(15);
 /// A path that is later by no more than this is tried without knowing whether the program has a window for it: to find out
 /// costs no more.
 const TRIED: Duration = Duration::from_millis(150);
@@ -116,12 +120,6 @@ impl Flow {
             |window: &Window| now - window.seen_at < REMEMBERED && self.offered as f64 <= window.offered as f64 * GROWN;
         self.window.filter(still).map(|window| window.bytes)
     }
-
-    /// What a window that was seen is at least by now. A program that nobody tells how much it may have waiting fills the send
-    /// buffer as far as its window goes.
-    fn grown(&self, window: u64, path: &Distant) -> u64 {
-        if self.allowed.is_none() { window.max(path.own) } else { window }
-    }
 }
 
 /// A path that is later than others, as a flow sees it.
@@ -140,12 +138,28 @@ pub(crate) struct Distant {
     pub own: u64,
     /// What they will have delivered all that waits in, as far as that can be said.
     pub drained: Duration,
+    /// Which part of its packets its link loses, as far as that is known.
+    pub loss: f64,
 }
 
 impl Distant {
     /// What the faster paths deliver until a packet of this one may be acknowledged, in bytes.
     fn needed(&self, rate: u64) -> u64 {
         (rate as f64 / 8.0 * self.round.as_secs_f64()) as u64
+    }
+
+    /// What the faster paths do not deliver because of a packet of this one, in bytes in the mean: where it is lost, all wait until it
+    /// has come again, and of a window of so many bytes the rest is less than they deliver in that time.
+    fn costs(&self, window: u64) -> f64 {
+        // What waits before the faster paths' links is sent meanwhile, as long as it takes the packet that is sent again to pass it.
+        let repaired = (self.rate as f64 / 8.0 * (self.round + self.late + REPAIR).as_secs_f64()) as u64;
+        self.loss * repaired.saturating_sub(window) as f64
+    }
+
+    /// Whether a flow has more with it than without whose window was seen to be so large. It is no smaller than what is outstanding.
+    fn is_worth(&self, window: u64) -> bool {
+        let window = window.max(self.own);
+        window as f64 >= self.needed(self.rate) as f64 * SHORT && self.costs(window) < WORTH
     }
 
     /// What a flow has to have sent before it is taken to go on, in bytes.
@@ -258,7 +272,7 @@ impl Reach {
             return path.drained < path.late;
         }
         if let Some(window) = known.known_window(now) {
-            return (known.grown(window, path) as f64) < path.needed(path.rate) as f64 * SHORT;
+            return !path.is_worth(window);
         }
         let is_in_use = known.distant_at.is_some_and(|at| now - at < path.round * IN_USE);
         !is_in_use
@@ -269,10 +283,7 @@ impl Reach {
     /// Whether a flow will use a distant path if it has enough waiting.
     pub(crate) fn wants(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
         let Some(known) = self.flows.get(&flow) else { return false };
-        known.sent >= path.lasting()
-            && known
-                .known_window(now)
-                .is_none_or(|window| known.grown(window, path) as f64 >= path.needed(path.rate) as f64 * SHORT)
+        known.sent >= path.lasting() && known.known_window(now).is_none_or(|window| path.is_worth(window))
     }
 
     /// Bytes of memory that it takes.
@@ -299,7 +310,16 @@ mod tests {
     /// 300 ms later than a path of 50 Mbit/s and 20 ms, which carries 2,125,000 bytes until a packet is acknowledged.
     fn distant(drained: u64, outstanding: u64) -> Distant {
         let (ms, rate) = (Duration::from_millis, 50_000_000);
-        Distant { late: ms(300), round: ms(340), rate, pace: rate, outstanding, own: 0, drained: ms(drained) }
+        Distant {
+            late: ms(300),
+            round: ms(340),
+            rate,
+            pace: rate,
+            outstanding,
+            own: 0,
+            drained: ms(drained),
+            loss: 0.0,
+        }
     }
 
     /// A flow that has sent 10 MB, and then so much from a packet on a distant path on, which left at 0 ms.
@@ -325,11 +345,29 @@ mod tests {
         }
     }
 
+    /// Of packets on a link that loses one in 200, each costs the 200th part of what the faster paths do not deliver while a lost one
+    /// is repaired: 6.25 MB/s for 655 ms are 4.09 MB.
+    #[test]
+    fn a_window_that_ends_before_a_lost_packet_is_repaired_is_too_small() {
+        for (loss, window, is_too_far) in
+            [(0.0, 3_000_000, false), (0.005, 3_000_000, true), (0.0005, 3_000_000, false), (0.005, 4_000_000, false)]
+        {
+            let (mut reach, place) = after(window);
+            reach.silent(at(100), FLOW, (at(0), place), Duration::from_millis(340));
+            reach.left(at(340), &meta(FLOW), FLOW, 1500, Duration::ZERO);
+            let path = Distant { loss, ..distant(1000, 3_000_000) };
+            assert_eq!(reach.is_too_far(at(341), FLOW, &path), is_too_far, "{loss} {window}");
+            assert_eq!(reach.wants(at(341), FLOW, &path), !is_too_far, "{loss} {window}");
+        }
+    }
+
     #[test]
     fn a_window_that_has_grown_is_known_by_what_is_outstanding() {
         let (mut reach, place) = after(1_400_000);
         reach.silent(at(100), FLOW, (at(0), place), Duration::from_millis(340));
         reach.left(at(340), &meta(FLOW), FLOW, 1500, Duration::ZERO);
+        // Whether or not it is told how much it may have waiting.
+        reach.allows(FLOW, 10_000_000);
         // SHORT of 2,125,000 bytes.
         for (own, is_too_far) in [(1_590_000, true), (1_600_000, false)] {
             let path = Distant { own, ..distant(1000, 3_000_000) };

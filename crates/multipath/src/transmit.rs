@@ -52,6 +52,8 @@ pub(crate) struct Around {
     /// Its window has room.
     has_room: bool,
     in_flight: usize,
+    /// Which part of its packets its link loses, as far as that is known.
+    loss: f64,
 }
 
 /// Which of the two loops was the limit, and for how long.
@@ -188,6 +190,7 @@ impl<P: Clone> Sender<P> {
             // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
             control.busy |= is_full && !is_snooping;
             let (delivered, in_flight) = (control.sent.full_rate(), control.sent.in_flight());
+            let loss = windows.own_loss(control.slot);
             if is_full && compares_arrivals && !looks_around {
                 continue;
             }
@@ -203,6 +206,7 @@ impl<P: Clone> Sender<P> {
                     doubles: cwnd < ssthresh,
                     has_room: !is_full,
                     in_flight,
+                    loss,
                 });
             }
             if is_full && compares_arrivals {
@@ -251,7 +255,8 @@ impl<P: Clone> Sender<P> {
             let drained = drained.min(Duration::of_transmission(waiting as u64, pace.max(1)));
             let drained = free_at.saturating_since(now) + drained;
             let rate = faster().map(|path| path.delivered).fold(0, u64::saturating_add);
-            let distant = Distant { late, round: view.delay + least, rate, pace, outstanding, own, drained };
+            let loss = around.iter().find(|path| path.id == view.id).map_or(0.0, |path| path.loss);
+            let distant = Distant { late, round: view.delay + least, rate, pace, outstanding, own, drained, loss };
             let Some(flow) = flow else {
                 return is_new || drained >= late || !faster().any(|path| path.has_room);
             };

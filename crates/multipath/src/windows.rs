@@ -93,6 +93,11 @@ impl Windows {
         self.paths.control().cwnd(slot.0)
     }
 
+    /// Which part of the packets the link loses whatever the window; zero where that is not known.
+    pub(crate) fn own_loss(&self, slot: Slot) -> f64 {
+        self.paths.own_loss(slot.0)
+    }
+
     /// The threshold in bytes, infinite before the first loss.
     pub(crate) fn threshold(&self, slot: Slot) -> f64 {
         self.paths.control().ssthresh(slot.0)
