@@ -27,7 +27,9 @@ const USUAL: f64 = 1.5;
 const STEADY_SCATTERED: u64 = 8;
 /// Halves of a round trip of which the usual mean is the mean.
 const HALVES: f64 = 64.0;
-/// ... where a packet has met hardly a delay within so many halves of a round trip, at most twice as many.
+/// ... where a packet has met no delay of more differences than so many, ...
+const HARDLY: u64 = 4;
+/// ... within so many halves of a round trip, at most twice as many.
 const STRETCH: u32 = 16;
 /// Round trips that are looked at, at the least.
 const SAMPLES: u64 = 4;
@@ -204,7 +206,7 @@ impl Delays {
         let Some(usual) = self.usual.filter(|_| differs > STEADY_COARSE && !is_reordered) else { return false };
         let [a, b] = usual.least.map(|least| least.saturating_sub(base));
         let most = Duration::from_secs_f64(usual.mean).saturating_sub(base).mul_f64(USUAL);
-        a.min(b) <= floor.max(scatter * SCATTERED.0) && is_below(mean - base, most.min(scatter * STEADY_SCATTERED))
+        a.min(b) <= floor.max(scatter * HARDLY) && is_below(mean - base, most.min(scatter * STEADY_SCATTERED))
     }
 }
 
