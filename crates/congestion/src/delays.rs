@@ -238,6 +238,16 @@ mod tests {
         assert!(!after(before().chain(longer())).are_quiet(), "without a pause");
     }
 
+    /// Where the order is kept and many packets are under way, hardly one meets no delay: of a least round trip that is four differences
+    /// above the least ever nothing waits in a queue, of one that is further above something does.
+    #[test]
+    fn jitter_that_keeps_the_order_rarely_shows_the_least_delay() {
+        for (least, is_quiet) in [(80, true), (100, false)] {
+            let jitter = (0..300).map(|count| (5, least + count % 2 * 8));
+            assert_eq!(after(std::iter::once((5, 60)).chain(jitter)).are_quiet(), is_quiet, "{least}");
+        }
+    }
+
     /// What others fill is no pause, however seldom a packet of ours meets it.
     #[test]
     fn seldom_a_packet_in_a_queue_is_no_pause() {
