@@ -267,4 +267,21 @@ mod tests {
             assert_eq!(received.poll_timeout(), Some(at(due)));
         }
     }
+
+    /// A bare acknowledgment is reported after half of a round trip, and 10 ms at the latest; a report never is.
+    #[test]
+    fn acknowledgments_are_reported_later_than_data() {
+        for (rtt, asks, due) in [
+            (16, Asks::Soon, Some(2)),
+            (16, Asks::Later, Some(8)),
+            (60, Asks::Later, Some(10)),
+            (16, Asks::Never, None),
+        ] {
+            let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+            let mut received = Received::default();
+            let gap = received.packet(at(0), 1, 80, false);
+            received.ask(at(0), 80, asks, gap, Some(Duration::from_millis(rtt)));
+            assert_eq!(received.poll_timeout(), due.map(at), "{rtt} {asks:?}");
+        }
+    }
 }

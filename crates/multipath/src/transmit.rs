@@ -190,10 +190,10 @@ impl<P: Clone> Sender<P> {
             // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
             control.busy |= is_full && !is_snooping;
             let (delivered, in_flight) = (control.sent.full_rate(), control.sent.in_flight());
-            let loss = windows.own_loss(control.slot);
             if is_full && compares_arrivals && !looks_around {
                 continue;
             }
+            let slot = control.slot;
             let view = path.view_under_window(windows, is_snooping);
             if looks_around {
                 let PathView { id, delay, rate, free_at, cwnd, ssthresh, .. } = view;
@@ -206,7 +206,7 @@ impl<P: Clone> Sender<P> {
                     doubles: cwnd < ssthresh,
                     has_room: !is_full,
                     in_flight,
-                    loss,
+                    loss: windows.own_loss(slot),
                 });
             }
             if is_full && compares_arrivals {
