@@ -26,8 +26,8 @@ impl Wedge {
             return;
         };
         if message.first() == Some(&labels::KIND) {
-            let PeerState { told, flows, .. } = peer;
-            let is_one = told.take(now, message, |flow| flows.knows(flow));
+            let PeerState { announced, flows, .. } = peer;
+            let is_one = announced.take(now, message, |flow| flows.knows(flow));
             return self.counters.bad_feedback += u64::from(!is_one);
         }
         let Some(records) = report::parse(message) else {
@@ -43,7 +43,7 @@ impl Wedge {
                 continue;
             }
             seen.push(*spi);
-            peer.told.on_clock(now, report.arrival);
+            peer.announced.on_clock(now, report.arrival);
             match peer.on_report(now, id, (*spi, report), &mut self.counters) {
                 Ok(()) => {}
                 Err(InvalidReport::Impossible) => self.counters.bad_feedback += 1,
@@ -80,11 +80,11 @@ impl Wedge {
         }
     }
 
-    /// Tells the peer of the labels that its flows were given.
-    fn tell_labels(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
+    /// Announces the labels that were assigned to flows of the peer.
+    fn announce_labels(&mut self, now: Instant, rng: &mut dyn CryptoRng, index: usize) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let Some(on) = peer.paths.iter().find(|path| path.answers()).map(|path| path.id) else { return };
-        while let Some(message) = peer.given.poll_message(now) {
+        while let Some(message) = peer.assigned.poll_message(now) {
             if peer.send_control(now, on, (NEXT_HEADER, &message), false, rng, &mut self.transmit).is_err() {
                 self.counters.exhausted += 1;
             }
@@ -105,7 +105,7 @@ impl Wedge {
                 peer.transmit(now, rng, &mut self.counters, &mut self.transmit);
             }
             self.report(now, rng, index);
-            self.tell_labels(now, rng, index);
+            self.announce_labels(now, rng, index);
             self.rearm(index, None);
         }
         self.note_control();

@@ -5,7 +5,7 @@
 //! an ICMP 'unreachable', the refusal is swallowed and the packet offered again as IPv4 from the peer's LSI. The first
 //! packet of the local program settles the question. A flow that was forgotten is settled again in the same way.
 
-use crate::labels::Wish;
+use crate::labels::Candidate;
 use crate::packet::Packet;
 use clock::{Duration, Instant};
 use multipath::{FlowId, Number, Reordering, Resequencing};
@@ -73,8 +73,8 @@ struct Flow {
     mark: u8,
     /// The first packet offered, until it is settled.
     offered: Option<Packet>,
-    /// When it is given a label.
-    wish: Wish,
+    /// When it is assigned a label.
+    candidate: Candidate,
 }
 
 /// The flows of one peer.
@@ -133,9 +133,9 @@ impl Flows {
         self.flows.contains_key(&key)
     }
 
-    /// When a flow that comes is given a label.
-    pub(crate) fn wish(&mut self, key: FlowId) -> Option<&mut Wish> {
-        self.flows.get_mut(&key).map(|flow| &mut flow.wish)
+    /// When a flow that comes is assigned a label.
+    pub(crate) fn candidate(&mut self, key: FlowId) -> Option<&mut Candidate> {
+        self.flows.get_mut(&key).map(|flow| &mut flow.candidate)
     }
 
     /// When a packet of any of them was seen last.
@@ -262,7 +262,8 @@ impl Flows {
                 return None;
             }
             self.bytes += FLOW;
-            let flow = Flow { family, settled: false, seen: now, mark: 0, offered: None, wish: Wish::default() };
+            let flow =
+                Flow { family, settled: false, seen: now, mark: 0, offered: None, candidate: Candidate::default() };
             self.flows.insert(key, flow);
         }
         let flow = self.flows.get_mut(&key)?;

@@ -3,7 +3,7 @@
 use crate::ecn::decapsulate;
 use crate::flows::{Family, Flows, flow_of, flow_of_quoted};
 use crate::heartbeat::{Beat, DATA};
-use crate::labels::{Given, arriving};
+use crate::labels::{Assigned, arriving};
 use crate::numbers::{Header, What};
 use crate::packet::{HEADROOM, Packet};
 use crate::path::outer_header;
@@ -74,7 +74,7 @@ fn answers(flows: &Flows, view: &V6<'_>) -> bool {
 }
 
 /// When an authentic payload wants to be reported.
-fn asks(next_header: u8, payload: &[u8], given: &Given, sender: &Sender<Payload>) -> Asks {
+fn asks(next_header: u8, payload: &[u8], assigned: &Assigned, sender: &Sender<Payload>) -> Asks {
     let is_bare_ack = |protocol, payload: &[u8]| match protocol {
         protocol::TCP => tcp::Segment::parse(payload)
             .is_ok_and(|segment| !segment.flags().contains(tcp::Flags::RST) && segment.sequence_len() == 0),
@@ -89,7 +89,7 @@ fn asks(next_header: u8, payload: &[u8], given: &Given, sender: &Sender<Payload>
             let behind = payload.get(header.len()..).unwrap_or_default();
             match header.what {
                 What::Protocol(protocol) => is_bare_ack(protocol, behind),
-                What::Label(label) => given.template(label).is_some_and(|template| {
+                What::Label(label) => assigned.template(label).is_some_and(|template| {
                     let flow = arriving(&template);
                     template.is_bare_ack(behind) || sender.is_acknowledged_by(flow, behind.len())
                 }),
@@ -178,7 +178,7 @@ impl Wedge {
         path.is_confirmed |= is_own_way;
         let (verified, before) = (path.verified, path.predecessor);
         if gives_feedback {
-            let asks = asks(next_header, inner.get(BEFORE..).unwrap_or_default(), &peer.given, &peer.sender);
+            let asks = asks(next_header, inner.get(BEFORE..).unwrap_or_default(), &peer.assigned, &peer.sender);
             let received = ReceivedPacket { number: header.seq, wire, is_marked: outer == Ecn::Ce, asks };
             peer.reporter.on_packet(now, id, received, srtt);
         }
@@ -233,7 +233,7 @@ impl Wedge {
             match header.what {
                 What::Protocol(protocol) => next_header = protocol,
                 What::Label(label) => {
-                    let Some(template) = peer.given.template(label) else {
+                    let Some(template) = peer.assigned.template(label) else {
                         self.counters.unknown_labels += 1;
                         return;
                     };
@@ -310,10 +310,10 @@ impl Wedge {
             let heard = Acknowledgment { resets: flags.contains(tcp::Flags::RST), ack, sacked: &sacked };
             peer.on_acknowledgment(now, key, &heard, &mut self.counters);
         }
-        if peer.gives_labels
-            && let Some(wish) = peer.flows.wish(key)
+        if peer.takes_labels
+            && let Some(candidate) = peer.flows.candidate(key)
         {
-            peer.given.came(now, wish, came.is_short, || Template::of(view.protocol(), view.payload()));
+            peer.assigned.came(now, candidate, came.is_short, || Template::of(view.protocol(), view.payload()));
         }
         let mut ready = Vec::new();
         self.counters.given_up_for_memory += peer.inbound(now, key, (came.path, came.number), packet, &mut ready);

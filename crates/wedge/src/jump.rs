@@ -27,7 +27,7 @@ impl Wedge {
                 path.mtu.renewed(now);
             }
             peer.sender.on_clock_jump(now);
-            peer.given.on_clock_jump(now);
+            peer.assigned.on_clock_jump(now);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Labels: with one in its packets a flow may have headers in short (see [`wire::short`]).
 //!
-//! Who receives much of a flow gives it a label, and tells the sender for what it stands:
+//! Who receives much of a flow assigns a label to it, and announces to the sender what that stands for:
 //!
 //! ```text
 //! kind 7 (1) | labels (1) | zero (2) | clock (4) | label …
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Timestamps go in halves at first, and whole once a clock has shown to be too quick for that.
-//! `clock` is the receiver's in microseconds, as in reports. The sender uses a label for [`GOOD_FOR`], and the receiver gives it to
-//! another flow only [`LIFE`] after it has told it. A network may keep what is told for longer than that: then the clock is far behind
-//! that of the newest report, and the label is not taken.
+//! `clock` is the receiver's in microseconds, as in reports. The sender uses a label for [`GOOD_FOR`], and the receiver assigns it to
+//! another flow only [`LIFE`] after the announcement. A network may keep an announcement for longer than that: then its clock is far
+//! behind that of the newest report, and the label is not taken.
 
 use clock::{Duration, Instant};
 use multipath::FlowId;
@@ -18,19 +18,19 @@ use std::collections::BTreeMap;
 use wire::ip::protocol;
 use wire::short::{Short, Template, Timestamps};
 
-/// The kind of message by which labels are told: the first byte after the ESP header.
+/// The kind of message by which labels are announced: the first byte after the ESP header.
 pub(crate) const KIND: u8 = 7;
 /// Labels that there are.
 pub(crate) const LABELS: u16 = 1024;
 /// How long a sender uses a label.
 const GOOD_FOR: Duration = Duration::from_secs(60);
-/// How long a receiver gives a label to no other flow.
+/// How long a receiver assigns a label to no other flow.
 const LIFE: Duration = Duration::from_secs(180);
-/// A label that was told so long before the newest report comes too late.
+/// A label that was announced so long before the newest report comes too late.
 const LATE: Duration = Duration::from_secs(10);
 /// After that long without a report, any clock is new: it goes round after 71 minutes.
 const FORGET_CLOCK: Duration = Duration::from_secs(600);
-/// So many whole headers of a flow that could have been short, and it is given a label, ...
+/// So many whole headers of a flow, and it is assigned a label, ...
 const WHOLE: u8 = 8;
 /// ... so long after the one before; twice as long each time that one was not used, up to [`GOOD_FOR`].
 const PAUSE: Duration = Duration::from_secs(1);
@@ -42,32 +42,32 @@ const MOST: usize = 32;
 const HEAD: usize = 8;
 const RECORD: usize = 16;
 
-/// When a flow that comes is given a label.
+/// When a flow that comes is assigned a label.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wish {
-    /// Headers that could have been short since the last label, at most [`WHOLE`].
+pub(crate) struct Candidate {
+    /// Whole headers since the last label, at most [`WHOLE`].
     whole: u8,
     pause: Duration,
     /// Not before then.
     not_before: Instant,
-    /// When the last packet came to which it was given one, and that packet's TSval.
+    /// When the packet came for which it was assigned the last one, and that packet's TSval.
     last: Option<(Instant, u32)>,
     /// Timestamps go whole.
     has_quick_clock: bool,
 }
 
-/// The labels that this host has given to flows that it receives.
+/// The labels that this host has assigned to flows that it receives.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct Assigned {
     labels: BTreeMap<u16, (Template, Instant)>,
     next: u16,
-    /// Those that the sender has not been told.
-    untold: Vec<u16>,
+    /// Those that the sender has not heard of.
+    unannounced: Vec<u16>,
 }
 
-/// The labels that this host was told, of flows that it sends.
+/// The labels that the peer has announced, of flows that this host sends.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Announced {
     labels: BTreeMap<FlowId, Label>,
     /// The newest of the peer's clock, and when it came.
     clock: Option<(u32, Instant)>,
@@ -80,6 +80,11 @@ struct Label {
     until: Instant,
 }
 
+/// The flow of a template, as its sender knows it.
+fn leaving(template: &Template) -> FlowId {
+    FlowId { protocol: template.protocol, local: template.source, remote: template.destination }
+}
+
 /// The flow of a template, as its receiver knows it.
 pub(crate) fn arriving(template: &Template) -> FlowId {
     FlowId { protocol: template.protocol, local: template.destination, remote: template.source }
@@ -89,13 +94,13 @@ fn micros(now: Instant) -> u32 {
     (now.as_nanos() / 1000) as u32
 }
 
-impl Given {
+impl Assigned {
     /// Bytes of memory that they take.
     pub(crate) fn memory(&self) -> usize {
         self.labels.len() * 2 * size_of::<(u16, Template, Instant)>()
     }
 
-    /// What a label stands for, if it was given.
+    /// What a label stands for, if it was assigned.
     pub(crate) fn template(&self, number: u16) -> Option<Template> {
         self.labels.get(&number).map(|(template, _)| *template)
     }
@@ -105,58 +110,58 @@ impl Given {
         self.labels.values_mut().for_each(|(_, at)| *at = now);
     }
 
-    /// A packet of a flow came, with the header in short or not: the flow may be given a label.
+    /// A packet of a flow came, with the header in short or not: the flow may be assigned a label.
     pub(crate) fn came(
         &mut self,
         now: Instant,
-        wish: &mut Wish,
+        candidate: &mut Candidate,
         is_short: bool,
         template: impl Fn() -> Option<Template>,
     ) {
         if is_short {
-            (wish.whole, wish.pause) = (0, Duration::ZERO);
+            (candidate.whole, candidate.pause) = (0, Duration::ZERO);
             return;
         }
-        if wish.whole < WHOLE {
-            // The most frequent case by far where a sender uses none.
-            wish.whole += 1;
+        if candidate.whole < WHOLE {
+            candidate.whole += 1;
             return;
         }
-        if now < wish.not_before {
+        if now < candidate.not_before {
             return;
         }
         let Some(mut template) = template() else { return };
         if let Timestamps::Near(value, _) = template.timestamps {
             let is_far = |before: u32| value.wrapping_sub(before) >= 1 << 15;
-            let before = wish.last.replace((now, value));
-            wish.has_quick_clock |= before.is_some_and(|(at, before)| now - at < QUICK && is_far(before));
-            if wish.has_quick_clock {
+            let before = candidate.last.replace((now, value));
+            candidate.has_quick_clock |= before.is_some_and(|(at, before)| now - at < QUICK && is_far(before));
+            if candidate.has_quick_clock {
                 template.timestamps = Timestamps::Whole;
             }
         }
         let number = self.next;
-        if self.labels.get(&number).is_some_and(|(_, at)| now - *at < LIFE) {
-            // All are in use.
+        let is_in_use = self.labels.get(&number).is_some_and(|(_, at)| now - *at < LIFE);
+        if is_in_use || self.unannounced.len() >= usize::from(LABELS) {
             return;
         }
         self.labels.insert(number, (template, now));
         self.next = (number + 1) % LABELS;
-        self.untold.push(number);
-        wish.pause = (wish.pause * 2).clamp(PAUSE, GOOD_FOR);
-        (wish.whole, wish.not_before) = (0, now + wish.pause);
+        self.unannounced.push(number);
+        candidate.pause = (candidate.pause * 2).clamp(PAUSE, GOOD_FOR);
+        (candidate.whole, candidate.not_before) = (0, now + candidate.pause);
     }
 
-    /// What the sender is to be told.
+    /// What the sender is to hear.
     pub(crate) fn poll_message(&mut self, now: Instant) -> Option<Vec<u8>> {
-        let untold: Vec<u16> = self.untold.drain(..self.untold.len().min(MOST)).collect();
-        if untold.is_empty() {
+        let unannounced: Vec<u16> = self.unannounced.drain(..self.unannounced.len().min(MOST)).collect();
+        if unannounced.is_empty() {
             return None;
         }
-        let mut message = Vec::with_capacity(HEAD + untold.len() * RECORD);
-        message.extend_from_slice(&[KIND, untold.len() as u8, 0, 0]);
+        let mut message = Vec::with_capacity(HEAD + unannounced.len() * RECORD);
+        message.extend_from_slice(&[KIND, unannounced.len() as u8, 0, 0]);
         message.extend_from_slice(&micros(now).to_be_bytes());
-        for number in untold {
-            let Some((template, _)) = self.labels.get(&number) else { continue };
+        for number in unannounced {
+            let Some((template, at)) = self.labels.get_mut(&number) else { continue };
+            *at = now;
             let (timestamps, value, echo) = match template.timestamps {
                 Timestamps::None => (0, 0, 0),
                 Timestamps::Near(value, echo) => (1, value, echo),
@@ -171,7 +176,7 @@ impl Given {
     }
 }
 
-impl Told {
+impl Announced {
     /// Bytes of memory that they take.
     pub(crate) fn memory(&self) -> usize {
         self.labels.len() * 2 * size_of::<(FlowId, Label)>()
@@ -216,7 +221,7 @@ impl Told {
                 destination: u16::from_be_bytes([d0, d1]),
                 timestamps,
             };
-            let flow = FlowId { protocol, local: template.source, remote: template.destination };
+            let flow = leaving(&template);
             let is_known = matches!(protocol, protocol::TCP | protocol::UDP) && number < LABELS;
             if !is_known || !is_sent(flow) {
                 continue;
@@ -255,23 +260,24 @@ mod tests {
     }
 
     /// Has as many whole headers come as a label takes.
-    fn give(given: &mut Given, wish: &mut Wish, now: Instant) -> Option<Vec<u8>> {
+    fn give(assigned: &mut Assigned, candidate: &mut Candidate, now: Instant) -> Option<Vec<u8>> {
         for _ in 0..=WHOLE {
-            given.came(now, wish, false, || Template::of(protocol::UDP, &DATAGRAM));
+            assigned.came(now, candidate, false, || Template::of(protocol::UDP, &DATAGRAM));
         }
-        given.poll_message(now)
+        assigned.poll_message(now)
     }
 
     #[test]
     fn a_label_is_told_used_and_ends_at_the_sender() {
-        let (mut given, mut told, mut wish) = (Given::default(), Told::default(), Wish::default());
-        let message = give(&mut given, &mut wish, at(0)).unwrap();
-        assert_eq!(given.poll_message(at(0)), None);
-        assert!(told.take(at(1), &message, |flow| flow == FLOW));
-        let (number, short) = told.shorten(at(60), FLOW, &DATAGRAM).unwrap();
+        let (mut assigned, mut announced, mut candidate) =
+            (Assigned::default(), Announced::default(), Candidate::default());
+        let message = give(&mut assigned, &mut candidate, at(0)).unwrap();
+        assert_eq!(assigned.poll_message(at(0)), None);
+        assert!(announced.take(at(1), &message, |flow| flow == FLOW));
+        let (number, short) = announced.shorten(at(60), FLOW, &DATAGRAM).unwrap();
         assert_eq!((number, short.whole()), (0, 8));
-        assert_eq!(given.template(number), Template::of(protocol::UDP, &DATAGRAM));
-        assert!(told.shorten(at(61), FLOW, &DATAGRAM).is_none());
+        assert_eq!(assigned.template(number), Template::of(protocol::UDP, &DATAGRAM));
+        assert!(announced.shorten(at(61), FLOW, &DATAGRAM).is_none());
     }
 
     /// What the simulator takes headers in short for is what they are.
@@ -290,78 +296,94 @@ mod tests {
         }
     }
 
-    /// RFC 7323 §5.4: most clocks tick each millisecond. One that ticks each microsecond is told whole timestamps at the second try.
+    /// RFC 7323 §5.4: most clocks tick each millisecond. For one that ticks each microsecond the second label has whole timestamps.
     #[test]
     fn a_quick_clock_has_whole_timestamps() {
         for (ticks, is_quick) in [(1_000, false), (1_000_000, true)] {
-            let (mut given, mut wish) = (Given::default(), Wish::default());
+            let (mut assigned, mut candidate) = (Assigned::default(), Candidate::default());
             let mut templates = Vec::new();
             for second in 0..12 {
                 let value = second as u32 * ticks;
                 let timestamps = Timestamps::Near(value, 0);
                 let template = || Some(Template { protocol: protocol::TCP, source: 1, destination: 2, timestamps });
-                (0..=WHOLE).for_each(|_| given.came(at(second), &mut wish, false, template));
-                templates
-                    .extend(given.poll_message(at(second)).map(|_| given.template(given.next - 1).unwrap().timestamps));
+                (0..=WHOLE).for_each(|_| assigned.came(at(second), &mut candidate, false, template));
+                templates.extend(
+                    assigned.poll_message(at(second)).map(|_| assigned.template(assigned.next - 1).unwrap().timestamps),
+                );
             }
             let is_whole: Vec<bool> = templates.iter().map(|stamps| *stamps == Timestamps::Whole).collect();
             assert_eq!(is_whole, [false, is_quick, is_quick, is_quick], "{ticks}");
         }
     }
 
-    /// A peer that uses none is told ever more seldom; once it has used one it is told the next at once.
+    /// A peer that uses no labels hears of them ever more seldom; once it has used one, of the next at once.
     #[test]
     fn who_does_not_use_labels_is_told_seldom() {
-        let (mut given, mut wish) = (Given::default(), Wish::default());
-        let told = (0..600).filter(|second| give(&mut given, &mut wish, at(*second)).is_some()).count();
-        assert!((10..20).contains(&told), "{told}");
-        given.came(at(600), &mut wish, true, || None);
-        assert!(give(&mut given, &mut wish, at(663)).is_some());
-        assert!(give(&mut given, &mut wish, at(665)).is_some());
+        let (mut assigned, mut candidate) = (Assigned::default(), Candidate::default());
+        let announced = (0..600).filter(|second| give(&mut assigned, &mut candidate, at(*second)).is_some()).count();
+        assert!((10..20).contains(&announced), "{announced}");
+        assigned.came(at(600), &mut candidate, true, || None);
+        assert!(give(&mut assigned, &mut candidate, at(663)).is_some());
+        assert!(give(&mut assigned, &mut candidate, at(665)).is_some());
     }
 
-    /// However many flows there are: a label is given to one of them at a time.
+    /// However many flows there are: a label is assigned to one of them at a time.
     #[test]
     fn a_label_in_use_is_not_given_again() {
-        let mut given = Given::default();
+        let mut assigned = Assigned::default();
         let flows = 2 * usize::from(LABELS);
-        let told = (0..flows).filter(|_| give(&mut given, &mut Wish::default(), at(0)).is_some()).count();
-        assert_eq!(told, usize::from(LABELS));
-        assert!(give(&mut given, &mut Wish::default(), at(179)).is_none());
-        assert!(give(&mut given, &mut Wish::default(), at(180)).is_some());
-        given.on_clock_jump(at(4000));
-        assert!(give(&mut given, &mut Wish::default(), at(4100)).is_none());
+        let announced = (0..flows).filter(|_| give(&mut assigned, &mut Candidate::default(), at(0)).is_some()).count();
+        assert_eq!(announced, usize::from(LABELS));
+        assert!(give(&mut assigned, &mut Candidate::default(), at(179)).is_none());
+        assert!(give(&mut assigned, &mut Candidate::default(), at(180)).is_some());
+        assigned.on_clock_jump(at(4000));
+        assert!(give(&mut assigned, &mut Candidate::default(), at(4100)).is_none());
+    }
+
+    /// A label is the sender's from when it hears of it, however long ago it was assigned.
+    #[test]
+    fn an_announcement_that_waits_keeps_the_label_in_use() {
+        let mut assigned = Assigned::default();
+        for _ in 0..LABELS {
+            let mut candidate = Candidate::default();
+            for _ in 0..=WHOLE {
+                assigned.came(at(0), &mut candidate, false, || Template::of(protocol::UDP, &DATAGRAM));
+            }
+        }
+        while assigned.poll_message(at(170)).is_some() {}
+        assert!(give(&mut assigned, &mut Candidate::default(), at(200)).is_none());
+        assert!(give(&mut assigned, &mut Candidate::default(), at(350)).is_some());
     }
 
     #[test]
     fn what_a_network_has_kept_is_not_taken() {
-        let (mut given, mut told) = (Given::default(), Told::default());
-        let message = give(&mut given, &mut Wish::default(), at(0)).unwrap();
-        told.on_clock(at(200), micros(at(200)));
-        assert!(told.take(at(200), &message, |_| true));
-        assert!(told.shorten(at(200), FLOW, &DATAGRAM).is_none());
+        let (mut assigned, mut announced) = (Assigned::default(), Announced::default());
+        let message = give(&mut assigned, &mut Candidate::default(), at(0)).unwrap();
+        announced.on_clock(at(200), micros(at(200)));
+        assert!(announced.take(at(200), &message, |_| true));
+        assert!(announced.shorten(at(200), FLOW, &DATAGRAM).is_none());
     }
 
     #[test]
     fn what_is_no_label_or_of_no_flow_is_not_taken() {
-        let (mut given, mut told) = (Given::default(), Told::default());
-        let message = give(&mut given, &mut Wish::default(), at(0)).unwrap();
-        assert!(told.take(at(0), &message, |_| false) && told.labels.is_empty());
+        let (mut assigned, mut announced) = (Assigned::default(), Announced::default());
+        let message = give(&mut assigned, &mut Candidate::default(), at(0)).unwrap();
+        assert!(announced.take(at(0), &message, |_| false) && announced.labels.is_empty());
         for cut in 0..message.len() {
-            assert!(!told.take(at(0), &message[..cut], |_| true));
+            assert!(!announced.take(at(0), &message[..cut], |_| true));
         }
         for (place, value) in [(HEAD, 4), (HEAD + 2, 58), (HEAD + 3, 3)] {
             let mut wrong = message.clone();
             wrong[place] = value;
-            assert!(told.take(at(0), &wrong, |_| true) && told.labels.is_empty());
+            assert!(announced.take(at(0), &wrong, |_| true) && announced.labels.is_empty());
         }
         let mut many = Vec::new();
         for port in 0..3000_u16 {
             let [a, b] = port.to_be_bytes();
             many.clone_from(&message);
             many[HEAD + 4..HEAD + 6].copy_from_slice(&[a, b]);
-            assert!(told.take(at(0), &many, |_| true));
+            assert!(announced.take(at(0), &many, |_| true));
         }
-        assert_eq!(told.labels.len(), usize::from(LABELS));
+        assert_eq!(announced.labels.len(), usize::from(LABELS));
     }
 }

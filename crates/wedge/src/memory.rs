@@ -45,8 +45,8 @@ impl PeerState {
             self.sender.memory(),
             self.connections.memory(),
             self.copies.memory(),
-            self.given.memory(),
-            self.told.memory(),
+            self.assigned.memory(),
+            self.announced.memory(),
         ]
         .into_iter()
         .fold(0, usize::saturating_add)

@@ -1,7 +1,7 @@
 //! A packet of a program on its way out: read once, for what the core has to know of it.
 
 use crate::flows::flow_of;
-use crate::labels::Told;
+use crate::labels::Announced;
 use crate::numbers::{Header, ROOM, What};
 use crate::window_clamp::Connections;
 use clock::Instant;
@@ -101,9 +101,9 @@ impl Payload {
         self.short.is_some()
     }
 
-    /// The header goes in short, where the peer has given the flow a label and that can be.
-    pub(crate) fn shorten(&mut self, now: Instant, meta: &mut Meta, told: &mut Told) {
-        self.short = meta.flow.and_then(|flow| told.shorten(now, flow, self.bytes()));
+    /// The header goes in short, where the peer has announced a label of the flow and that can be.
+    pub(crate) fn shorten(&mut self, now: Instant, meta: &mut Meta, announced: &mut Announced) {
+        self.short = meta.flow.and_then(|flow| announced.shorten(now, flow, self.bytes()));
         if let Some((_, short)) = &self.short {
             meta.len = self.bytes().len() - short.whole() + short.bytes().len();
         }

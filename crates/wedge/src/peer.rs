@@ -2,7 +2,7 @@
 
 use crate::config::{PeerConfig, WedgeConfig};
 use crate::flows::{Family, Flows, Order};
-use crate::labels::{Given, Told};
+use crate::labels::{Announced, Assigned};
 use crate::memory::Share;
 use crate::packet::Packet;
 use crate::path::Path;
@@ -61,12 +61,12 @@ pub(crate) struct PeerState {
     pub reporter: Reporter,
     /// Which of the packets have come that it sends on several paths.
     pub copies: Copies,
-    /// It takes headers in short, and so its flows are given labels.
-    pub gives_labels: bool,
+    /// It can send headers in short, and so its flows are assigned labels.
+    pub takes_labels: bool,
     /// The labels of flows that come from it.
-    pub given: Given,
+    pub assigned: Assigned,
     /// The labels of flows that go to it.
-    pub told: Told,
+    pub announced: Announced,
     /// Since when packets were sent and nothing came back.
     pub(crate) silent_since: Option<Instant>,
     /// Since when there is an association, if there is one.
@@ -106,9 +106,9 @@ impl PeerState {
             order: Reordering::default(),
             reporter: Reporter::default(),
             copies: Copies::default(),
-            gives_labels: false,
-            given: Given::default(),
-            told: Told::default(),
+            takes_labels: false,
+            assigned: Assigned::default(),
+            announced: Announced::default(),
             silent_since: None,
             since: None,
             used_at: Instant::ZERO,

@@ -34,8 +34,8 @@ impl PeerState {
         self.used_at = now;
         self.sender.restart(feedback, rule);
         self.copies = Copies::default();
-        self.gives_labels = features.is_some_and(|features| features.short_headers);
-        (self.given, self.told) = Default::default();
+        self.takes_labels = features.is_some_and(|features| features.short_headers);
+        (self.assigned, self.announced) = Default::default();
         self.share_memory();
     }
 
@@ -76,7 +76,7 @@ impl PeerState {
     ) {
         self.sync();
         let mut meta = payload.meta(ecn, &mut self.connections);
-        payload.shorten(now, &mut meta, &mut self.told);
+        payload.shorten(now, &mut meta, &mut self.announced);
         let policy = payload.policy;
         let enqueued = self.sender.enqueue_under(now, meta, payload, policy);
         match enqueued {

@@ -52,7 +52,7 @@ fn what_arrives_is_what_was_sent() {
     assert!(world.hosts[0].counters().shortened > 150, "{}", world.hosts[0].counters().shortened);
 }
 
-/// What is told of labels is lost at first: headers go whole, and it is told again.
+/// The announcement of a label is lost at first: headers go whole, and there is another.
 #[test]
 fn a_label_that_is_lost_is_told_again() {
     for from in [200, 250, 300, 350, 400] {
