@@ -72,6 +72,8 @@ struct Usual {
     /// The mean round trip in seconds, and of how many halves of one, at most [`HALVES`].
     mean: f64,
     halves: f64,
+    /// By how much successive round trips differ, in seconds, over the same time.
+    scatter: f64,
     /// The least round trip of this stretch, and of the one before.
     least: [Duration; 2],
     /// Halves in this stretch.
@@ -79,11 +81,13 @@ struct Usual {
 }
 
 impl Usual {
-    fn after(before: Option<Self>, half: &Half) -> Self {
+    fn after(before: Option<Self>, half: &Half, scatter: Duration) -> Self {
         let mean = (half.sum / half.samples.max(1)).as_secs_f64();
-        let Some(mut usual) = before else { return Self { mean, halves: 1.0, least: [half.least; 2], stretch: 1 } };
+        let scatter = scatter.as_secs_f64();
+        let Some(mut usual) = before else { return Self { mean, halves: 1.0, scatter, least: [half.least; 2], stretch: 1 } };
         usual.halves = (usual.halves + 1.0).min(HALVES);
         usual.mean += (mean - usual.mean) / usual.halves;
+        usual.scatter += (scatter - usual.scatter) / usual.halves;
         usual.least[0] = usual.least[0].min(half.least);
         usual.stretch += 1;
         if usual.stretch >= STRETCH {
@@ -128,7 +132,7 @@ impl Delays {
         }
         self.are_stale = path.in_recovery;
         if now.saturating_since(self.since) >= path.srtt / 2 && self.halves[0].samples >= SAMPLES {
-            self.usual = Some(Usual::after(self.usual, &self.halves[0]));
+            self.usual = Some(Usual::after(self.usual, &self.halves[0], self.scatter));
             self.halves = [Half::default(), self.halves[0]];
             self.since = now;
         }
@@ -205,6 +209,7 @@ impl Delays {
         }
         let Some(usual) = self.usual.filter(|_| differs > STEADY_COARSE && !is_reordered) else { return false };
         let [a, b] = usual.least.map(|least| least.saturating_sub(base));
+        let scatter = scatter.max(Duration::from_secs_f64(usual.scatter));
         let most = Duration::from_secs_f64(usual.mean).saturating_sub(base).mul_f64(USUAL);
         a.min(b) <= floor.max(scatter * HARDLY) && is_below(mean - base, most.min(scatter * STEADY_SCATTERED))
     }
