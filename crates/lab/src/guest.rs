@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use clock::Instant;
+pub use multipath::Ecn;
 
 /// One end of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +29,14 @@ pub trait Guest {
 
 /// A download in virtual time: both of its ends, without a socket and without a clock.
 pub trait Conversation {
-    /// A datagram has arrived at an end.
-    fn handle_datagram(&mut self, now: Instant, end: End, payload: &[u8]);
+    /// A datagram has arrived at an end, with this mark.
+    fn handle_datagram(&mut self, now: Instant, end: End, payload: &[u8], ecn: Ecn);
 
     /// Does what is due by now. The first call opens the connection.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// The next datagram, and the end that sends it.
-    fn poll_transmit(&mut self, now: Instant) -> Option<(End, Vec<u8>)>;
+    /// The next datagram with its mark, and the end that sends it.
+    fn poll_transmit(&mut self, now: Instant) -> Option<(End, Vec<u8>, Ecn)>;
 
     /// When [`Conversation::handle_timeout`] is to be called; later than `now` after it was.
     fn poll_timeout(&self) -> Option<Instant>;

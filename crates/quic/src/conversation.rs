@@ -7,8 +7,10 @@ use std::time::{Duration, Instant as Std};
 
 use bytes::{Bytes, BytesMut};
 use clock::Instant;
-use lab::{Conversation, End};
-use quinn_proto::{Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, StreamEvent, StreamId, Transmit};
+use lab::{Conversation, Ecn, End};
+use quinn_proto::{
+    Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, Event, StreamEvent, StreamId, Transmit,
+};
 
 use crate::Congestion;
 use crate::tls::{self, NAME};
@@ -42,7 +44,7 @@ struct Side {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
     stream: Option<StreamId>,
-    outgoing: VecDeque<Vec<u8>>,
+    outgoing: VecDeque<(Vec<u8>, Ecn)>,
 }
 
 impl Download {
@@ -158,12 +160,12 @@ impl Download {
 }
 
 impl Conversation for Download {
-    fn handle_datagram(&mut self, now: Instant, end: End, payload: &[u8]) {
+    fn handle_datagram(&mut self, now: Instant, end: End, payload: &[u8], ecn: Ecn) {
         let time = self.time(now);
         let index = if end == End::Server { 0 } else { 1 };
         let from = if end == End::Server { self.addresses[1] } else { self.addresses[0] };
         if let Some(side) = self.ends.get_mut(index) {
-            side.receive(time, from, payload);
+            side.receive(time, from, payload, ecn);
         }
         self.drive(now);
     }
@@ -187,10 +189,10 @@ impl Conversation for Download {
         self.drive(now);
     }
 
-    fn poll_transmit(&mut self, _now: Instant) -> Option<(End, Vec<u8>)> {
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(End, Vec<u8>, Ecn)> {
         let [server, client] = &mut self.ends;
-        let sent = server.outgoing.pop_front().map(|payload| (End::Server, payload));
-        sent.or_else(|| client.outgoing.pop_front().map(|payload| (End::Client, payload)))
+        let sent = server.outgoing.pop_front().map(|(payload, ecn)| (End::Server, payload, ecn));
+        sent.or_else(|| client.outgoing.pop_front().map(|(payload, ecn)| (End::Client, payload, ecn)))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -211,9 +213,10 @@ impl Conversation for Download {
 }
 
 impl Side {
-    fn receive(&mut self, now: Std, from: SocketAddr, payload: &[u8]) {
+    fn receive(&mut self, now: Std, from: SocketAddr, payload: &[u8], ecn: Ecn) {
         let mut buffer = Vec::new();
-        match self.endpoint.handle(now, from, None, None, BytesMut::from(payload), &mut buffer) {
+        let ecn = EcnCodepoint::from_bits(ecn.bits());
+        match self.endpoint.handle(now, from, None, ecn, BytesMut::from(payload), &mut buffer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut self.connection {
                     connection.handle_event(event);
@@ -246,7 +249,8 @@ impl Side {
     fn split(&mut self, transmit: &Transmit, buffer: &[u8]) {
         let bytes = buffer.get(..transmit.size).unwrap_or_default();
         let length = transmit.segment_size.unwrap_or(transmit.size).max(1);
-        self.outgoing.extend(bytes.chunks(length).map(<[u8]>::to_vec));
+        let ecn = transmit.ecn.map_or(Ecn::NotEct, |ecn| Ecn::of(ecn as u8));
+        self.outgoing.extend(bytes.chunks(length).map(|bytes| (bytes.to_vec(), ecn)));
     }
 
     fn due(&mut self) -> Option<Std> {

@@ -459,12 +459,27 @@ pub fn emit(
     payload_len: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Malformed> {
+    emit_of(0, source, destination, protocol, payload_len, out)
+}
+
+/// As [`emit`], with this traffic class.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_of(
+    traffic_class: u8,
+    source: IpAddr,
+    destination: IpAddr,
+    protocol: u8,
+    payload_len: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Malformed> {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            V4Header::new(source, destination, protocol).emit(payload_len, out)
+            V4Header { traffic_class, ..V4Header::new(source, destination, protocol) }.emit(payload_len, out)
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            V6Header::new(source, destination, protocol).emit(payload_len, out)
+            V6Header { traffic_class, ..V6Header::new(source, destination, protocol) }.emit(payload_len, out)
         }
         _ => Err(Malformed::Version),
     }

@@ -91,9 +91,22 @@ pub fn emit(
 /// # Errors
 /// As [`emit`] and [`ip::emit`].
 pub fn packet(source: (IpAddr, u16), destination: (IpAddr, u16), payload: &[u8]) -> Result<Vec<u8>, Malformed> {
+    packet_of(0, source, destination, payload)
+}
+
+/// As [`packet`], with this traffic class.
+///
+/// # Errors
+/// As [`packet`].
+pub fn packet_of(
+    traffic_class: u8,
+    source: (IpAddr, u16),
+    destination: (IpAddr, u16),
+    payload: &[u8],
+) -> Result<Vec<u8>, Malformed> {
     let length = HEADER + payload.len();
     let mut packet = Vec::with_capacity(V6_HEADER + length);
-    ip::emit(source.0, destination.0, protocol::UDP, length, &mut packet)?;
+    ip::emit_of(traffic_class, source.0, destination.0, protocol::UDP, length, &mut packet)?;
     emit(source, destination, payload, &mut packet)?;
     Ok(packet)
 }

@@ -6,7 +6,7 @@ use clock::{Duration, Instant};
 use wire::ip::{IpPacket, protocol};
 use wire::udp;
 
-use crate::guest::{Conversation, End};
+use crate::guest::{Conversation, Ecn, End};
 
 /// The servers' port.
 const SERVER_PORT: u16 = 4433;
@@ -92,10 +92,10 @@ impl Download {
             return None;
         }
         loop {
-            let (end, payload) = self.conversation.poll_transmit(now)?;
+            let (end, payload, ecn) = self.conversation.poll_transmit(now)?;
             let [server, client] = self.addresses;
             let (from, to) = if end == End::Server { (server, client) } else { (client, server) };
-            let packet = udp::packet((from.ip(), from.port()), (to.ip(), to.port()), &payload).ok();
+            let packet = udp::packet_of(ecn.bits(), (from.ip(), from.port()), (to.ip(), to.port()), &payload).ok();
             if let Some(packet) = packet.filter(|packet| packet.len() <= self.mtu.into()) {
                 return Some(packet);
             }
@@ -112,7 +112,7 @@ impl Download {
         let Some(end) = self.addresses.iter().position(|address| *address == to) else { return false };
         if datagram.checksum_is_right(packet.src(), packet.dst()) {
             let end = if end == 0 { End::Server } else { End::Client };
-            self.conversation.handle_datagram(now, end, datagram.payload());
+            self.conversation.handle_datagram(now, end, datagram.payload(), Ecn::of(packet.ecn()));
             self.look(now);
         }
         true
