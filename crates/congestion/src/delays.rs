@@ -84,7 +84,9 @@ impl Usual {
     fn after(before: Option<Self>, half: &Half, scatter: Duration) -> Self {
         let mean = (half.sum / half.samples.max(1)).as_secs_f64();
         let scatter = scatter.as_secs_f64();
-        let Some(mut usual) = before else { return Self { mean, halves: 1.0, scatter, least: [half.least; 2], stretch: 1 } };
+        let Some(mut usual) = before else {
+            return Self { mean, halves: 1.0, scatter, least: [half.least; 2], stretch: 1 };
+        };
         usual.halves = (usual.halves + 1.0).min(HALVES);
         usual.mean += (mean - usual.mean) / usual.halves;
         usual.scatter += (scatter - usual.scatter) / usual.halves;

@@ -270,6 +270,9 @@ fn associations(registry: &mut Registry, peers: &[PeerStatus]) {
         "Packets dropped because programs sent more than the paths carry",
         |peer| Some(buffer(peer)?.dropped),
     );
+    set.count("send_buffer_marked_packets", "Packets marked because programs sent more than the paths carry", |peer| {
+        Some(buffer(peer)?.marked)
+    });
     let ratio = Some(Unit::Other("ratio".to_owned()));
     set.measure("paths_bind", "Of the time, the part in which the paths were the limit", ratio, |peer| {
         Some(buffer(peer)?.paths_bind)

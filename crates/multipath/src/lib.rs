@@ -17,7 +17,7 @@
 //!     PathState { is_verified: true, is_alive: true, allowance: u64::MAX, mtu: 1500, ..PathState::default() };
 //! sender.add_path(now, PathId(1), state, UNKNOWN_RATE);
 //!
-//! let meta = Meta { flow: None, len: 1200, is_urgent: false, class: Class::Datagram, ecn: Ecn::NotEct };
+//! let meta = Meta { flow: None, len: 1200, is_urgent: false, class: Class::Datagram, ecn: Ecn::NotEct, is_short: false };
 //! assert_eq!(sender.enqueue(now, meta, "payload"), Enqueued::Taken);
 //! let dispatch = sender.poll_transmit(now).unwrap();
 //! assert_eq!((dispatch.path, dispatch.packet.payload), (PathId(1), "payload"));

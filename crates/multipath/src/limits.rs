@@ -89,15 +89,17 @@ impl<P> Sender<P> {
             enough.max(room * (-(now - since).as_secs_f64() / LEAVING.as_secs_f64()).exp())
         };
         self.room = (room, now);
-        let most = (2 * room as usize).min(self.memory.send_buffer);
+        let bytes = (room as usize).min(self.memory.send_buffer / 2);
         // Paths that are slower than their windows, because a rate is configured, take longer for what programs may have waiting.
         let drained = Duration::of_transmission(wanted as u64, pace.max(1)).min(LONGEST_TARGET);
         let drained = if is_capped { drained } else { Duration::ZERO };
         // What waits for less than it takes to follow the paths that are left was put there by the one that died.
         let spared = if now < self.spared_until { LEAVING } else { Duration::ZERO };
         Limits {
-            bytes: (room as usize).min(most / 2),
-            most,
+            bytes,
+            most: 2 * bytes,
+            // Until slow start answers a mark, what is outstanding doubles: what waits, and what is in flight.
+            most_marked: (3 * bytes).min(self.memory.send_buffer),
             // Of slow paths the least that the buffer holds would stay longer than CoDel's target. But when snooping it is the
             // TCP inside that retransmits, and paths are not to run dry while its own window falls.
             clamped: (CLAMPED * if self.is_snooping() { enough } else { wanted }) as usize,

@@ -55,6 +55,8 @@ pub struct Meta {
     pub class: Class,
     /// What its IP header says about marks.
     pub ecn: Ecn,
+    /// Its header goes in short, and says that without a number, too.
+    pub is_short: bool,
 }
 
 impl Meta {
@@ -96,6 +98,8 @@ pub struct QueuedPacket<P> {
     pub order: u64,
     /// Bytes of its flow that left the send buffer before it.
     pub place: u64,
+    /// The send buffer has marked it, in place of a loss.
+    pub is_marked: bool,
     /// How often it was lost and sent again.
     pub retransmissions: u8,
     /// How often it was in flight on a path that died.
@@ -114,6 +118,7 @@ impl<P> QueuedPacket<P> {
             wire,
             order: 0,
             place: 0,
+            is_marked: false,
             retransmissions: 0,
             rescues: 0,
         }
@@ -122,6 +127,11 @@ impl<P> QueuedPacket<P> {
     /// Bytes of what is sealed, its numbers included.
     pub fn len(&self) -> usize {
         self.meta.len + crate::order::header(self.number, self.copy)
+    }
+
+    /// What its inner header is to say about marks.
+    pub fn mark(&self) -> Ecn {
+        if self.is_marked { Ecn::Ce } else { self.meta.ecn }
     }
 
     /// Whether nothing is sealed but a header.
@@ -133,7 +143,7 @@ impl<P> QueuedPacket<P> {
 /// A packet of so many bytes for tests, which carries `payload`.
 #[cfg(test)]
 pub(crate) fn datagram<P>(payload: P, flow: Option<FlowId>, wire: usize) -> QueuedPacket<P> {
-    let meta = Meta { flow, len: wire, is_urgent: false, class: Class::Datagram, ecn: Ecn::NotEct };
+    let meta = Meta { flow, len: wire, is_urgent: false, class: Class::Datagram, ecn: Ecn::NotEct, is_short: false };
     QueuedPacket::new(meta, payload, wire)
 }
 

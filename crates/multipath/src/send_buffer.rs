@@ -4,12 +4,16 @@
 //! Each queue is kept by CoDel (RFC 8289), with a target that leaves the kernel's TCP the queue it needs: below it are
 //! windows that rise and fall, and a buffer that is empty when they are high wastes the paths.
 //!
+//! Packets of flows that understand marks are marked where others are dropped (RFC 8290 §4.1.2): what a program has to send again
+//! comes behind all that waits.
+//!
 //! Policies may have flows go before or after the others: there is a turn for each priority.
 
 use crate::packet::{FlowId, QueuedPacket};
 use crate::policy::{PolicyId, Priority};
 use crate::usual::LEAST_WAITING;
 use clock::{Duration, Instant};
+use queue::Ecn;
 use queue::codel::{self, CoDel};
 use queue::rounds::Rounds;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,6 +34,8 @@ pub(crate) struct Limits {
     pub bytes: usize,
     /// Bytes of all flows together that are too many.
     pub most: usize,
+    /// The same where the longest queue is of a flow that understands marks: nothing was lost that it could have waited for.
+    pub most_marked: usize,
     /// What TCPs may fill whose receive windows we clamp, so that nothing is dropped.
     pub clamped: usize,
     /// How long the packets of a flow may wait.
@@ -44,6 +50,15 @@ struct Entry<P> {
     at: Instant,
     /// TCP sends it again: it is not dropped.
     again: bool,
+}
+
+impl<P> Entry<P> {
+    /// Whether a mark says to its flow what a loss would.
+    fn can_be_marked(&self) -> bool {
+        let QueuedPacket { meta, is_marked, .. } = &self.packet;
+        // What has neither number nor label has nowhere to carry it.
+        matches!(meta.ecn, Ecn::Ect0 | Ecn::Ect1) && !is_marked && (meta.flow.is_some() || meta.is_short)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -71,6 +86,17 @@ impl<P> Queue<P> {
         let first = first.and_then(|entry| entry.packet.meta.segment()).map(|segment| segment.seq);
         first.is_some_and(|first| sequence.wrapping_sub(first) as i32 >= 0)
     }
+
+    /// Whether its flow takes a mark for a loss.
+    fn understands_marks(&self) -> bool {
+        self.packets.front().is_some_and(|entry| entry.packet.is_marked || entry.can_be_marked())
+    }
+
+    /// Marks the first packet that can be; whether there is one.
+    fn mark_first(&mut self) -> bool {
+        let first = self.packets.iter_mut().find(|entry| entry.can_be_marked());
+        first.map(|first| first.packet.is_marked = true).is_some()
+    }
 }
 
 /// The buffer of one peer.
@@ -87,6 +113,7 @@ pub(crate) struct SendBuffer<P> {
     bytes: usize,
     packets: usize,
     dropped: u64,
+    marked: u64,
     /// Until then one drop for all that is too much is enough.
     warned_until: Instant,
     /// How long the packet that left last had waited.
@@ -103,6 +130,7 @@ impl<P> Default for SendBuffer<P> {
             bytes: 0,
             packets: 0,
             dropped: 0,
+            marked: 0,
             warned_until: Instant::ZERO,
             sojourn: Duration::ZERO,
         }
@@ -123,6 +151,11 @@ impl<P> SendBuffer<P> {
     /// Packets dropped.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
+    }
+
+    /// Packets marked.
+    pub(crate) fn marked(&self) -> u64 {
+        self.marked
     }
 
     /// How long the packet that left last had waited.
@@ -205,23 +238,27 @@ impl<P> SendBuffer<P> {
             queue.again.push_back(entry);
         }
         while self.bytes > limits.most || self.bytes > limits.bytes && now >= self.warned_until {
-            self.warned_until = now + limits.codel.interval;
             // RFC 8290 §4.1.3, at the head: the sender hears of it sooner.
             // Of equal ones the one that came last, or it would always be the same.
             let length = |queue: &Queue<P>| (queue.bytes, queue.packets.front().map(|entry| entry.at));
             let longest = self.queues.values_mut().max_by_key(|queue| length(queue));
             // What is sent again goes last, but goes: programs must not fill the memory with it.
-            let too_many = self.bytes > limits.most;
+            let understands = longest.as_ref().is_some_and(|queue| queue.understands_marks());
+            let too_many = self.bytes > if understands { limits.most_marked } else { limits.most };
+            if !too_many && now < self.warned_until {
+                break;
+            }
+            self.warned_until = now + limits.codel.interval;
             // Nor is a flow warned that has little waiting: all together may be too much, and none of a crowd could send less.
             let longest = longest.filter(|queue| too_many || !queue.is_clamped && queue.bytes as u64 > LEAST_WAITING);
-            let first = |queue: &mut Queue<P>| {
-                let at = queue.packets.iter().position(|entry| !entry.again || too_many);
-                let at = at.and_then(|at| queue.packets.remove(at));
-                at.or_else(|| if too_many { queue.again.pop_front() } else { None })
-            };
-            let Some((queue, entry)) = longest.and_then(|queue| first(queue).map(|entry| (queue, entry))) else {
+            let Some(queue) = longest else { break };
+            if !too_many && queue.mark_first() {
+                self.marked += 1;
                 break;
-            };
+            }
+            let at = queue.packets.iter().position(|entry| !entry.again || too_many);
+            let first = at.and_then(|at| queue.packets.remove(at));
+            let Some(entry) = first.or_else(|| if too_many { queue.again.pop_front() } else { None }) else { break };
             queue.bytes -= entry.packet.wire;
             self.bytes -= entry.packet.wire;
             self.packets -= 1;
@@ -335,7 +372,7 @@ impl<P> SendBuffer<P> {
     fn dequeue(&mut self, now: Instant, flow: Key, limits: &Limits) -> Option<Entry<P>> {
         loop {
             let goes_first = self.queues.get(&flow).is_some_and(|queue| !queue.again.is_empty());
-            let entry = self.take(flow)?;
+            let mut entry = self.take(flow)?;
             let queue = self.queues.get_mut(&flow)?;
             if goes_first {
                 return Some(entry);
@@ -346,6 +383,11 @@ impl<P> SendBuffer<P> {
                 return Some(entry);
             }
             queue.codel.acted(&limits.codel, now);
+            if entry.can_be_marked() {
+                entry.packet.is_marked = true;
+                self.marked += 1;
+                return Some(entry);
+            }
             self.dropped += 1;
         }
     }
@@ -361,6 +403,7 @@ mod tests {
     const LIMITS: Limits = Limits {
         bytes: 1 << 20,
         most: 1 << 21,
+        most_marked: 1 << 21,
         clamped: 1 << 20,
         codel: codel::Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100) },
     };
@@ -406,7 +449,11 @@ mod tests {
     fn segment(seq: u32, len: u32, is_retransmission: bool, has_timestamps: bool) -> QueuedPacket<u32> {
         let class = Class::Tcp(Segment { seq, len, syn: false, has_timestamps, is_retransmission });
         let flow = Some(FlowId { protocol: 6, local: 80, remote: 4000 });
-        QueuedPacket::new(Meta { flow, len: 1000, is_urgent: false, class, ecn: Ecn::NotEct }, seq, 1400)
+        QueuedPacket::new(
+            Meta { flow, len: 1000, is_urgent: false, class, ecn: Ecn::NotEct, is_short: false },
+            seq,
+            1400,
+        )
     }
 
     #[test]
@@ -477,6 +524,31 @@ mod tests {
         assert!((3..40).contains(&buffer.dropped()), "{}", buffer.dropped());
     }
 
+    /// RFC 8290 §4.1.2: a flow that understands marks is marked where another is dropped from, until memory ends.
+    #[test]
+    fn who_understands_marks_loses_nothing_before_memory_ends() {
+        for (ecn, lost) in [(Ecn::Ect0, false), (Ecn::Ect1, false), (Ecn::NotEct, true), (Ecn::Ce, true)] {
+            let mut buffer = SendBuffer::default();
+            let limits = Limits { bytes: 120_000, most: 240_000, most_marked: 360_000, ..LIMITS };
+            let push = |buffer: &mut SendBuffer<u32>, ms, number| {
+                let mut packet = packet(flow(1), number, 1500);
+                packet.meta.ecn = ecn;
+                buffer.push(at(ms), packet, Priority::Normal, false, &limits);
+            };
+            (0..100).for_each(|number| push(&mut buffer, 0, number));
+            let mut signs = 0;
+            for ms in 0..1000 {
+                push(&mut buffer, ms, 100 + ms as u32);
+                signs += u32::from(buffer.pop(at(ms), &limits).unwrap().mark() == Ecn::Ce);
+            }
+            assert_eq!((buffer.dropped() > 0, buffer.marked() > 0), (lost, !lost), "{ecn:?}");
+            // What was marked before it came says nothing of this buffer.
+            assert!((3..40).contains(&if lost { buffer.dropped() } else { signs.into() }), "{ecn:?}: {signs}");
+            (0..200).for_each(|number| push(&mut buffer, 1000, 2000 + number));
+            assert!(buffer.dropped() > 0 && buffer.bytes() <= if lost { limits.most } else { limits.most_marked });
+        }
+    }
+
     /// With policies flows end as they do without, and leave their part of what may wait to the others.
     #[test]
     fn a_flow_of_which_nothing_waits_ends_with_policies_too() {
@@ -534,7 +606,7 @@ mod tests {
         /// What goes in comes out once, or is counted as dropped, in the order of its flow; never more than fits is kept.
         #[test]
         fn nothing_is_lost_uncounted_or_out_of_order(steps in prop::collection::vec((0u16..4, 1usize..1500, 0u64..4), 1..300)) {
-            let limits = Limits { bytes: 10_000, most: 20_000, ..LIMITS };
+            let limits = Limits { bytes: 10_000, most: 20_000, most_marked: 20_000, ..LIMITS };
             let mut buffer = SendBuffer::default();
             let mut out: Vec<(u16, u32)> = Vec::new();
             let (mut now, mut pushed) = (at(0), 0);

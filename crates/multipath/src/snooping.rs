@@ -197,7 +197,7 @@ mod tests {
 
     fn data(seq: u32) -> Meta {
         let class = Class::Tcp(Segment { seq, len: SEGMENT, ..Segment::default() });
-        Meta { flow: Some(FLOW), len: SEGMENT as usize, is_urgent: false, class, ecn: Ecn::NotEct }
+        Meta { flow: Some(FLOW), len: SEGMENT as usize, is_urgent: false, class, ecn: Ecn::NotEct, is_short: false }
     }
 
     fn send(snoop: &mut Snooping, sequence: u32, path: u16, number: u32) {

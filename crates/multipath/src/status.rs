@@ -18,6 +18,8 @@ pub struct BufferStatus {
     pub sojourn: Duration,
     /// Packets dropped because programs sent more than the paths carry.
     pub dropped: u64,
+    /// Packets marked in place of that, for flows that understand it.
+    pub marked: u64,
     /// Of the time of the association, the part in which packets waited.
     pub paths_bind: f64,
 }
@@ -70,6 +72,7 @@ impl<P> Sender<P> {
             bytes: self.buffer.bytes(),
             sojourn: self.buffer.sojourn(),
             dropped: self.buffer.dropped(),
+            marked: self.buffer.marked(),
             paths_bind: self.binding.of_paths(),
         }
     }

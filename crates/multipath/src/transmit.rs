@@ -360,12 +360,12 @@ impl<P: Clone> Sender<P> {
         let left = meta.flow.map(|flow| self.reach.left(now, meta, flow, wire, waited));
         packet.place = left.map_or(0, |left| left.place);
         let in_order = left.is_some_and(|left| left.in_order);
-        // The number carries the flow's mark along; without one the peer takes the flow for one that has none.
-        let in_order = in_order || packet.meta.ecn != Ecn::NotEct;
-        if let Some(flow) = packet.meta.flow.filter(|_| in_order) {
+        // A whole header carries the flow's mark with a number; without one the peer takes the flow for one that has none.
+        let has_number = in_order || packet.meta.ecn != Ecn::NotEct && !packet.meta.is_short;
+        if let Some(flow) = packet.meta.flow.filter(|_| has_number) {
             packet.number = Some(self.numbers.next(flow));
             packet.wire += crate::order::HEADER;
-        } else {
+        } else if !packet.meta.is_short {
             packet.meta.ecn = Ecn::NotEct;
         }
         Some(packet)
@@ -423,7 +423,14 @@ mod tests {
     fn syn(local: u16) -> crate::Meta {
         let segment = crate::Segment { len: 1, syn: true, has_timestamps: true, ..crate::Segment::default() };
         let flow = Some(crate::FlowId { protocol: 6, local, remote: 80 });
-        crate::Meta { flow, len: 40, is_urgent: true, class: crate::Class::Tcp(segment), ecn: Ecn::NotEct }
+        crate::Meta {
+            flow,
+            len: 40,
+            is_urgent: true,
+            class: crate::Class::Tcp(segment),
+            ecn: Ecn::NotEct,
+            is_short: false,
+        }
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl Hosts {
         while self.enqueued < self.most && may(self) && self.sender.budget(now, FLOW) > 0 {
             let seq = (self.enqueued * PAYLOAD as u64) as u32;
             let class = Class::Tcp(Segment { seq, len: PAYLOAD as u32, ..Segment::default() });
-            let meta = Meta { flow: Some(FLOW), len: PAYLOAD, is_urgent: false, class, ecn: Ecn::NotEct };
+            let meta =
+                Meta { flow: Some(FLOW), len: PAYLOAD, is_urgent: false, class, ecn: Ecn::NotEct, is_short: false };
             assert_eq!(self.sender.enqueue(now, meta, self.enqueued), Enqueued::Taken);
             self.enqueued += 1;
         }

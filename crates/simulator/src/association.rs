@@ -142,12 +142,13 @@ impl Inner {
         let len = packet.bytes.saturating_sub(IP_HEADER) as usize;
         let is_ack = packet.flags.has(Flags::ACK);
         let ecn = if packet.flags.has(Flags::ECN_CAPABLE) { Ecn::Ect0 } else { Ecn::NotEct };
-        let mut meta = Meta { flow: Some(self.id(end)), len, is_urgent: false, class: Class::Datagram, ecn };
+        let mut meta =
+            Meta { flow: Some(self.id(end)), len, is_urgent: false, class: Class::Datagram, ecn, is_short: false };
         match self.kind {
             Kind::Tcp { headers, .. } if is_ack => {
                 meta.is_urgent = true;
                 // With blocks of selective acknowledgment the header goes whole.
-                meta.len -= if packet.bytes == headers { left_out(headers) } else { 0 };
+                meta.is_short = packet.bytes == headers;
                 meta.class = Class::Tcp(Segment { has_timestamps: true, ..Segment::default() });
             }
             Kind::Tcp { mss, headers } => {
@@ -156,24 +157,30 @@ impl Inner {
                 self.high = self.high.max(position + 1);
                 let syn = position == 0;
                 meta.is_urgent = syn;
-                meta.len -= if syn { 0 } else { left_out(headers) };
+                meta.is_short = !syn;
                 let (seq, len) = sequence((mss, headers), position, packet);
                 meta.class = Class::Tcp(Segment { seq, len, syn, has_timestamps: true, is_retransmission });
             }
-            Kind::Udp { headers } => meta.len -= left_out(headers),
+            Kind::Udp { .. } => meta.is_short = true,
             Kind::Echo => {
                 meta.is_urgent = len <= multipath::LARGEST_URGENT_ICMP;
                 // As the daemon has it, only what asks is a flow.
                 meta.flow = meta.flow.filter(|_| !is_ack);
             }
         }
+        meta.len -= if meta.is_short { self.left_out() } else { 0 };
         meta
     }
-}
 
-/// Bytes that inner headers of so many take less where the flow has a label, as it has but for its first packets.
-fn left_out(headers: u32) -> usize {
-    multipath::left_out(headers.saturating_sub(IP_HEADER) as usize)
+    /// Bytes that headers take less where the flow has a label, as it has but for its first packets.
+    fn left_out(&self) -> usize {
+        match self.kind {
+            Kind::Tcp { headers, .. } | Kind::Udp { headers } => {
+                multipath::left_out(headers.saturating_sub(IP_HEADER) as usize)
+            }
+            Kind::Echo => 0,
+        }
+    }
 }
 
 /// The number of the first byte of a packet of TCP data, and how many numbers it takes.
@@ -339,7 +346,8 @@ impl End {
                     return self.settle(now);
                 }
                 // RFC 6040 §4.2. What may not be marked no queue has marked.
-                packet.packet.flags = packet.packet.flags.with_if(Flags::MARKED, is_marked && ecn != Ecn::NotEct);
+                packet.packet.flags =
+                    packet.packet.flags.with_if(Flags::MARKED, is_marked && ecn != Ecn::NotEct || ecn == Ecn::Ce);
                 let Some(inner) = inner else { return };
                 let place =
                     number.map_or_else(|| self.place_in_tcp(inner, id, &packet.packet), |n| Some(n.position(id)));
@@ -514,7 +522,7 @@ impl End {
             path: dispatch.path.0 as u8,
             number,
             wire: packet.wire,
-            content: Content::Data(packet.payload.clone(), packet.number, packet.copy, packet.meta.ecn),
+            content: Content::Data(packet.payload.clone(), packet.number, packet.copy, packet.mark()),
         };
         let is_again = packet.retransmissions > 0 || packet.rescues > 0;
         if !packet.payload.packet.flags.has(Flags::ACK)

@@ -106,13 +106,15 @@ impl Payload {
         self.short = meta.flow.and_then(|flow| announced.shorten(now, flow, self.bytes()));
         if let Some((_, short)) = &self.short {
             meta.len = self.bytes().len() - short.whole() + short.bytes().len();
+            meta.is_short = true;
         }
     }
 
     /// What the core has to know of it; notes what its TCP has sent.
     pub(crate) fn meta(&self, ecn: Ecn, connections: &mut Connections) -> Meta {
         let (payload, flow) = (self.bytes(), flow_of(self.next_header, self.bytes(), true));
-        let mut meta = Meta { flow, len: payload.len(), is_urgent: false, class: Class::Datagram, ecn };
+        let mut meta =
+            Meta { flow, len: payload.len(), is_urgent: false, class: Class::Datagram, ecn, is_short: false };
         match self.next_header {
             protocol::TCP => {
                 let Ok(segment) = tcp::Segment::parse(payload) else { return meta };

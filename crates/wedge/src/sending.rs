@@ -119,8 +119,11 @@ impl PeerState {
     ) {
         let skips = self.gives_feedback();
         let Some(path) = self.paths.iter_mut().find(|path| path.id == dispatch.path) else { return };
-        let (numbers, ecn) = ((dispatch.packet.number, dispatch.packet.copy), dispatch.packet.meta.ecn);
-        let sealed = dispatch.packet.payload.sealed(numbers, ecn);
+        let (numbers, inner) = ((dispatch.packet.number, dispatch.packet.copy), dispatch.packet.mark());
+        // RFC 6040 §4.1, of the packet as it came: a mark of the send buffer's own is no congestion of the path, and stays inside
+        // where the peer sees what is there.
+        let ecn = if skips { dispatch.packet.meta.ecn } else { inner };
+        let sealed = dispatch.packet.payload.sealed(numbers, inner);
         let Ok(left) = path.seal((sealed.next_header, sealed.parts(), ecn), skips, rng, out) else {
             counters.exhausted += 1;
             return;
@@ -279,6 +282,7 @@ impl PeerState {
             bytes: buffer.bytes,
             delay_ms: buffer.sojourn.as_secs_f64() * 1e3,
             dropped: buffer.dropped,
+            marked: buffer.marked,
             paths_bind: buffer.paths_bind,
         }
     }

@@ -94,6 +94,8 @@ pub struct SendBufferStatus {
     pub delay_ms: f64,
     /// Packets dropped because programs sent more than the paths carry.
     pub dropped: u64,
+    /// Packets marked in place of that (RFC 3168), for flows that understand it.
+    pub marked: u64,
     /// Of the time of the association, the part in which packets waited: the paths' windows were the limit, not the
     /// programs.
     pub paths_bind: f64,

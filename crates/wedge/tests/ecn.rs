@@ -25,15 +25,20 @@ fn established(feedback: bool) -> World {
     world
 }
 
+/// A packet from a to b with this mark, and a DSCP that has to stay here.
+fn packet(world: &World, ecn: Ecn, length: usize) -> Vec<u8> {
+    let mut packet = udp_v6(world.hit(0), world.hit(1), (9, 9), &vec![7; length]);
+    let class = 0b1011_1000 | ecn.bits();
+    packet[0] = 6 << 4 | class >> 4;
+    packet[1] = class << 4;
+    packet
+}
+
 /// Sends a packet with `inner` in its header from a to b, on whose way `marked` happens to the outer header: the codepoint
 /// that left, and what b's program gets.
 fn carry(world: &mut World, inner: Ecn, marked: Ecn) -> (Ecn, Option<Ecn>) {
     let now = world.now;
-    let mut packet = udp_v6(world.hit(0), world.hit(1), (9, 9), &[7; 500]);
-    // The two bits, and a DSCP that has to stay here.
-    let class = 0b1011_1000 | inner.bits();
-    packet[0] = 6 << 4 | class >> 4;
-    packet[1] = class << 4;
+    let packet = packet(world, inner, 500);
     world.hosts[0].handle_application(now, &mut world.rngs[0], [packet]);
     let mut out = Vec::new();
     world.hosts[0].poll_transmit(now, &mut out);
@@ -89,5 +94,26 @@ fn of_a_plain_hip_host_only_the_outer_header_is_known() {
         for outer in ALL {
             assert_eq!(carry(&mut established(false), inner, outer), (inner, Some(outer)));
         }
+    }
+}
+
+/// A program sends twice what the path carries. The send buffer says so by marks, where they are understood (RFC 8290 §4.1.2), and they
+/// are none of the path's.
+#[test]
+fn what_waits_too_long_is_marked_inside() {
+    for (ecn, is_marked) in [(Ecn::Ect0, true), (Ecn::NotEct, false)] {
+        let mut world = established(true);
+        let mut boxes = [Mailbox::default(), Mailbox::default()];
+        let start = world.now;
+        for step in 0..1500 {
+            boxes[0].to_send.extend((0..2).map(|_| packet(&world, ecn, 1000)));
+            let [a, b] = &mut boxes;
+            world.run(start + ms(step), &mut [a, b]);
+        }
+        let marks = boxes[1].received.iter().filter(|(_, packet)| IpPacket::parse(packet).unwrap().ecn() == 3);
+        let status = world.hosts[0].status(world.now).peers.remove(0);
+        let buffer = status.send_buffer.unwrap();
+        assert_eq!((marks.count() > 3, buffer.marked > 3), (is_marked, is_marked), "{ecn:?}: {buffer:?}");
+        assert_eq!(status.paths[0].measured.unwrap().ce, 0);
     }
 }
