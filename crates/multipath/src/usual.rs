@@ -61,11 +61,12 @@ impl Overhead {
 }
 
 /// Bytes that a header of so many takes less where the peer has given the flow a label: that of TCP with timestamps or without
-/// options, and that of UDP.
-pub fn left_out(header: usize) -> usize {
+/// options, and that of UDP. TCP's takes still less while what it acknowledges `rests`, as it does where all data go the other way.
+pub fn left_out(header: usize, rests: bool) -> usize {
+    let acknowledges = if rests { 6 } else { 0 };
     match header {
-        32 => 17,
-        20 => 9,
+        32 => 17 + acknowledges,
+        20 => 9 + acknowledges,
         8 => 8,
         _ => 0,
     }

@@ -168,15 +168,15 @@ impl Inner {
                 meta.flow = meta.flow.filter(|_| !is_ack);
             }
         }
-        meta.len -= if meta.is_short { self.left_out() } else { 0 };
+        meta.len -= if meta.is_short { self.left_out(!is_ack) } else { 0 };
         meta
     }
 
     /// Bytes that headers take less where the flow has a label, as it has but for its first packets.
-    fn left_out(&self) -> usize {
+    fn left_out(&self, rests: bool) -> usize {
         match self.kind {
             Kind::Tcp { headers, .. } | Kind::Udp { headers } => {
-                multipath::left_out(headers.saturating_sub(IP_HEADER) as usize)
+                multipath::left_out(headers.saturating_sub(IP_HEADER) as usize, rests)
             }
             Kind::Echo => 0,
         }

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! kind 7 (1) | labels (1) | zero (2) | clock (4) | label …
-//! label: number (2) | protocol (1) | timestamps (1): 0 none, 1 in halves, 2 whole | source port (2) | destination port (2) | TSval (4) | TSecr (4)
+//! label: number (2) | protocol (1) | timestamps (1): 0 none, 1 in halves, 2 whole | source port (2) | destination port (2)
+//!     | window (2) | acknowledgment number (4) | TSval (4) | TSecr (4)
 //! ```
 //!
 //! Timestamps go in halves at first, and whole once a clock has shown to be too quick for that.
@@ -16,7 +17,7 @@ use clock::{Duration, Instant};
 use multipath::FlowId;
 use std::collections::BTreeMap;
 use wire::ip::protocol;
-use wire::short::{Short, Template, Timestamps};
+use wire::short::{Acknowledges, Short, Template, Timestamps};
 
 /// The kind of message by which labels are announced: the first byte after the ESP header.
 pub(crate) const KIND: u8 = 7;
@@ -40,7 +41,7 @@ const QUICK: Duration = Duration::from_secs(10);
 const MOST: usize = 32;
 /// Bytes before the labels in a message, and of each.
 const HEAD: usize = 8;
-const RECORD: usize = 16;
+const RECORD: usize = 22;
 
 /// When a flow that comes is assigned a label.
 #[derive(Clone, Copy, Debug, Default)]
@@ -170,6 +171,8 @@ impl Assigned {
             message.extend_from_slice(&number.to_be_bytes());
             message.extend_from_slice(&[template.protocol, timestamps]);
             message.extend_from_slice([template.source, template.destination].map(u16::to_be_bytes).as_flattened());
+            message.extend_from_slice(&template.acknowledges.window.to_be_bytes());
+            message.extend_from_slice(&template.acknowledges.number.to_be_bytes());
             message.extend_from_slice([value, echo].map(u32::to_be_bytes).as_flattened());
         }
         Some(message)
@@ -207,7 +210,8 @@ impl Announced {
             return true;
         }
         for record in records {
-            let [n0, n1, protocol, timestamps, s0, s1, d0, d1, v0, v1, v2, v3, e0, e1, e2, e3] = *record;
+            let [n0, n1, protocol, timestamps, s0, s1, d0, d1, w0, w1, a0, a1, a2, a3, v0, v1, v2, v3, e0, e1, e2, e3] =
+                *record;
             let timestamps = match timestamps {
                 0 => Timestamps::None,
                 1 => Timestamps::Near(u32::from_be_bytes([v0, v1, v2, v3]), u32::from_be_bytes([e0, e1, e2, e3])),
@@ -219,6 +223,10 @@ impl Announced {
                 protocol,
                 source: u16::from_be_bytes([s0, s1]),
                 destination: u16::from_be_bytes([d0, d1]),
+                acknowledges: Acknowledges {
+                    window: u16::from_be_bytes([w0, w1]),
+                    number: u32::from_be_bytes([a0, a1, a2, a3]),
+                },
                 timestamps,
             };
             let flow = leaving(&template);
@@ -284,15 +292,19 @@ mod tests {
     #[test]
     fn headers_are_as_short_as_simulated_ones() {
         let with_timestamps = [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
-        let segment = |options| {
+        let segment = |options, ack| {
             let any = std::net::Ipv6Addr::LOCALHOST.into();
             let mut segment = Vec::new();
-            tcp::Header { options, ..tcp::Header::default() }.emit(any, any, b"data", &mut segment).unwrap();
+            tcp::Header { options, ack, ..tcp::Header::default() }.emit(any, any, b"data", &mut segment).unwrap();
             (protocol::TCP, segment)
         };
-        for (protocol, packet) in [segment(&with_timestamps), segment(&[]), (protocol::UDP, DATAGRAM.to_vec())] {
-            let short = Template::of(protocol, &packet).unwrap().shorten(&packet).unwrap();
-            assert_eq!(short.whole() - short.bytes().len(), multipath::left_out(short.whole()));
+        let headers = |ack| [segment(&with_timestamps, ack), segment(&[], ack), (protocol::UDP, DATAGRAM.to_vec())];
+        for ack in [0, 1] {
+            for ((protocol, packet), (_, first)) in headers(ack).into_iter().zip(headers(0)) {
+                let short = Template::of(protocol, &first).unwrap().shorten(&packet).unwrap();
+                let saved = short.whole() - short.bytes().len();
+                assert_eq!(saved, multipath::left_out(short.whole(), ack == 0));
+            }
         }
     }
 
@@ -305,7 +317,9 @@ mod tests {
             for second in 0..12 {
                 let value = second as u32 * ticks;
                 let timestamps = Timestamps::Near(value, 0);
-                let template = || Some(Template { protocol: protocol::TCP, source: 1, destination: 2, timestamps });
+                let acknowledges = Acknowledges::default();
+                let template =
+                    || Some(Template { protocol: protocol::TCP, source: 1, destination: 2, acknowledges, timestamps });
                 (0..=WHOLE).for_each(|_| assigned.came(at(second), &mut candidate, false, template));
                 templates.extend(
                     assigned.poll_message(at(second)).map(|_| assigned.template(assigned.next - 1).unwrap().timestamps),

@@ -1,10 +1,12 @@
 //! Headers of TCP and UDP in short, between two ends that both know the flow: what is the same in each of its packets is left out.
 //!
 //! ```text
-//! of TCP: flags (1) | window (2) | sequence number (4) | acknowledgment number (4) [ | TSval (2 or 4) | TSecr (2 or 4) ]
+//! of TCP: flags (1) | sequence number (4) [ | window (2) | acknowledgment number (4) ] [ | TSval (2 or 4) | TSecr (2 or 4) ]
 //! of UDP: nothing
 //! ```
 //!
+//! While a download goes on, its sender has nothing new to acknowledge: window and acknowledgment number are left out while they are
+//! those by which the flow is known, and the flag SYN, which no header in short has, says so.
 //! Of timestamps the lower halves are enough where a clock is as slow as most are; one that counts microseconds has whole ones.
 //! Lengths follow from the packet's, and the checksum is made anew. A header that has anything else in it goes whole: urgent data,
 //! reserved bits, SYN, and options but timestamps that are padded as RFC 7323 appendix A has them.
@@ -19,12 +21,16 @@ use std::net::Ipv6Addr;
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 /// TCP's header with timestamps.
 const WITH_TIMESTAMPS: usize = tcp::HEADER + 12;
-/// Bytes of a header of TCP in short, without timestamps.
-const PLAIN: usize = 11;
+/// Bytes of a header of TCP in short, without timestamps and what it acknowledges.
+const PLAIN: usize = 5;
+/// Bytes of window and acknowledgment number.
+const ACKNOWLEDGES: usize = 6;
 /// Bytes that a header in short takes at most: that of TCP with whole timestamps.
-pub const LONGEST: usize = PLAIN + 8;
+pub const LONGEST: usize = PLAIN + ACKNOWLEDGES + 8;
 /// Bytes by which a whole header is longer than one in short, at most.
 pub const MOST_SAVED: usize = WITH_TIMESTAMPS - PLAIN - 4;
+/// The flag that says that window and acknowledgment number are left out.
+const RESTS: u8 = Flags::SYN.0;
 
 /// What is the same in the headers of a flow, or nearly so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +41,33 @@ pub struct Template {
     pub source: u16,
     /// The receiver's port.
     pub destination: u16,
+    /// What its sender acknowledges, where it is TCP.
+    pub acknowledges: Acknowledges,
     /// Its timestamps.
     pub timestamps: Timestamps,
 }
 
+/// What a TCP says of the other direction: as it is in the header, zero in a flow that is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acknowledges {
+    /// The window.
+    pub window: u16,
+    /// The acknowledgment number.
+    pub number: u32,
+}
+
+impl Acknowledges {
+    fn bytes(self) -> [u8; ACKNOWLEDGES] {
+        let ([a, b], [c, d, e, f]) = (self.window.to_be_bytes(), self.number.to_be_bytes());
+        [a, b, c, d, e, f]
+    }
+}
+
 /// The timestamps of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timestamps {
     /// There are none.
+    #[default]
     None,
     /// They go in halves, for they differ by less than 2¹⁵ from this TSval and this TSecr.
     Near(u32, u32),
@@ -82,21 +107,22 @@ fn nearest(around: u32, lower: u16) -> u32 {
 impl Template {
     /// Of a packet, which begins with its header; `None` where that cannot be short.
     pub fn of(protocol: u8, packet: &[u8]) -> Option<Self> {
-        let timestamps = match protocol {
-            protocol::TCP => timestamps(packet)?,
-            protocol::UDP if half(packet, 4).map(usize::from) == Some(packet.len()) => Timestamps::None,
+        let (timestamps, acknowledges) = match protocol {
+            protocol::TCP => of_segment(packet)?,
+            protocol::UDP if half(packet, 4).map(usize::from) == Some(packet.len()) => Default::default(),
             _ => return None,
         };
-        Some(Self { protocol, source: half(packet, 0)?, destination: half(packet, 2)?, timestamps })
+        Some(Self { protocol, source: half(packet, 0)?, destination: half(packet, 2)?, acknowledges, timestamps })
     }
 
-    /// Bytes of a whole header, and of one in short.
-    fn lengths(&self) -> (usize, usize) {
+    /// Bytes of a whole header, and of one in short that has these flags first.
+    fn lengths(&self, flags: u8) -> (usize, usize) {
+        let plain = PLAIN + if flags & RESTS == 0 { ACKNOWLEDGES } else { 0 };
         match (self.protocol, self.timestamps) {
             (protocol::UDP, _) => (udp::HEADER, 0),
-            (_, Timestamps::None) => (tcp::HEADER, PLAIN),
-            (_, Timestamps::Near(..)) => (WITH_TIMESTAMPS, PLAIN + 4),
-            (_, Timestamps::Whole) => (WITH_TIMESTAMPS, PLAIN + 8),
+            (_, Timestamps::None) => (tcp::HEADER, plain),
+            (_, Timestamps::Near(..)) => (WITH_TIMESTAMPS, plain + 4),
+            (_, Timestamps::Whole) => (WITH_TIMESTAMPS, plain + 8),
         }
     }
 
@@ -121,29 +147,33 @@ impl Template {
         if (own.source, own.destination) != (self.source, self.destination) {
             return None;
         }
-        let (whole, len) = self.lengths();
-        let mut bytes = [0; LONGEST];
-        if self.protocol == protocol::TCP {
-            let [_, _, _, _, numbers @ .., _, flags, w0, w1] = packet.first_chunk::<16>()?;
-            bytes[..3].copy_from_slice(&[*flags, *w0, *w1]);
-            bytes[3..PLAIN].copy_from_slice(numbers);
-            bytes[PLAIN..].copy_from_slice(&stamps);
+        if self.protocol == protocol::UDP {
+            return Some(Short { bytes: [0; LONGEST], len: 0, whole: udp::HEADER });
         }
+        let [_, _, _, _, s0, s1, s2, s3, .., flags, _, _] = *packet.first_chunk::<16>()?;
+        let rests = own.acknowledges == self.acknowledges;
+        let flags = flags | if rests { RESTS } else { 0 };
+        let acknowledges = own.acknowledges.bytes();
+        let acknowledges = if rests { &[][..] } else { &acknowledges };
+        let (whole, len) = self.lengths(flags);
+        let mut bytes = [0; LONGEST];
+        let parts = [&[flags, s0, s1, s2, s3][..], acknowledges, &stamps];
+        bytes.iter_mut().zip(parts.into_iter().flatten()).for_each(|(to, from)| *to = *from);
         Some(Short { bytes, len, whole })
     }
 
     /// Whether a packet, which begins with its header in short, is an acknowledgment of TCP and nothing else.
     pub fn is_bare_ack(&self, packet: &[u8]) -> bool {
         let ends = Flags::FIN.0 | Flags::RST.0;
-        self.protocol == protocol::TCP
-            && packet.len() == self.lengths().1
-            && packet.first().is_some_and(|flags| flags & ends == 0)
+        let is_one = |flags: &u8| flags & ends == 0 && packet.len() == self.lengths(*flags).1;
+        self.protocol == protocol::TCP && packet.first().is_some_and(is_one)
     }
 
     /// Puts the whole header back of a packet whose header in short begins at `at`, between these addresses. Where it begins: there
     /// must be [`MOST_SAVED`] bytes in front. `None` where there are not, or the packet is cut; then it is not to be used.
     pub fn restore(&self, bytes: &mut [u8], at: usize, (from, to): (Ipv6Addr, Ipv6Addr)) -> Option<usize> {
-        let (whole, len) = self.lengths();
+        let flags = bytes.get(at).copied().unwrap_or_default();
+        let (whole, len) = self.lengths(flags);
         let mut short = [0; LONGEST];
         short.get_mut(..len)?.copy_from_slice(bytes.get(at..at + len)?);
         let start = (at + len).checked_sub(whole)?;
@@ -155,9 +185,16 @@ impl Template {
             let [a, b] = u16::try_from(length).ok()?.to_be_bytes();
             packet.get_mut(4..udp::HEADER)?.copy_from_slice(&[a, b, 0, 0]);
         } else {
-            let [flags, w0, w1, s0, s1, s2, s3, a0, a1, a2, a3, a, b, c, d, e @ ..] = short;
+            let (numbers, rest) = short.split_first_chunk::<PLAIN>()?;
+            let (acknowledges, rest) = match flags & RESTS {
+                0 => rest.split_first_chunk().map(|(own, rest)| (*own, rest))?,
+                _ => (self.acknowledges.bytes(), rest),
+            };
+            let ([_, s0, s1, s2, s3], [w0, w1, a0, a1, a2, a3]) = (*numbers, acknowledges);
+            let [a, b, c, d, e @ ..] = *rest.first_chunk::<8>()?;
+            let offset = (whole as u8 / 4) << 4;
             packet.get_mut(4..12)?.copy_from_slice(&[s0, s1, s2, s3, a0, a1, a2, a3]);
-            packet.get_mut(12..tcp::HEADER)?.copy_from_slice(&[(whole as u8 / 4) << 4, flags, w0, w1, 0, 0, 0, 0]);
+            packet.get_mut(12..tcp::HEADER)?.copy_from_slice(&[offset, flags & !RESTS, w0, w1, 0, 0, 0, 0]);
             let stamps = match self.timestamps {
                 Timestamps::None => None,
                 Timestamps::Whole => Some([[a, b, c, d], e]),
@@ -181,8 +218,8 @@ impl Template {
     }
 }
 
-/// The timestamps of a segment; `None` where it has anything that a header in short has not.
-fn timestamps(segment: &[u8]) -> Option<Timestamps> {
+/// The timestamps of a segment, and what it acknowledges; `None` where it has anything that a header in short has not.
+fn of_segment(segment: &[u8]) -> Option<(Timestamps, Acknowledges)> {
     let view = Segment::parse(segment).ok()?;
     // Behind the header's length, half a byte is reserved (RFC 9293 §3.1).
     let is_reserved_zero = segment.get(12)? & 0x0f == 0;
@@ -190,12 +227,13 @@ fn timestamps(segment: &[u8]) -> Option<Timestamps> {
         return None;
     }
     let options = view.option_bytes();
+    let acknowledges = Acknowledges { window: view.window(), number: view.ack() };
     if options.is_empty() {
-        return Some(Timestamps::None);
+        return Some((Timestamps::None, acknowledges));
     }
     let is_padded = options.starts_with(&TIMESTAMPS) && tcp::HEADER + options.len() == WITH_TIMESTAMPS;
     let (value, echo) = view.timestamps().filter(|_| is_padded)?;
-    Some(Timestamps::Near(value, echo))
+    Some((Timestamps::Near(value, echo), acknowledges))
 }
 
 #[cfg(test)]
@@ -237,7 +275,9 @@ mod tests {
         fn what_is_restored_is_what_was_shortened(
             timestamps: Option<(u32, u32)>,
             moved in (-0x8000_i32..0x8000, -0x8000_i32..0x8000),
-            (seq, ack, window, flags) in any::<(u32, u32, u16, [bool; 6])>(),
+            (seq, flags) in any::<(u32, [bool; 6])>(),
+            // Those of the first segment, or others.
+            (ack, window) in prop_oneof![Just((0x0506_0708, 500)), any::<(u32, u16)>()],
             data in prop::collection::vec(any::<u8>(), 0..90),
         ) {
             let first = segment(timestamps, |_| (), b"first");
@@ -248,12 +288,13 @@ mod tests {
                 [header.fin, header.rst, header.psh, header.ack, header.ece, header.cwr] = flags;
             }, &data);
             let short = template.shorten(&packet).unwrap();
-            prop_assert_eq!(short.whole() - short.bytes().len(), if later.is_some() { 17 } else { 9 });
+            let rests = if (ack, window) == (0x0506_0708, 500) { 6 } else { 0 };
+            prop_assert_eq!(short.whole() - short.bytes().len(), rests + if later.is_some() { 17 } else { 9 });
             prop_assert_eq!(&restored(&template, &short, &packet), &packet);
             if later.is_some() {
                 let whole = Template { timestamps: Timestamps::Whole, ..template };
                 let short = whole.shorten(&packet).unwrap();
-                prop_assert_eq!(short.whole() - short.bytes().len(), 13);
+                prop_assert_eq!(short.whole() - short.bytes().len(), rests + 13);
                 prop_assert_eq!(restored(&whole, &short, &packet), packet);
             }
         }
@@ -280,10 +321,11 @@ mod tests {
             mut bytes in prop::collection::vec(any::<u8>(), 0..90),
             at in 0usize..100,
         ) {
-            let template = Template { protocol, source: 1, destination: 2, timestamps };
-            let before = bytes.len();
+            let acknowledges = Acknowledges { window: 3, number: 4 };
+            let template = Template { protocol, source: 1, destination: 2, acknowledges, timestamps };
+            let (before, flags) = (bytes.len(), bytes.get(at).copied().unwrap_or_default());
             if let Some(start) = template.restore(&mut bytes, at, (FROM, TO)) {
-                let (whole, len) = template.lengths();
+                let (whole, len) = template.lengths(flags);
                 prop_assert!(start + whole == at + len && at + len <= before && bytes.len() == before);
                 prop_assert!(protocol == protocol::UDP || Template::of(protocol, &bytes[start..]).is_none_or(|of| of.source == 1));
             }
