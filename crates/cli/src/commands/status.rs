@@ -308,7 +308,7 @@ mod tests {
                      "in_flight": 1500, "lost": 1, "delivered": 999, "reordered": 0, "ce": 2}},
                     {"id": 1, "name": "lte", "local": "192.0.2.3", "remote": "192.0.2.2", "alive": true, "backup": true,
                      "standby": true, "bytes_out": 1, "bytes_in": 1000},
-                ], "congestion": "mhip", "send_buffer": {"bytes": 3000, "delay_ms": 2.04, "dropped": 7, "paths_bind": 0.5}},
+                ], "congestion": "mhip", "send_buffer": {"bytes": 3000, "delay_ms": 2.04, "dropped": 7, "marked": 4, "paths_bind": 0.5}},
                 {"name": "c.hip", "hit": "2001:22::c", "lsi": "198.18.0.3", "state": "UNASSOCIATED", "paths": []},
             ],
             "learned": [
@@ -332,7 +332,7 @@ b.hip  established for 1 min 1 s
   all                                                0.00 Mbit/s  10.00 Mbit/s  1.0 kB  12.3 MB
   path  delivers     window   in flight  lost    reordered  marked  MTU
   dsl   7.95 Mbit/s  90.0 kB  1.5 kB     0.10 %  0          2       1400
-  mhip: 3.0 kB wait to be sent, the last one 2.0 ms; 7 packets dropped; for 50 % of the time there was more to send than the paths took
+  mhip: 3.0 kB wait to be sent, the last one 2.0 ms; 7 packets dropped, 4 marked; for 50 % of the time there was more to send than the paths took
 
 c.hip  not connected: a program's first packet begins (unassociated)
   2001:22::c  LSI 198.18.0.3
