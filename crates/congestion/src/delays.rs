@@ -223,8 +223,13 @@ mod tests {
 
     /// What is known of a path of 60 ms with twenty packets after these round trips, each so long after the one before, in milliseconds.
     fn after(samples: impl IntoIterator<Item = (u64, u64)>) -> Delays {
-        let srtt = Duration::from_millis(60);
-        let mut path = Path { srtt, ..Path::new(30_000.0, 30_000.0, 1_500.0) };
+        with(20.0, samples)
+    }
+
+    /// The same with so many packets.
+    fn with(packets: f64, samples: impl IntoIterator<Item = (u64, u64)>) -> Delays {
+        let (srtt, window) = (Duration::from_millis(60), packets * 1_500.0);
+        let mut path = Path { srtt, ..Path::new(window, window, 1_500.0) };
         // A host that has been up for long.
         let (mut delays, mut now) = (Delays::default(), Instant::ZERO + Duration::from_secs(100_000));
         for (wait, rtt) in samples {
@@ -253,6 +258,14 @@ mod tests {
             let jitter = (0..300).map(|count| (5, least + count % 2 * 8));
             assert_eq!(after(std::iter::once((5, 60)).chain(jitter)).are_quiet(), is_quiet, "{least}");
         }
+    }
+
+    /// Jitter is less for a moment, while the delay is what it usually is: nothing waits in a queue.
+    #[test]
+    fn a_calm_moment_of_jitter_is_no_queue() {
+        let jitter = (0..300).map(|count| (5, 80 + count % 2 * 8));
+        let calm = std::iter::repeat_n((5, 84), 24);
+        assert!(with(200.0, std::iter::once((5, 60)).chain(jitter).chain(calm)).are_quiet());
     }
 
     /// What others fill is no pause, however seldom a packet of ours meets it.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use clock::Instant;
-pub use multipath::Ecn;
+use multipath::Ecn;
 
 /// One end of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

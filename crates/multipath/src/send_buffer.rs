@@ -34,7 +34,7 @@ pub(crate) struct Limits {
     pub bytes: usize,
     /// Bytes of all flows together that are too many.
     pub most: usize,
-    /// The same where the longest queue is of a flow that understands marks: nothing was lost that it could have waited for.
+    /// The same where the longest queue is of a flow that understands marks: until it hears of the first one, it sends on.
     pub most_marked: usize,
     /// What TCPs may fill whose receive windows we clamp, so that nothing is dropped.
     pub clamped: usize,
@@ -398,7 +398,6 @@ mod tests {
     use super::*;
     use crate::packet::{Class, Meta, Segment};
     use proptest::prelude::*;
-    use queue::Ecn;
 
     const LIMITS: Limits = Limits {
         bytes: 1 << 20,

@@ -162,8 +162,8 @@ fn measured(text: &mut String, peer: &PeerStatus) {
     // Writing to a String does not fail.
     let _ = writeln!(
         text,
-        "  {}: {} wait to be sent, the last one {:.1} ms; {} packets dropped, {} marked; for {:.0} % of the time there was more to send than \
-         the paths took",
+        "  {}: {} wait to be sent, the last one {:.1} ms; {} packets dropped, {} marked; for {:.0} % of the time there \
+         was more to send than the paths took",
         peer.congestion.as_deref().unwrap_or_default(),
         bytes(buffer.bytes as u64),
         buffer.delay_ms,

@@ -3,10 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use clock::{Duration, Instant};
+use multipath::Ecn;
 use wire::ip::{IpPacket, protocol};
 use wire::udp;
 
-use crate::guest::{Conversation, Ecn, End};
+use crate::guest::{Conversation, End};
 
 /// The servers' port.
 const SERVER_PORT: u16 = 4433;
