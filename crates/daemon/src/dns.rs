@@ -69,7 +69,10 @@ impl Names {
         };
         let mut answer = Message::response(query.metadata.id, query.metadata.op_code);
         answer.metadata.recursion_desired = query.metadata.recursion_desired;
-        answer.add_queries(query.queries.iter().cloned());
+        // Compressed names of many questions would grow to a multiple of the query.
+        if let [question] = query.queries.as_slice() {
+            answer.add_query(question.clone());
+        }
         answer.metadata.response_code = self.fill(&query, &mut answer);
         answer.to_vec().ok()
     }
@@ -197,6 +200,20 @@ mod tests {
             let answer = ask(&names(), name, RecordType::A);
             assert_eq!((answer.metadata.response_code, answer.answers.len()), (ResponseCode::Refused, 0), "{name}");
         }
+    }
+
+    #[test]
+    fn many_questions_are_not_repeated() {
+        let mut query = Message::new(7, MessageType::Query, OpCode::Query);
+        let name = Name::from_ascii(["a".repeat(63), "b".repeat(63), "c".repeat(63)].join(".")).expect("a name");
+        for _ in 0..300 {
+            query.add_query(Query::query(name.clone(), RecordType::A));
+        }
+        let query = query.to_vec().expect("a message");
+        let answer = names().answer(&query).expect("an answer");
+        assert!(answer.len() <= MAX_MESSAGE, "{} bytes for {}", answer.len(), query.len());
+        let answer = Message::from_vec(&answer).expect("well-formed");
+        assert_eq!(answer.metadata.response_code, ResponseCode::FormErr);
     }
 
     #[test]
