@@ -99,12 +99,12 @@ bench-lab: need-demo
 	$(CARGO) build --release --locked -p sinnet-cli
 	tools/bench-lab target/release/sinnet --runs $(RUNS) --out target/bench-lab.jsonl $(if $(VIRTUAL),--virtual)
 
-## The environments of scenarios/field with CUBIC and BBR inside: every path alone without Sinnet, Linux MPTCP, and Sinnet, with the
-## congestion control that the kernel says was used. Half an hour a run. VIRTUAL=1 for virtual time, and QUIC besides.
+## The environments of scenarios/field with CUBIC, BBR and QUIC inside: every path alone without Sinnet, Linux MPTCP, and Sinnet, with the
+## congestion control that the kernel says was used. Three quarters of an hour a run. VIRTUAL=1 for virtual time.
 bench-field: need-demo
-	$(CARGO) build --release --locked -p sinnet-cli $(if $(VIRTUAL),-p sinnet-quic)
-	tools/bench-field target/release/sinnet --runs $(RUNS) --out target/bench-field.jsonl \
-	  $(if $(VIRTUAL),--virtual --quic target/release/quic)
+	$(CARGO) build --release --locked -p sinnet-cli -p sinnet-quic
+	tools/bench-field target/release/sinnet --quic target/release/quic --runs $(RUNS) --out target/bench-field.jsonl \
+	  $(if $(VIRTUAL),--virtual)
 
 ## The kernel's own test of two paths, passed by plain TCP through Sinnet: twelve downloads, a minute and a half. VIRTUAL=1 for virtual time.
 simult-flows: need-demo

@@ -20,12 +20,16 @@ def lateness(report):
     return report["emulator_late_p99_us"] / 1000
 
 
-def lab(arguments, text, single):
-    """One run of a scenario, of single paths too if `single`; its report, or a sentence."""
+def lab(arguments, text, single, quic):
+    """One run of a scenario, of single paths too if `single`, by QUIC if that is so; its report, or a sentence."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(text)
         file.flush()
-        command = [arguments.sinnet, "lab", file.name, "--json"] + ["--virtual"] * arguments.virtual + ["--together"] * (not single)
+        if quic:
+            command = [arguments.quic, "lab", file.name] + ["--real", arguments.sinnet] * (not arguments.virtual)
+        else:
+            command = [arguments.sinnet, "lab", file.name, "--json"] + ["--virtual"] * arguments.virtual
+        command += ["--together"] * (not single)
         # In a session of its own it hears of an interruption once, from here, and has the time to remove what it has set up.
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
             try:
@@ -55,18 +59,19 @@ class Runs:
                 except (ValueError, TypeError, KeyError):
                     sys.exit(f"{self.path} is not a file of --out: give another one")
 
-    def run(self, text, single, **what):
-        """The report of a run, made now if the file has none of it; or a sentence."""
-        of = hashlib.sha256(self.of + text.encode() + bytes([single])).hexdigest()
+    def run(self, text, single, quic=False, **what):
+        """The report of a run, made now if the file has none of it; or a sentence. By QUIC it needs `arguments.quic`."""
+        program = pathlib.Path(self.arguments.quic).read_bytes() if quic else b""
+        of = hashlib.sha256(self.of + program + text.encode() + bytes([single])).hexdigest()
         if of in self.known:
             return self.known[of]
-        report = lab(self.arguments, text, single)
+        report = lab(self.arguments, text, single, quic)
         for _ in range(1, TRIES):
             if isinstance(report, str) or lateness(report) <= LATE:
                 break
             print(f"{', '.join(map(str, what.values()))}: the emulator was late by {lateness(report):.1f} ms, once more", file=sys.stderr, flush=True)
             self.again += 1
-            other = lab(self.arguments, text, single)
+            other = lab(self.arguments, text, single, quic)
             report = report if isinstance(other, str) else min(report, other, key=lateness)
         if self.path and not isinstance(report, str):
             with self.path.open("a") as file:

@@ -1,9 +1,13 @@
 //! Programs that are no part of the laboratory: what one has to tell and to do, to download in place of the main flow's TCP.
 
 use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
 
 use clock::Instant;
 use multipath::Ecn;
+
+use crate::Program;
 
 /// One end of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +29,24 @@ pub trait Guest {
     /// # Errors
     /// Why there is none, as a sentence.
     fn download(&self, ends: [SocketAddr; 2], bytes: u64, seed: u64) -> Result<Box<dyn Conversation>, String>;
+
+    /// The program that serves a file between kernels. It makes the file `ready` once it answers, with what clients have to know.
+    fn server(&self, file: &Path, port: u16, ready: &Path) -> Program;
+
+    /// The program that fetches this file into `copy`. It writes what has arrived as it comes, and at the end prints the seconds from its
+    /// start to the first byte and to the last.
+    fn client(&self, from: &Served<'_>, copy: &Path, patience: Duration) -> Program;
+}
+
+/// Where a file is served between kernels.
+#[derive(Clone, Copy, Debug)]
+pub struct Served<'a> {
+    /// A name or an address.
+    pub host: &'a str,
+    /// The port of UDP.
+    pub port: u16,
+    /// What the server tells its clients.
+    pub ready: &'a Path,
 }
 
 /// A download in virtual time: both of its ends, without a socket and without a clock.

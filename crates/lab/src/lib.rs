@@ -61,7 +61,7 @@ pub use compare::{Comparison, Row, compare};
 pub use datagrams::{DatagramReport, Quantiles};
 pub use demo::{Demo, demo, table};
 pub use error::LabError;
-pub use guest::{Conversation, End, Guest};
+pub use guest::{Conversation, End, Guest, Served};
 pub use multipath::Ecn;
 pub use namespace::{Namespace, Program, Running};
 pub use privilege::become_root;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clock::Streams;
 
 use crate::error::Step;
+use crate::guest::Guest;
 use crate::interrupt::pause;
 use crate::measure::{Laboratory, Measured, Run, Transfer, file_size, pairs};
 use crate::plan::{FlowPlan, Kind, Plan, Protocol};
@@ -26,18 +27,20 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(crate) struct Real<'a> {
     plan: &'a Plan,
     options: &'a Options,
+    /// Downloads in place of the main flow's program.
+    guest: Option<&'a dyn Guest>,
     scratch: &'a Path,
     identities: Option<daemons::Identities>,
 }
 
 /// Servers, by host and what they serve.
-type Servers = Vec<((usize, Service), Server)>;
+type Servers<'a> = Vec<((usize, Service), Server<'a>)>;
 
 /// A flow, with all that belongs to it.
 struct Flow<'a> {
     plan: &'a FlowPlan,
     /// By which it fetches, if it is a download.
-    server: Option<&'a Server>,
+    server: Option<&'a Server<'a>>,
     fetch: Option<Fetch>,
     /// What it is, if it is none.
     probe: Option<Probe>,
@@ -48,21 +51,27 @@ struct Flow<'a> {
 
 impl<'a> Real<'a> {
     /// `scratch` is a directory for what is of use only now.
-    pub(crate) fn new(plan: &'a Plan, options: &'a Options, scratch: &'a Path) -> Result<Self, LabError> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        options: &'a Options,
+        guest: Option<&'a dyn Guest>,
+        scratch: &'a Path,
+    ) -> Result<Self, LabError> {
         let sinnet = plan.flow().protocol == Protocol::Sinnet;
         let identities = sinnet.then(|| daemons::Identities::generate(scratch)).transpose()?;
-        Ok(Self { plan, options, scratch, identities })
+        let guest = guest.filter(|_| plan.flow().kind == Kind::Download);
+        Ok(Self { plan, options, guest, scratch, identities })
     }
 
     /// Servers for all downloads, and one for the first word between two hosts with Sinnet.
-    fn serve(&self, site: &Site, run: &Run, scratch: &Path) -> Result<Servers, LabError> {
+    fn serve(&self, site: &Site, run: &Run, scratch: &Path) -> Result<Servers<'a>, LabError> {
         // By host and service the largest of the files that flows want.
         let mut wanted = BTreeMap::new();
         if self.identities.is_some() {
             wanted.insert((self.plan.flow().from, Service::Http), 0);
         }
         for (index, flow) in self.plan.flows.iter().enumerate() {
-            if let Some(service) = service(flow) {
+            if let Some(service) = self.service(index, flow) {
                 let size: &mut u64 = wanted.entry((flow.from, service)).or_default();
                 *size = file_size(self.plan, index, run).max(*size);
             }
@@ -70,9 +79,20 @@ impl<'a> Real<'a> {
         let streams = Streams::new(self.plan.seed);
         let start = |((host, service), size): ((usize, Service), u64)| {
             let mut rng = streams.stream(&format!("{} {host} {service:?}", run.name));
-            Ok(((host, service), Server::start(site.host(host)?, scratch, size, &mut rng, service)?))
+            Ok(((host, service), Server::start(site.host(host)?, scratch, size, &mut rng, (service, self.guest))?))
         };
         wanted.into_iter().map(start).collect()
+    }
+
+    /// How the files of a flow are served, if it is a download.
+    fn service(&self, index: usize, flow: &FlowPlan) -> Option<Service> {
+        match (flow.kind, flow.protocol) {
+            (Kind::Download, _) if index == 0 && self.guest.is_some() => Some(Service::Guest),
+            (Kind::ParallelDownloads(_), _) => Some(Service::ParallelDownloads),
+            (Kind::Download, Protocol::Mptcp) => Some(Service::Mptcp),
+            (Kind::Download, _) => Some(Service::Http),
+            (Kind::ConstantBitRate { .. } | Kind::Ping { .. }, _) => None,
+        }
     }
 
     /// The name or address under which the client of a flow finds the server.
@@ -119,8 +139,8 @@ impl Laboratory for Real<'_> {
         if run.full {
             site.schedule(&plan.changes);
         }
-        let flows = plan.flows.iter().map(|flow| {
-            let key = service(flow).map(|service| (flow.from, service));
+        let flows = plan.flows.iter().enumerate().map(|(index, flow)| {
+            let key = self.service(index, flow).map(|service| (flow.from, service));
             let server = servers.iter().find(|(known, _)| Some(*known) == key).map(|(_, server)| server);
             Flow { plan: flow, server, fetch: None, probe: None, watch: None, begun_with: 0, congestion: String::new() }
         });
@@ -190,7 +210,7 @@ impl Real<'_> {
             let arrived = fetch.arrived();
             progress.at(arrived);
             if arrived > 0 && flow.congestion.is_empty() {
-                flow.congestion = kernel::used(site.host(flow.plan.from)?, server.port())?;
+                flow.congestion = server.congestion(site.host(flow.plan.from)?)?;
             }
             if arrived < size {
                 end = clock.elapsed();
@@ -257,7 +277,7 @@ impl Real<'_> {
                     None => {}
                 }
                 if before.is_some() && arrived > 0 && flow.congestion.is_empty() {
-                    flow.congestion = kernel::used(site.host(flow.plan.from)?, server.port())?;
+                    flow.congestion = server.congestion(site.host(flow.plan.from)?)?;
                 }
                 if flow.fetch.as_mut().map_or(Ok(false), Fetch::has_ended)? {
                     // It has more to fetch than fits the time, so this is a failure, and the client says of what.
@@ -312,16 +332,6 @@ impl Flow<'_> {
         }
         transfer.mbps = mbps(transfer.bytes);
         Ok(transfer)
-    }
-}
-
-/// How the files of a flow are served, if it is a download.
-fn service(flow: &FlowPlan) -> Option<Service> {
-    match (flow.kind, flow.protocol) {
-        (Kind::ParallelDownloads(_), _) => Some(Service::ParallelDownloads),
-        (Kind::Download, Protocol::Mptcp) => Some(Service::Mptcp),
-        (Kind::Download, _) => Some(Service::Http),
-        (Kind::ConstantBitRate { .. } | Kind::Ping { .. }, _) => None,
     }
 }
 

@@ -92,8 +92,8 @@ pub fn run_with(
         fs::create_dir_all(directory).step(format!("making the directory {}", directory.display()))?;
     }
     interrupt::listen()?;
-    if let Some(guest) = guest.filter(|_| options.hosts != Hosts::Virtual) {
-        let message = "it is there in virtual time only".to_owned();
+    if let Some(guest) = guest.filter(|_| options.hosts == Hosts::Simulated) {
+        let message = "it needs packets with bytes: in virtual time, or between kernels".to_owned();
         return Err(LabError::Program { program: guest.congestion(), message });
     }
     match options.hosts {
@@ -106,6 +106,6 @@ pub fn run_with(
     }
     check_programs(&plan)?;
     let temporary = tempfile::Builder::new().prefix("sinnet-lab-").tempdir().step("making a temporary directory")?;
-    let mut laboratory = Real::new(&plan, options, temporary.path())?;
+    let mut laboratory = Real::new(&plan, options, guest, temporary.path())?;
     run_all(&plan, &mut laboratory, options, progress)
 }

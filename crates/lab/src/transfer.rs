@@ -1,10 +1,10 @@
 //! A file over HTTP between two hosts, with programs that know nothing of Sinnet: `python3 -m http.server` and `curl`. For
 //! Multipath TCP both are small Python scripts, since a socket has to ask for it; for many downloads at once too, since thousands of
-//! programs would be too many.
+//! programs would be too many. A guest brings programs of its own.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv6Addr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ use clock::Rng;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::Step;
+use crate::guest::{Guest, Served};
 use crate::interrupt::{check, pause};
-use crate::{LabError, Namespace, Program, Running};
+use crate::{LabError, Namespace, Program, Running, kernel};
 
 /// The name of the served file.
 const FILE: &str = "file";
@@ -22,6 +23,9 @@ const SMALL: &str = "ready";
 const MPTCP_SERVER: &str = include_str!("mptcp_server.py");
 const MPTCP_CLIENT: &str = include_str!("mptcp_client.py");
 const PARALLEL_DOWNLOADS: &str = include_str!("parallel_downloads.py");
+
+/// What a guest's server makes when it answers.
+const READY: &str = "answers";
 
 /// How files are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +36,8 @@ pub(crate) enum Service {
     Mptcp,
     /// To whoever connects, to thousands at once.
     ParallelDownloads,
+    /// By a guest.
+    Guest,
 }
 
 impl Service {
@@ -40,6 +46,7 @@ impl Service {
             Self::Http => 8080,
             Self::Mptcp => 8081,
             Self::ParallelDownloads => 8082,
+            Self::Guest => 8083,
         }
     }
 
@@ -48,15 +55,18 @@ impl Service {
             Self::Http => "http",
             Self::Mptcp => "mptcp",
             Self::ParallelDownloads => "parallel-downloads",
+            Self::Guest => "guest",
         }
     }
 }
 
 /// A server on a host. It ends with the host.
-pub(crate) struct Server {
+pub(crate) struct Server<'a> {
     file: PathBuf,
     size: u64,
     service: Service,
+    guest: Option<&'a dyn Guest>,
+    ready: PathBuf,
     _program: Running,
 }
 
@@ -74,14 +84,14 @@ pub(crate) struct Fetched {
     pub(crate) complete: Option<u32>,
 }
 
-impl Server {
+impl<'a> Server<'a> {
     /// Serves `size` random bytes from `host`; files and logs go to `directory`.
     pub(crate) fn start(
         host: &Namespace,
         directory: &Path,
         size: u64,
         rng: &mut Rng,
-        service: Service,
+        (service, guest): (Service, Option<&'a dyn Guest>),
     ) -> Result<Self, LabError> {
         let served = directory.join(format!("served-by-{}-{}", host.name(), service.name()));
         fs::create_dir_all(&served).step("making a directory for the server")?;
@@ -90,22 +100,31 @@ impl Server {
         write_random(&file, size, rng).step("writing random bytes")?;
         let port = service.port();
         let number = port.to_string();
-        let arguments = match service {
-            Service::Http => vec!["-m", "http.server", &number, "--bind", "::"],
-            Service::Mptcp => vec!["-c", MPTCP_SERVER, &number],
-            Service::ParallelDownloads => vec!["-c", PARALLEL_DOWNLOADS, "serve", &number, FILE],
+        let ready = served.join(READY);
+        let _ = fs::remove_file(&ready);
+        let python = |arguments: &[&str]| Program::new("python3").args(arguments.iter().copied());
+        let program = match (service, guest) {
+            (Service::Guest, Some(guest)) => guest.server(&file, port, &ready),
+            (Service::Http | Service::Guest, _) => python(&["-m", "http.server", &number, "--bind", "::"]),
+            (Service::Mptcp, _) => python(&["-c", MPTCP_SERVER, &number]),
+            (Service::ParallelDownloads, _) => python(&["-c", PARALLEL_DOWNLOADS, "serve", &number, FILE]),
         };
         let log = served.with_extension("log");
-        let program = host.spawn(&Program::new("python3").args(arguments).directory(&served).log_to(&log))?;
-        wait_until(host, "the web server did not answer", 10, move || {
-            TcpStream::connect((Ipv6Addr::LOCALHOST, port)).is_ok() || TcpStream::connect(("127.0.0.1", port)).is_ok()
+        let program = host.spawn(&program.directory(&served).log_to(&log))?;
+        let made = ready.clone();
+        wait_until(host, "the server did not answer", 10, move || match service {
+            Service::Guest => made.exists(),
+            _ => {
+                let is_open = |address: IpAddr| TcpStream::connect((address, port)).is_ok();
+                is_open(Ipv6Addr::LOCALHOST.into()) || is_open(Ipv4Addr::LOCALHOST.into())
+            }
         })?;
-        Ok(Self { file, size, service, _program: program })
+        Ok(Self { file, size, service, guest, ready, _program: program })
     }
 
-    /// The port it serves on.
-    pub(crate) fn port(&self) -> u16 {
-        self.service.port()
+    /// The congestion control that its connections have now, on this host.
+    pub(crate) fn congestion(&self, host: &Namespace) -> Result<String, LabError> {
+        self.guest.map_or_else(|| kernel::used(host, self.service.port()), |guest| Ok(guest.congestion()))
     }
 
     /// Bytes of the file.
@@ -135,13 +154,18 @@ impl Server {
         let _ = fs::remove_file(&copy);
         let (seconds, port) = (patience.as_secs().to_string(), self.service.port().to_string());
         let file = copy.to_string_lossy().into_owned();
-        let program = match self.service {
-            Service::Http => Program::new("curl")
+        let program = match (self.service, self.guest) {
+            (Service::Guest, Some(guest)) => {
+                guest.client(&Served { host, port: self.service.port(), ready: &self.ready }, &copy, patience)
+            }
+            (Service::Http | Service::Guest, _) => Program::new("curl")
                 .args(["-sS", "--fail", "--no-buffer", "--max-time", &seconds])
                 .args(["-w", "%{time_starttransfer} %{time_total}", "-o", &file])
                 .args([format!("http://{host}:{port}/{FILE}")]),
-            Service::Mptcp => Program::new("python3").args(["-c", MPTCP_CLIENT, host, &port, FILE, &file, &seconds]),
-            Service::ParallelDownloads => {
+            (Service::Mptcp, _) => {
+                Program::new("python3").args(["-c", MPTCP_CLIENT, host, &port, FILE, &file, &seconds])
+            }
+            (Service::ParallelDownloads, _) => {
                 let digest = digest(&self.file, u64::MAX).step("reading the served file")?;
                 let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
                 let arguments =

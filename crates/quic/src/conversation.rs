@@ -55,7 +55,8 @@ impl Download {
         size: u64,
         seed: u64,
     ) -> Result<Self, String> {
-        let (server, client) = tls::configurations(congestion)?;
+        let (server, certificate) = tls::server(congestion)?;
+        let client = tls::client(congestion, certificate)?;
         let side = |end: u8, server| Side {
             endpoint: Endpoint::new(tls::endpoint(seed, end), server, true, None),
             connection: None,

@@ -6,15 +6,17 @@ use lab::{Hosts, Progress, Report};
 
 use crate::{Congestion, Quic};
 
-/// Run a scenario of the laboratory in virtual time, its main download by QUIC in place of TCP.
-#[derive(Debug, clap::Parser)]
-#[command(name = "quic")]
+/// Run a scenario of the laboratory, its main download by QUIC in place of TCP: in virtual time, or between kernels.
+#[derive(Debug, clap::Args)]
 pub struct Options {
     /// The scenario file.
     pub scenario: PathBuf,
     /// The server's congestion control: cubic, newreno or bbr.
     #[arg(long, default_value = "cubic")]
     pub congestion: Congestion,
+    /// Between kernels, with this program `sinnet` as their daemons; in virtual time without it.
+    #[arg(long, value_name = "SINNET")]
+    pub real: Option<PathBuf>,
     /// Only all paths together, and no path alone.
     #[arg(long)]
     pub together: bool,
@@ -42,12 +44,19 @@ pub fn run(options: &Options, progress: &mut Progress) -> Result<Report, String>
         .try_for_each(|assignment| document.set(assignment))
         .map_err(|error| error.to_string())?;
     let scenario = document.scenario().map_err(|error| error.to_string())?;
-    let guest = Quic { congestion: options.congestion };
-    let how = lab::Options {
+    // Programs are started in directories of their own.
+    let real = options
+        .real
+        .as_ref()
+        .map(|program| program.canonicalize().map_err(|error| format!("the program {}: {error}", program.display())));
+    let real = real.transpose()?;
+    let mut how = lab::Options::new().map_err(|error| error.to_string())?;
+    let guest = Quic { congestion: options.congestion, executable: how.executable };
+    how = lab::Options {
         directory: options.out.clone(),
-        hosts: Hosts::Virtual,
+        hosts: if real.is_some() { Hosts::Real } else { Hosts::Virtual },
+        executable: real.unwrap_or_default(),
         together: options.together,
-        ..lab::Options::new().map_err(|error| error.to_string())?
     };
     lab::run_with(&scenario, &how, Some(&guest), progress).map_err(|error| error.to_string())
 }
