@@ -44,6 +44,7 @@ mod path_mtu;
 mod policy;
 mod reach;
 mod received;
+mod release;
 mod report;
 mod reporter;
 mod resequencing;

@@ -1,6 +1,8 @@
-//! The order of the packets of all flows: those that came early wait for those before them.
+//! The order of the packets of all flows: those that came early wait for those before them, and what has waited leaves as its receiver
+//! can take it.
 
 use crate::packet::FlowId;
+use crate::release::Release;
 use crate::sender::{LONGEST_REPAIR, Reordering};
 use clock::Instant;
 use recovery::{Position, Resequencer, ResequencerStatistics};
@@ -9,21 +11,69 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What waits for others fits in here, per flow, in bytes.
 const CAPACITY: usize = 8 << 20;
 
-/// The resequencers of all flows of a peer.
+/// The protocol whose receivers offer the room that there is for all that was sent.
+const TCP: u8 = 6;
+
+/// The order of all flows of a peer.
 #[derive(Debug)]
 pub struct Resequencing<P> {
-    flows: BTreeMap<FlowId, Resequencer<P>>,
-    /// When the resequencer of a flow wants to be called.
+    flows: BTreeMap<FlowId, Flow<P>>,
+    /// When a flow wants to be called.
     deadlines: BTreeSet<(Instant, FlowId)>,
     /// Bytes that wait.
     bytes: usize,
     /// Of flows that are forgotten.
     past: ResequencerStatistics,
+    /// What is in order, on its way from one place to the next.
+    ready: Vec<(P, usize)>,
+}
+
+/// The packets of a flow with their bytes: those that wait for others, and those that are in order.
+#[derive(Debug)]
+struct Flow<P> {
+    resequencer: Resequencer<(P, usize)>,
+    release: Release<P>,
+    /// All that is in order leaves at once.
+    has_room: bool,
+}
+
+impl<P> Flow<P> {
+    fn new(id: FlowId) -> Self {
+        Self {
+            resequencer: Resequencer::bounded(CAPACITY, LONGEST_REPAIR),
+            release: Release::default(),
+            has_room: id.protocol == TCP,
+        }
+    }
+
+    /// Takes what is in order.
+    fn let_go(&mut self, now: Instant, ready: &mut Vec<(P, usize)>, leaves: impl FnMut(P)) {
+        if self.has_room {
+            ready.drain(..).map(|(packet, _)| packet).for_each(leaves);
+        } else {
+            self.release.extend(ready.drain(..));
+            self.release.let_go(now, leaves);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        [self.resequencer.poll_timeout(), self.release.poll_timeout()].into_iter().flatten().min()
+    }
+
+    fn bytes(&self) -> usize {
+        self.resequencer.bytes() + self.release.bytes()
+    }
 }
 
 impl<P> Default for Resequencing<P> {
     fn default() -> Self {
-        Self { flows: BTreeMap::new(), deadlines: BTreeSet::new(), bytes: 0, past: ResequencerStatistics::default() }
+        Self {
+            flows: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            bytes: 0,
+            past: ResequencerStatistics::default(),
+            ready: Vec::new(),
+        }
     }
 }
 
@@ -38,19 +88,28 @@ impl<P> Resequencing<P> {
         reordering: &Reordering,
         out: &mut Vec<P>,
     ) {
-        let resequencer = self.flows.entry(flow).or_insert_with(|| Resequencer::bounded(CAPACITY, LONGEST_REPAIR));
-        resequencer.set_repair(reordering.repair);
-        let (due, held) = (resequencer.poll_timeout(), resequencer.bytes());
-        resequencer.offer(now, position, packet, bytes, reordering.hold, &reordering.alive, out);
-        let (after, holds) = (resequencer.poll_timeout(), resequencer.bytes());
+        let id = flow;
+        let flow = self.flows.entry(id).or_insert_with(|| Flow::new(id));
+        let (due, held) = (flow.poll_timeout(), flow.bytes());
+        flow.resequencer.set_repair(reordering.repair);
+        let item = (packet, bytes);
+        flow.resequencer.offer(now, position, item, bytes, reordering.hold, &reordering.alive, &mut self.ready);
+        if !flow.has_room {
+            flow.release.came(now, bytes);
+        }
+        flow.let_go(now, &mut self.ready, |packet| out.push(packet));
+        let (after, holds) = (flow.poll_timeout(), flow.bytes());
         self.bytes = (self.bytes + holds).saturating_sub(held);
-        self.rearm(flow, due, after);
+        self.rearm(id, due, after);
     }
 
     /// Appends to `out` what has waited long enough, and whose it is.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Vec<(FlowId, P)>) {
         while let Some((due, _)) = self.deadlines.first().filter(|(due, _)| *due <= now).copied() {
-            self.first_due(due, out, |resequencer, ready| resequencer.handle_timeout(now, ready));
+            self.first_due(due, out, |flow, ready, out| {
+                flow.resequencer.handle_timeout(now, ready);
+                flow.let_go(now, ready, |packet| out.push(packet));
+            });
         }
     }
 
@@ -59,7 +118,13 @@ impl<P> Resequencing<P> {
     pub fn relieve(&mut self, out: &mut Vec<(FlowId, P)>) -> Option<bool> {
         let (due, _) = *self.deadlines.first()?;
         let mut is_hole = false;
-        self.first_due(due, out, |resequencer, ready| is_hole = resequencer.relieve(ready));
+        self.first_due(due, out, |flow, ready, out| {
+            if flow.release.packets() == 0 {
+                is_hole = flow.resequencer.relieve(ready);
+            }
+            flow.release.clear(|packet| out.push(packet));
+            out.extend(ready.drain(..).map(|(packet, _)| packet));
+        });
         Some(is_hole)
     }
 
@@ -70,9 +135,9 @@ impl<P> Resequencing<P> {
 
     /// A flow is forgotten. Nothing of it may wait.
     pub fn forget(&mut self, flow: FlowId) {
-        if let Some(resequencer) = self.flows.remove(&flow) {
-            add(&mut self.past, resequencer.statistics());
-            self.bytes = self.bytes.saturating_sub(resequencer.bytes());
+        if let Some(flow) = self.flows.remove(&flow) {
+            add(&mut self.past, flow.resequencer.statistics());
+            self.bytes = self.bytes.saturating_sub(flow.bytes());
         }
     }
 
@@ -83,34 +148,34 @@ impl<P> Resequencing<P> {
 
     /// Packets that wait.
     pub fn packets(&self) -> usize {
-        self.flows.values().map(Resequencer::held).sum()
+        self.flows.values().map(|flow| flow.resequencer.held() + flow.release.packets()).sum()
     }
 
     /// What the resequencers of all flows, also those gone, have done.
     pub fn statistics(&self) -> ResequencerStatistics {
         let mut sum = self.past;
-        self.flows.values().for_each(|resequencer| add(&mut sum, resequencer.statistics()));
+        self.flows.values().for_each(|flow| add(&mut sum, flow.resequencer.statistics()));
         sum
     }
 
-    /// Lets the resequencer whose deadline is the first do something.
+    /// Lets the flow whose deadline is the first do something.
     fn first_due(
         &mut self,
         due: Instant,
         out: &mut Vec<(FlowId, P)>,
-        act: impl FnOnce(&mut Resequencer<P>, &mut Vec<P>),
+        act: impl FnOnce(&mut Flow<P>, &mut Vec<(P, usize)>, &mut Vec<P>),
     ) {
-        let Some((_, flow)) = self.deadlines.first().copied() else { return };
-        let Some(resequencer) = self.flows.get_mut(&flow) else {
-            self.deadlines.remove(&(due, flow));
+        let Some((_, id)) = self.deadlines.first().copied() else { return };
+        let Some(flow) = self.flows.get_mut(&id) else {
+            self.deadlines.remove(&(due, id));
             return;
         };
-        let (mut ready, held) = (Vec::new(), resequencer.bytes());
-        act(resequencer, &mut ready);
-        let (after, holds) = (resequencer.poll_timeout(), resequencer.bytes());
+        let (mut leaving, held) = (Vec::new(), flow.bytes());
+        act(flow, &mut self.ready, &mut leaving);
+        let (after, holds) = (flow.poll_timeout(), flow.bytes());
         self.bytes = self.bytes.saturating_sub(held - holds);
-        out.extend(ready.into_iter().map(|packet| (flow, packet)));
-        self.rearm(flow, Some(due), after);
+        out.extend(leaving.into_iter().map(|packet| (id, packet)));
+        self.rearm(id, Some(due), after);
     }
 
     fn rearm(&mut self, flow: FlowId, before: Option<Instant>, after: Option<Instant>) {
@@ -156,7 +221,7 @@ mod tests {
                 now += Duration::from_millis(pause);
                 resequencing.handle_timeout(now, &mut out);
                 prop_assert!(resequencing.poll_timeout().is_none_or(|at| at > now));
-                let flow = FlowId { protocol: 6, local: port, remote: 1 };
+                let flow = FlowId { protocol: [6, 17, 6][usize::from(port)], local: port, remote: 1 };
                 let packet = (flow, numbers.next(flow).position(PathId(path)), count);
                 match (is_lost, is_late) {
                     (true, _) => continue,
@@ -168,10 +233,10 @@ mod tests {
                 }
                 let (flow, position, packet) = late.remove(0);
                 let mut ready = Vec::new();
-                resequencing.offer(now, flow, position, (packet, 10), &reordering, &mut ready);
+                resequencing.offer(now, flow, position, (packet, 9000), &reordering, &mut ready);
                 out.extend(ready.into_iter().map(|packet| (flow, packet)));
                 came += 1;
-                prop_assert_eq!(resequencing.bytes(), 10 * resequencing.packets());
+                prop_assert_eq!(resequencing.bytes(), 9000 * resequencing.packets());
                 prop_assert_eq!(out.len() + resequencing.packets(), came);
             }
             let mut before = resequencing.packets();

@@ -2,15 +2,19 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quinn::{Endpoint, Incoming, VarInt};
+use quinn::{Endpoint, EndpointConfig, Incoming, TokioRuntime, VarInt};
 
 use crate::Congestion;
 use crate::tls::{self, NAME};
 
+/// What a socket may hold that is not read yet, in bytes, which Linux doubles: browsers ask for more, and get this much unless the system
+/// was configured otherwise.
+const UNREAD: usize = 212_992;
 /// What the server writes at once, in bytes.
 const BLOCK: usize = 64 * 1024;
 
@@ -68,8 +72,7 @@ impl Serve {
     pub fn run(&self) -> Result<(), String> {
         runtime()?.block_on(async {
             let (config, certificate) = tls::server(self.congestion)?;
-            let endpoint = Endpoint::server(config, (Ipv6Addr::UNSPECIFIED, self.port).into())
-                .map_err(|error| format!("port {} of UDP cannot be had: {error}", self.port))?;
+            let endpoint = endpoint((Ipv6Addr::UNSPECIFIED, self.port).into(), Some(config))?;
             std::fs::write(&self.certificate, certificate).map_err(|error| on(&self.certificate, &error))?;
             while let Some(incoming) = endpoint.accept().await {
                 let file = self.file.clone();
@@ -126,7 +129,7 @@ impl Fetch {
         };
         let certificate = std::fs::read(&self.certificate).map_err(|error| on(&self.certificate, &error))?;
         let config = tls::client(self.congestion, certificate.into())?;
-        let endpoint = Endpoint::client(own).map_err(|error| format!("a socket cannot be had: {error}"))?;
+        let endpoint = endpoint(own, None)?;
         let connecting = endpoint.connect_with(config, server, NAME).map_err(|error| format!("connecting: {error}"))?;
         let connection = connecting.await.map_err(|error| format!("connecting to {server}: {error}"))?;
         let (mut asking, mut stream) = connection.open_bi().await.map_err(|error| format!("asking: {error}"))?;
@@ -151,6 +154,14 @@ impl Fetch {
 #[expect(clippy::disallowed_methods, reason = "a program in real time")]
 fn begun() -> Instant {
     Instant::now()
+}
+
+fn endpoint(own: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<Endpoint, String> {
+    let failed = |error: std::io::Error| format!("the socket {own} of UDP cannot be had: {error}");
+    let socket = UdpSocket::bind(own).map_err(failed)?;
+    // Programs have to live with less, too.
+    let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(UNREAD);
+    Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime)).map_err(failed)
 }
 
 fn address(host: &str, port: u16) -> Result<SocketAddr, String> {
