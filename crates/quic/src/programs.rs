@@ -73,7 +73,10 @@ impl Serve {
         runtime()?.block_on(async {
             let (config, certificate) = tls::server(self.congestion)?;
             let endpoint = endpoint((Ipv6Addr::UNSPECIFIED, self.port).into(), Some(config))?;
-            std::fs::write(&self.certificate, certificate).map_err(|error| on(&self.certificate, &error))?;
+            // Who sees the file finds all of it there.
+            let part = self.certificate.with_extension("part");
+            let written = std::fs::write(&part, certificate).and_then(|()| std::fs::rename(&part, &self.certificate));
+            written.map_err(|error| on(&self.certificate, &error))?;
             while let Some(incoming) = endpoint.accept().await {
                 let file = self.file.clone();
                 tokio::spawn(async move {
