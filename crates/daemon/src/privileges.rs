@@ -56,18 +56,6 @@ impl std::fmt::Display for Confined {
     }
 }
 
-/// The nice value of a daemon (sched(7)): its share of a busy processor is that of nine ordinary programs.
-const NICE: i32 = -10;
-
-/// Lets this process go before ordinary programs, as the kernel does when it handles packets: all of them wait for it. It stays as it
-/// is where somebody has chosen how nice it is, and without the right to go first.
-pub fn go_first() {
-    if rustix::process::getpriority_process(None) == Ok(0) {
-        // There are hosts where this is forbidden, and all else works.
-        let _ = rustix::process::setpriority_process(None, NICE);
-    }
-}
-
 /// Keeps the memory of this process, which will hold keys, out of core dumps and away from debuggers of the same user.
 ///
 /// # Errors

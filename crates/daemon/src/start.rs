@@ -155,8 +155,6 @@ pub fn up(path: &Path, options: &UpOptions) -> Result<(), UpError> {
     if let Err(error) = privileges::hide_memory() {
         tracing::warn!(%error, "keys in memory are not kept out of core dumps");
     }
-    // Before there are threads, which are as nice.
-    privileges::go_first();
     let Loaded { mut config, identity, others } = load(path)?;
     if options.relay_only {
         serve_only(&mut config)?;
