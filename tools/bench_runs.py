@@ -51,6 +51,9 @@ class Runs:
         self.path = arguments.out and pathlib.Path(arguments.out)
         # What a run depends on besides its scenario.
         self.of = pathlib.Path(arguments.sinnet).read_bytes() + bytes([arguments.virtual])
+        # By QUIC, on that program too; a bench may know none.
+        program = getattr(arguments, "quic", None)
+        self.of_quic = self.of + (pathlib.Path(program).read_bytes() if program else b"")
         if self.path and self.path.exists():
             for line in self.path.read_text().splitlines():
                 try:
@@ -61,8 +64,7 @@ class Runs:
 
     def run(self, text, single, quic=False, **what):
         """The report of a run, made now if the file has none of it; or a sentence. By QUIC it needs `arguments.quic`."""
-        program = pathlib.Path(self.arguments.quic).read_bytes() if quic else b""
-        of = hashlib.sha256(self.of + program + text.encode() + bytes([single])).hexdigest()
+        of = hashlib.sha256((self.of_quic if quic else self.of) + text.encode() + bytes([single])).hexdigest()
         if of in self.known:
             return self.known[of]
         report = lab(self.arguments, text, single, quic)

@@ -33,8 +33,8 @@ pub(crate) struct Real<'a> {
     identities: Option<daemons::Identities>,
 }
 
-/// Servers, by host and what they serve.
-type Servers<'a> = Vec<((usize, Service), Server<'a>)>;
+/// Servers, by host and port.
+type Servers<'a> = BTreeMap<(usize, u16), Server<'a>>;
 
 /// A flow, with all that belongs to it.
 struct Flow<'a> {
@@ -59,35 +59,37 @@ impl<'a> Real<'a> {
     ) -> Result<Self, LabError> {
         let sinnet = plan.flow().protocol == Protocol::Sinnet;
         let identities = sinnet.then(|| daemons::Identities::generate(scratch)).transpose()?;
-        let guest = guest.filter(|_| plan.flow().kind == Kind::Download);
         Ok(Self { plan, options, guest, scratch, identities })
     }
 
     /// Servers for all downloads, and one for the first word between two hosts with Sinnet.
     fn serve(&self, site: &Site, run: &Run, scratch: &Path) -> Result<Servers<'a>, LabError> {
-        // By host and service the largest of the files that flows want.
+        // By host and port the largest of the files that flows want.
         let mut wanted = BTreeMap::new();
         if self.identities.is_some() {
-            wanted.insert((self.plan.flow().from, Service::Http), 0);
+            wanted.insert((self.plan.flow().from, Service::Http.port()), (Service::Http, 0));
         }
         for (index, flow) in self.plan.flows.iter().enumerate() {
             if let Some(service) = self.service(index, flow) {
-                let size: &mut u64 = wanted.entry((flow.from, service)).or_default();
+                let (_, size) = wanted.entry((flow.from, service.port())).or_insert((service, 0));
                 *size = file_size(self.plan, index, run).max(*size);
             }
         }
         let streams = Streams::new(self.plan.seed);
-        let start = |((host, service), size): ((usize, Service), u64)| {
-            let mut rng = streams.stream(&format!("{} {host} {service:?}", run.name));
-            Ok(((host, service), Server::start(site.host(host)?, scratch, size, &mut rng, (service, self.guest))?))
+        let start = |(key, (service, size)): ((usize, u16), (Service<'a>, u64))| {
+            let (host, _) = key;
+            let mut rng = streams.stream(&format!("{} {host} {}", run.name, service.name()));
+            Ok((key, Server::start(site.host(host)?, scratch, size, &mut rng, service)?))
         };
         wanted.into_iter().map(start).collect()
     }
 
     /// How the files of a flow are served, if it is a download.
-    fn service(&self, index: usize, flow: &FlowPlan) -> Option<Service> {
+    fn service(&self, index: usize, flow: &FlowPlan) -> Option<Service<'a>> {
+        if let Some(guest) = self.guest.filter(|_| index == 0) {
+            return Some(Service::Guest(guest));
+        }
         match (flow.kind, flow.protocol) {
-            (Kind::Download, _) if index == 0 && self.guest.is_some() => Some(Service::Guest),
             (Kind::ParallelDownloads(_), _) => Some(Service::ParallelDownloads),
             (Kind::Download, Protocol::Mptcp) => Some(Service::Mptcp),
             (Kind::Download, _) => Some(Service::Http),
@@ -140,8 +142,7 @@ impl Laboratory for Real<'_> {
             site.schedule(&plan.changes);
         }
         let flows = plan.flows.iter().enumerate().map(|(index, flow)| {
-            let key = self.service(index, flow).map(|service| (flow.from, service));
-            let server = servers.iter().find(|(known, _)| Some(*known) == key).map(|(_, server)| server);
+            let server = self.service(index, flow).and_then(|service| servers.get(&(flow.from, service.port())));
             Flow { plan: flow, server, fetch: None, probe: None, watch: None, begun_with: 0, congestion: String::new() }
         });
         let mut flows: Vec<Flow<'_>> = flows.collect();

@@ -9,7 +9,7 @@ use scenario::schema::Engine;
 use crate::error::Step;
 use crate::guest::Guest;
 use crate::measure::run_all;
-use crate::plan::Plan;
+use crate::plan::{Kind, Plan};
 use crate::privilege::check_programs;
 use crate::progress::Progress;
 use crate::real::Real;
@@ -96,6 +96,7 @@ pub fn run_with(
         let message = "it needs packets with bytes: in virtual time, or between kernels".to_owned();
         return Err(LabError::Program { program: guest.congestion(), message });
     }
+    let guest = guest.filter(|_| plan.flow().kind == Kind::Download);
     match options.hosts {
         Hosts::Virtual => {
             let mut hosts = Virtual::new(&plan, scenario, directory, guest)?;

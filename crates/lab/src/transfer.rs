@@ -28,8 +28,8 @@ const PARALLEL_DOWNLOADS: &str = include_str!("parallel_downloads.py");
 const READY: &str = "answers";
 
 /// How files are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Service {
+#[derive(Clone, Copy)]
+pub(crate) enum Service<'a> {
     /// By HTTP over TCP.
     Http,
     /// By HTTP over Multipath TCP.
@@ -37,25 +37,27 @@ pub(crate) enum Service {
     /// To whoever connects, to thousands at once.
     ParallelDownloads,
     /// By a guest.
-    Guest,
+    Guest(&'a dyn Guest),
 }
 
-impl Service {
-    fn port(self) -> u16 {
+impl Service<'_> {
+    /// The port that it has on every host.
+    pub(crate) fn port(self) -> u16 {
         match self {
             Self::Http => 8080,
             Self::Mptcp => 8081,
             Self::ParallelDownloads => 8082,
-            Self::Guest => 8083,
+            Self::Guest(_) => 8083,
         }
     }
 
-    fn name(self) -> &'static str {
+    /// What it is called.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Mptcp => "mptcp",
             Self::ParallelDownloads => "parallel-downloads",
-            Self::Guest => "guest",
+            Self::Guest(_) => "guest",
         }
     }
 }
@@ -64,8 +66,7 @@ impl Service {
 pub(crate) struct Server<'a> {
     file: PathBuf,
     size: u64,
-    service: Service,
-    guest: Option<&'a dyn Guest>,
+    service: Service<'a>,
     ready: PathBuf,
     _program: Running,
 }
@@ -91,7 +92,7 @@ impl<'a> Server<'a> {
         directory: &Path,
         size: u64,
         rng: &mut Rng,
-        (service, guest): (Service, Option<&'a dyn Guest>),
+        service: Service<'a>,
     ) -> Result<Self, LabError> {
         let served = directory.join(format!("served-by-{}-{}", host.name(), service.name()));
         fs::create_dir_all(&served).step("making a directory for the server")?;
@@ -103,28 +104,31 @@ impl<'a> Server<'a> {
         let ready = served.join(READY);
         let _ = fs::remove_file(&ready);
         let python = |arguments: &[&str]| Program::new("python3").args(arguments.iter().copied());
-        let program = match (service, guest) {
-            (Service::Guest, Some(guest)) => guest.server(&file, port, &ready),
-            (Service::Http | Service::Guest, _) => python(&["-m", "http.server", &number, "--bind", "::"]),
-            (Service::Mptcp, _) => python(&["-c", MPTCP_SERVER, &number]),
-            (Service::ParallelDownloads, _) => python(&["-c", PARALLEL_DOWNLOADS, "serve", &number, FILE]),
+        let program = match service {
+            Service::Guest(guest) => guest.server(&file, port, &ready),
+            Service::Http => python(&["-m", "http.server", &number, "--bind", "::"]),
+            Service::Mptcp => python(&["-c", MPTCP_SERVER, &number]),
+            Service::ParallelDownloads => python(&["-c", PARALLEL_DOWNLOADS, "serve", &number, FILE]),
         };
         let log = served.with_extension("log");
         let program = host.spawn(&program.directory(&served).log_to(&log))?;
-        let made = ready.clone();
-        wait_until(host, "the server did not answer", 10, move || match service {
-            Service::Guest => made.exists(),
-            _ => {
+        let made = matches!(service, Service::Guest(_)).then(|| ready.clone());
+        wait_until(host, "the server did not answer", 10, move || match &made {
+            Some(ready) => ready.exists(),
+            None => {
                 let is_open = |address: IpAddr| TcpStream::connect((address, port)).is_ok();
                 is_open(Ipv6Addr::LOCALHOST.into()) || is_open(Ipv4Addr::LOCALHOST.into())
             }
         })?;
-        Ok(Self { file, size, service, guest, ready, _program: program })
+        Ok(Self { file, size, service, ready, _program: program })
     }
 
     /// The congestion control that its connections have now, on this host.
     pub(crate) fn congestion(&self, host: &Namespace) -> Result<String, LabError> {
-        self.guest.map_or_else(|| kernel::used(host, self.service.port()), |guest| Ok(guest.congestion()))
+        match self.service {
+            Service::Guest(guest) => Ok(guest.congestion()),
+            _ => kernel::used(host, self.service.port()),
+        }
     }
 
     /// Bytes of the file.
@@ -154,18 +158,16 @@ impl<'a> Server<'a> {
         let _ = fs::remove_file(&copy);
         let (seconds, port) = (patience.as_secs().to_string(), self.service.port().to_string());
         let file = copy.to_string_lossy().into_owned();
-        let program = match (self.service, self.guest) {
-            (Service::Guest, Some(guest)) => {
+        let program = match self.service {
+            Service::Guest(guest) => {
                 guest.client(&Served { host, port: self.service.port(), ready: &self.ready }, &copy, patience)
             }
-            (Service::Http | Service::Guest, _) => Program::new("curl")
+            Service::Http => Program::new("curl")
                 .args(["-sS", "--fail", "--no-buffer", "--max-time", &seconds])
                 .args(["-w", "%{time_starttransfer} %{time_total}", "-o", &file])
                 .args([format!("http://{host}:{port}/{FILE}")]),
-            (Service::Mptcp, _) => {
-                Program::new("python3").args(["-c", MPTCP_CLIENT, host, &port, FILE, &file, &seconds])
-            }
-            (Service::ParallelDownloads, _) => {
+            Service::Mptcp => Program::new("python3").args(["-c", MPTCP_CLIENT, host, &port, FILE, &file, &seconds]),
+            Service::ParallelDownloads => {
                 let digest = digest(&self.file, u64::MAX).step("reading the served file")?;
                 let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
                 let arguments =

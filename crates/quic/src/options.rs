@@ -50,9 +50,9 @@ pub fn run(options: &Options, progress: &mut Progress) -> Result<Report, String>
         .as_ref()
         .map(|program| program.canonicalize().map_err(|error| format!("the program {}: {error}", program.display())));
     let real = real.transpose()?;
-    let mut how = lab::Options::new().map_err(|error| error.to_string())?;
-    let guest = Quic { congestion: options.congestion, executable: how.executable };
-    how = lab::Options {
+    let executable = lab::Options::new().map_err(|error| error.to_string())?.executable;
+    let guest = Quic { congestion: options.congestion, executable };
+    let how = lab::Options {
         directory: options.out.clone(),
         hosts: if real.is_some() { Hosts::Real } else { Hosts::Virtual },
         executable: real.unwrap_or_default(),

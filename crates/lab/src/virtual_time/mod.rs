@@ -29,7 +29,7 @@ use crate::error::Step;
 use crate::guest::Guest;
 use crate::interrupt::check;
 use crate::measure::{Laboratory, Measured, Run, Transfer, file_size, pairs};
-use crate::plan::{FlowPlan, Kind, OPENING, Plan, Protocol};
+use crate::plan::{FlowPlan, OPENING, Plan, Protocol};
 use crate::progress::Progress;
 use crate::site::{MTU, capture_file};
 use crate::watch::Watch;
@@ -88,7 +88,6 @@ impl<'a> Virtual<'a> {
                 .map_err(|unfit| LabError::Program { program: name.to_owned(), message: unfit.to_string() })
         };
         let rules = plan.flows.iter().map(|flow| rule(&flow.congestion)).collect::<Result<_, _>>()?;
-        let guest = guest.filter(|_| plan.flow().kind == Kind::Download);
         Ok(Self { plan, rules, directory, guest })
     }
 
