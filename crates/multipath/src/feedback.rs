@@ -31,10 +31,13 @@ impl<P> Sender<P> {
         let filled = self.windows.window(control.slot) / control.earliness() / FULL;
         control.sent.set_full(if control.busy { filled as u64 } else { u64::MAX });
         let mut outcome = control.sent.on_report(now, report, own_way)?;
+        if let Some(rtt) = outcome.rtt {
+            control.measured(rtt);
+        }
         let mut busy = None;
         if outcome.acked > 0 {
             control.probed_at = None;
-            control.is_reported = true;
+            (control.is_reported, control.is_unreported) = (true, false);
             control.peak = control.top_flight.max(control.peak - control.peak / 32);
             // Of a window that is paced over a round trip less is in flight where reports are earlier. It is full all the same.
             busy = control.busy.then_some((control.top_flight as f64 * control.earliness()) as usize);

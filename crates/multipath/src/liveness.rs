@@ -1,11 +1,13 @@
 //! Whether paths that carry something are alive: losses by age, silence, and what happens to what was in flight.
 
 use crate::limits::LEAVING;
+use crate::path::REPORT_SLACK;
 use crate::sender::Sender;
 use clock::{Duration, Instant};
 use scheduler::PathId;
 
-/// With this many packets in flight, be they acknowledgments, missing reports alone are proof of failure: no probe is needed.
+/// With this many packets in flight, be they acknowledgments, and nothing that comes, missing reports alone are proof of failure: no
+/// probe is needed.
 const UNDER_LOAD: usize = 4;
 
 /// What the owner of the paths is to do.
@@ -114,17 +116,20 @@ impl<P> Sender<P> {
     fn begin_anew(&mut self, now: Instant, id: PathId) -> Option<crate::windows::Slot> {
         let control = self.path_mut(id)?.control.as_mut()?;
         control.probed_at = None;
+        control.is_unreported = true;
         control.sent.slept(now);
         let (slot, stranded) = (control.slot, control.sent.give_up(now));
         self.rescue(stranded);
         Some(slot)
     }
 
-    /// A heartbeat was answered that had waited so long in queues.
-    pub fn on_heartbeat(&mut self, now: Instant, id: PathId, queueing: Duration) {
-        let slot = self.paths.iter().find(|path| path.id == id).and_then(|path| Some(path.control.as_ref()?.slot));
-        if let Some(slot) = slot {
-            self.windows.queueing(now, slot, queueing);
+    /// A heartbeat was answered after so long; the quickest had taken `least`.
+    pub fn on_heartbeat(&mut self, now: Instant, id: PathId, rtt: Duration, least: Duration) {
+        let Self { paths, windows, .. } = self;
+        let control = paths.iter_mut().find(|path| path.id == id).and_then(|path| path.control.as_mut());
+        if let Some(control) = control {
+            windows.queueing(now, control.slot, rtt.saturating_sub(least));
+            control.measured_empty(rtt);
         }
     }
 
@@ -170,7 +175,10 @@ impl<P> Sender<P> {
         }
         let answered = others.iter().any(|at| *at > since);
         let loaded = control.sent.has_in_flight(UNDER_LOAD) && control.sent.rtt().srtt().is_some();
-        if control.probed_at.is_none() && !(answered && loaded) {
+        // Where the peer's packets still come, its reports may be late behind the queue that they fill.
+        let may_be_late = !control.is_unreported && state.heard_at + REPORT_SLACK > now;
+        let is_proof = answered && loaded && !may_be_late;
+        if control.probed_at.is_none() && !is_proof {
             control.probed_at = Some(now);
             return Finding::Probe;
         }

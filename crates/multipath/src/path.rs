@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// What may be in flight beyond a full window, in bytes: some hundreds of acknowledgments.
 const BEYOND_WINDOW: f64 = 64_000.0;
 /// What reports may be late by: their own pace, and timers.
-const REPORT_SLACK: Duration = Duration::from_millis(35);
+pub(crate) const REPORT_SLACK: Duration = Duration::from_millis(35);
 /// A TCP may keep an acknowledgment for so long: half of what RFC 9293 §3.8.6.3 allows, and what common ones do at most.
 const DELAYED_ACK: Duration = Duration::from_millis(250);
 /// How long silence is waited out while no round-trip time is known.
@@ -144,7 +144,11 @@ pub(crate) struct Control<P> {
     pub(crate) is_reported: bool,
     /// When a heartbeat was asked for because the path is silent.
     pub(crate) probed_at: Option<Instant>,
+    /// It answers heartbeats again, and no report has come since.
+    pub(crate) is_unreported: bool,
     pub(crate) last_sent: Instant,
+    /// The round trip since the path was empty, until the smoothed one has come down to it.
+    since_empty: Option<Duration>,
 }
 
 impl<P> SenderPath<P> {
@@ -236,15 +240,16 @@ impl<P> Control<P> {
             peak: 0,
             is_reported: false,
             probed_at: None,
+            is_unreported: false,
             last_sent: now,
+            since_empty: None,
         }
     }
 
     /// For a path of the same route with new keys, while this one is still in use.
     pub(crate) fn following(&self, now: Instant) -> Self {
         let Self { slot, is_snooped, busy, top_flight, peak, is_reported, last_sent, .. } = *self;
-        let sent = SentPackets::new(now);
-        Self { slot, sent, is_snooped, busy, top_flight, peak, is_reported, probed_at: None, last_sent }
+        Self { busy, top_flight, peak, is_reported, last_sent, ..Self::new(now, slot, is_snooped) }
     }
 
     /// The path before has ended: its measurements go on here.
@@ -264,7 +269,26 @@ impl<P> Control<P> {
     /// How long a packet takes there one way, of this smoothed round trip. Snooped round trips forecast nothing.
     pub(crate) fn delay(&self, srtt: Duration) -> Duration {
         let forecast = if self.is_snooped { Duration::ZERO } else { self.forecast() };
-        forecast.max(srtt / 2)
+        forecast.max(self.round_trip(srtt) / 2)
+    }
+
+    /// The round trip as it is now. The smoothed one of a path that has nothing to carry any more stays what it was in its queue, and
+    /// nothing would go there.
+    pub(crate) fn round_trip(&self, srtt: Duration) -> Duration {
+        self.since_empty.map_or(srtt, |rtt| rtt.min(srtt))
+    }
+
+    /// A heartbeat was answered after so long.
+    pub(crate) fn measured_empty(&mut self, rtt: Duration) {
+        if self.sent.in_flight() == 0 {
+            self.since_empty = Some(rtt);
+        }
+    }
+
+    /// A report has told how long it took.
+    pub(crate) fn measured(&mut self, rtt: Duration) {
+        let (Some(before), Some(srtt)) = (self.since_empty, self.sent.rtt().srtt()) else { return };
+        self.since_empty = Some((before + rtt) / 2).filter(|rtt| *rtt < srtt);
     }
 
     /// By what factor reports of the path are earlier than a round trip on it. What TCP acknowledges inside tells of no path how

@@ -333,7 +333,7 @@ impl<P: Clone> Sender<P> {
             let has_room = (control.sent.in_flight() as f64) < self.windows.window(control.slot) + SPARE;
             let has_room = has_room && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
             let has_room = has_room && !self.windows.is_blocked(control.slot, now);
-            has_room.then_some((path.srtt()?, path.id))
+            has_room.then_some((control.round_trip(path.srtt()?), path.id))
         });
         let (least, best) = near.clone().min()?;
         let kept = near.clone().find(|(srtt, id)| Some(*id) == self.nearest && *srtt < least + FARTHER);
@@ -524,6 +524,48 @@ mod tests {
             sender.poll_transmit(due).map(|dispatch| (dispatch.path, dispatch.packet.payload)),
             Some((PathId(0), 7))
         );
+    }
+
+    /// 60 ms of queue have been measured, and the path has nothing to carry any more. A heartbeat that comes back after a millisecond says
+    /// that the queue is gone; what comes back after 60 ms says that it is there again.
+    #[test]
+    fn an_empty_path_is_as_near_as_a_heartbeat_says() {
+        let (mut sender, flow) = near_and_far();
+        let mut number = 0;
+        let mut answered = |sender: &mut Sender<u8>, sent, after: u64| {
+            number += 1;
+            sender.enqueue(at(sent), datagram((), flow, 1400).meta, 0);
+            let dispatch = sender.poll_transmit(at(sent)).unwrap();
+            assert_eq!(dispatch.path, PathId(0));
+            sender.on_sent(at(sent), dispatch, number);
+            if after > 0 {
+                let report =
+                    crate::Report { highest: number, packets: number, ranges: vec![(1, number)], ..Default::default() };
+                sender.on_report(at(sent + after), PathId(0), true, &report).unwrap();
+            }
+        };
+        let delay = |sender: &Sender<u8>| {
+            let control = sender.paths[0].control.as_ref().unwrap();
+            control.delay(control.sent.rtt().srtt().unwrap())
+        };
+        let (ms, us) = (Duration::from_millis, Duration::from_micros);
+        answered(&mut sender, 0, 1);
+        for round in 1..40 {
+            answered(&mut sender, round * 100, 60);
+        }
+        assert!(delay(&sender) > ms(28));
+        answered(&mut sender, 4000, 0);
+        sender.on_heartbeat(at(4010), PathId(0), ms(1), ms(1));
+        assert!(delay(&sender) > ms(28), "something is on its way there");
+        answered(&mut sender, 4020, 60);
+        sender.on_heartbeat(at(4100), PathId(0), ms(1), ms(1));
+        assert_eq!(delay(&sender), us(500));
+        answered(&mut sender, 4110, 2);
+        assert_eq!(delay(&sender), us(750));
+        for round in 0..5 {
+            answered(&mut sender, 4200 + round * 100, 60);
+        }
+        assert!(delay(&sender) > ms(25), "{}", delay(&sender));
     }
 
     /// 88 bytes in 40 ms are no rate of a path: at that one ten packets would take seconds.

@@ -39,6 +39,7 @@ struct Hosts {
     announced: u64,
     acks: VecDeque<(Instant, u64)>,
     delivered: Vec<u64>,
+    events: Vec<PathEvent>,
 }
 
 fn at(ms: u64) -> Instant {
@@ -85,6 +86,7 @@ impl Hosts {
             announced: 0,
             acks: VecDeque::new(),
             delivered: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -171,6 +173,7 @@ impl World for Hosts {
             return;
         }
         for event in self.sender.handle_timeout(self.now) {
+            self.events.push(event);
             // A question is answered by nobody: the path is silent.
             if let PathEvent::Dead(id) = event {
                 let state = &mut self.states[usize::from(id.0)];
@@ -274,6 +277,26 @@ fn nothing_is_missing_when_a_path_breaks() {
         delivered.sort_unstable();
         assert!(delivered.iter().copied().eq(0..packets), "{} of {packets}", delivered.len());
         assert!(world.sender.take_counts().rescheduled > 0);
+    }
+}
+
+/// Reports come behind the queue that the peer's own packets fill. While those come on a path, nothing is proof that it is dead.
+#[test]
+fn a_path_on_which_the_peer_sends_is_asked_before_it_is_dead() {
+    for (heard, first) in [(false, PathEvent::Dead(PathId(1))), (true, PathEvent::Probe(PathId(1)))] {
+        let mut world = Hosts::new(&[(20_000_000, 20), (20_000_000, 20)], u64::MAX);
+        world.run_to(at(1_000));
+        world.events.clear();
+        world.forward[1].set_up(world.now, false);
+        for millis in 1_001..1_500 {
+            if heard {
+                world.states[1].heard_at = world.now;
+                world.sender.set_path(PathId(1), world.states[1]);
+            }
+            world.run_to(at(millis));
+        }
+        assert_eq!(world.events.first(), Some(&first));
+        assert!(!world.states[1].is_alive, "nobody answers what it asks");
     }
 }
 

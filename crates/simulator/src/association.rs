@@ -614,7 +614,7 @@ impl End {
         self.is_told = false;
         let rtt = path.heartbeat.rtt();
         if let (Some(latest), Some(least)) = (rtt.latest(), rtt.min()) {
-            self.sender.on_heartbeat(now, id_of(index), latest.saturating_sub(least));
+            self.sender.on_heartbeat(now, id_of(index), latest, least);
         }
         if change == Some(Change::Revived) {
             self.sender.on_path_alive(now, id_of(index));

@@ -241,7 +241,7 @@ impl PeerState {
         let Some(path) = self.paths.iter().find(|path| path.id == id) else { return };
         let rtt = path.heartbeat.rtt();
         if let (Some(latest), Some(least)) = (rtt.latest(), rtt.min()) {
-            self.sender.on_heartbeat(now, id, latest.saturating_sub(least));
+            self.sender.on_heartbeat(now, id, latest, least);
         }
     }
 
