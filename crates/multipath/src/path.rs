@@ -2,6 +2,7 @@
 
 use crate::pacing::Pacer;
 use crate::packet::QueuedPacket;
+use crate::reach::NEAR;
 use crate::sent_packets::{Counts, Kind, SentPackets};
 use crate::windows::{Slot, Windows};
 use clock::{Duration, Instant};
@@ -281,14 +282,19 @@ impl<P> Control<P> {
     /// A heartbeat was answered after so long.
     pub(crate) fn measured_empty(&mut self, rtt: Duration) {
         if self.sent.in_flight() == 0 {
-            self.since_empty = Some(rtt);
+            self.since_empty = Some(rtt).filter(|rtt| self.is_nearer(*rtt));
         }
     }
 
     /// A report has told how long it took.
     pub(crate) fn measured(&mut self, rtt: Duration) {
-        let (Some(before), Some(srtt)) = (self.since_empty, self.sent.rtt().srtt()) else { return };
-        self.since_empty = Some((before + rtt) / 2).filter(|rtt| *rtt < srtt);
+        let Some(before) = self.since_empty else { return };
+        self.since_empty = Some((before + rtt) / 2).filter(|rtt| self.is_nearer(*rtt));
+    }
+
+    /// Whether a round trip is shorter than the smoothed one by more than jitter makes it.
+    fn is_nearer(&self, rtt: Duration) -> bool {
+        self.sent.rtt().srtt().is_some_and(|srtt| rtt + NEAR * 2 < srtt)
     }
 
     /// By what factor reports of the path are earlier than a round trip on it. What TCP acknowledges inside tells of no path how
