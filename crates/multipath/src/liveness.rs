@@ -6,8 +6,8 @@ use crate::sender::Sender;
 use clock::{Duration, Instant};
 use scheduler::PathId;
 
-/// With this many packets in flight, be they acknowledgments, and nothing that comes, missing reports alone are proof of failure: no
-/// probe is needed.
+/// With this many packets in flight, be they acknowledgments, and nothing coming from the peer, missing reports alone are proof of
+/// failure: no probe is needed.
 const UNDER_LOAD: usize = 4;
 
 /// What the owner of the paths is to do.
@@ -116,7 +116,7 @@ impl<P> Sender<P> {
     fn begin_anew(&mut self, now: Instant, id: PathId) -> Option<crate::windows::Slot> {
         let control = self.path_mut(id)?.control.as_mut()?;
         control.probed_at = None;
-        control.is_unreported = true;
+        control.is_revived = true;
         control.sent.slept(now);
         let (slot, stranded) = (control.slot, control.sent.give_up(now));
         self.rescue(stranded);
@@ -176,7 +176,7 @@ impl<P> Sender<P> {
         let answered = others.iter().any(|at| *at > since);
         let loaded = control.sent.has_in_flight(UNDER_LOAD) && control.sent.rtt().srtt().is_some();
         // Where the peer's packets still come, its reports may be late behind the queue that they fill.
-        let may_be_late = !control.is_unreported && state.heard_at + REPORT_SLACK > now;
+        let may_be_late = !control.is_revived && state.heard_at + REPORT_SLACK > now;
         let is_proof = answered && loaded && !may_be_late;
         if control.probed_at.is_none() && !is_proof {
             control.probed_at = Some(now);

@@ -145,10 +145,10 @@ pub(crate) struct Control<P> {
     pub(crate) is_reported: bool,
     /// When a heartbeat was asked for because the path is silent.
     pub(crate) probed_at: Option<Instant>,
-    /// It answers heartbeats again, and no report has come since.
-    pub(crate) is_unreported: bool,
+    /// It answers heartbeats again after a silence, or leads elsewhere, and no report has come since.
+    pub(crate) is_revived: bool,
     pub(crate) last_sent: Instant,
-    /// The round trip since the path was empty, until the smoothed one has come down to it.
+    /// The round trip since the path was empty, until the smoothed one has come near it.
     since_empty: Option<Duration>,
 }
 
@@ -241,7 +241,7 @@ impl<P> Control<P> {
             peak: 0,
             is_reported: false,
             probed_at: None,
-            is_unreported: false,
+            is_revived: false,
             last_sent: now,
             since_empty: None,
         }

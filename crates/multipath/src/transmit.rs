@@ -558,6 +558,8 @@ mod tests {
         sender.on_heartbeat(at(4010), PathId(0), ms(1), ms(1));
         assert!(delay(&sender) > ms(28), "something is on its way there");
         answered(&mut sender, 4020, 60);
+        sender.on_heartbeat(at(4090), PathId(0), ms(45), ms(1));
+        assert!(delay(&sender) > ms(28), "so much is jitter");
         sender.on_heartbeat(at(4100), PathId(0), ms(1), ms(1));
         assert_eq!(delay(&sender), us(500));
         answered(&mut sender, 4110, 2);
