@@ -3,7 +3,8 @@
 use crate::limits::LEAVING;
 use crate::path::REPORT_SLACK;
 use crate::sender::Sender;
-use clock::{Duration, Instant};
+use clock::Instant;
+use recovery::RttEstimator;
 use scheduler::PathId;
 
 /// With this many packets in flight, be they acknowledgments, and nothing coming from the peer, missing reports alone are proof of
@@ -123,8 +124,9 @@ impl<P> Sender<P> {
         Some(slot)
     }
 
-    /// A heartbeat was answered after so long; the quickest had taken `least`.
-    pub fn on_heartbeat(&mut self, now: Instant, id: PathId, rtt: Duration, least: Duration) {
+    /// A heartbeat was answered: the round trips of the path's heartbeats until now.
+    pub fn on_heartbeat(&mut self, now: Instant, id: PathId, heartbeats: &RttEstimator) {
+        let (Some(rtt), Some(least)) = (heartbeats.latest(), heartbeats.min()) else { return };
         let Self { paths, windows, .. } = self;
         let control = paths.iter_mut().find(|path| path.id == id).and_then(|path| path.control.as_mut());
         if let Some(control) = control {

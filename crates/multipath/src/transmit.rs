@@ -549,18 +549,23 @@ mod tests {
             control.delay(control.sent.rtt().srtt().unwrap())
         };
         let (ms, us) = (Duration::from_millis, Duration::from_micros);
+        let mut heartbeats = RttEstimator::default();
+        let mut heartbeat = |sender: &mut Sender<u8>, now, after| {
+            heartbeats.sample(ms(after));
+            sender.on_heartbeat(at(now), PathId(0), &heartbeats);
+        };
         answered(&mut sender, 0, 1);
         for round in 1..40 {
             answered(&mut sender, round * 100, 60);
         }
         assert!(delay(&sender) > ms(28));
         answered(&mut sender, 4000, 0);
-        sender.on_heartbeat(at(4010), PathId(0), ms(1), ms(1));
+        heartbeat(&mut sender, 4010, 1);
         assert!(delay(&sender) > ms(28), "something is on its way there");
         answered(&mut sender, 4020, 60);
-        sender.on_heartbeat(at(4090), PathId(0), ms(45), ms(1));
+        heartbeat(&mut sender, 4090, 45);
         assert!(delay(&sender) > ms(28), "so much is jitter");
-        sender.on_heartbeat(at(4100), PathId(0), ms(1), ms(1));
+        heartbeat(&mut sender, 4100, 1);
         assert_eq!(delay(&sender), us(500));
         answered(&mut sender, 4110, 2);
         assert_eq!(delay(&sender), us(750));

@@ -612,10 +612,7 @@ impl End {
         let Some(path) = self.paths.get_mut(index) else { return };
         let change = path.heartbeat.answered(now, nonce);
         self.is_told = false;
-        let rtt = path.heartbeat.rtt();
-        if let (Some(latest), Some(least)) = (rtt.latest(), rtt.min()) {
-            self.sender.on_heartbeat(now, id_of(index), latest, least);
-        }
+        self.sender.on_heartbeat(now, id_of(index), path.heartbeat.rtt());
         if change == Some(Change::Revived) {
             self.sender.on_path_alive(now, id_of(index));
         }

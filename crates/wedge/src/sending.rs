@@ -239,10 +239,7 @@ impl PeerState {
     /// A heartbeat was answered.
     pub(crate) fn on_heartbeat(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.iter().find(|path| path.id == id) else { return };
-        let rtt = path.heartbeat.rtt();
-        if let (Some(latest), Some(least)) = (rtt.latest(), rtt.min()) {
-            self.sender.on_heartbeat(now, id, latest, least);
-        }
+        self.sender.on_heartbeat(now, id, path.heartbeat.rtt());
     }
 
     /// Adds up what the sender has counted.
