@@ -1,83 +1,98 @@
 //! Which paths share a bottleneck: those whose queueing delays rise and fall together (in the spirit of RFC 8382, with
 //! the round-trip times that reports give).
 //!
-//! Of two paths, with queueing delays `q` and `r` in bins of a twentieth of a second over the last seconds,
-//!
-//! `d = var(q - r) / (var q + var r)`
-//!
-//! is zero where both see one queue and one where they see two that have nothing to do with each other.
+//! Delays are averaged over bins of a tenth of a second. Two paths are compared by the correlation `c` of the changes from bin to
+//! bin, in which older ones count less. It is near one where both see one queue, and near zero where they see two that have nothing to
+//! do with each other, though both fill slowly and empty at once. What varies besides, from packet to packet, makes it smaller, but
+//! not zero: a short queue is found after more changes.
 
 use clock::{Duration, Instant};
-use std::collections::VecDeque;
 
-/// The length of a bin.
-const BIN: Duration = Duration::from_millis(50);
-/// Bins remembered, and how many a verdict takes.
-const BINS: (usize, usize) = (120, 40);
-/// Between verdicts.
-const VERDICT: u32 = 10;
-/// Paths share a bottleneck when `d` falls below the first, and no more when it rises above the second.
-const SHARED: (f64, f64) = (0.15, 0.5);
-/// Queues that vary by less than this tell nothing; in square seconds.
-const LEAST_VARIANCE: f64 = 1e-6;
+/// How long a bin is, and how long at most: it goes on until each path in use has [`SAMPLES`] in it.
+const BIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
+/// See [`BIN`].
+const SAMPLES: u32 = 3;
+/// By what part a change counts less with each one that follows.
+const FADE: f64 = 0.01;
+/// Changes that a verdict takes.
+const CHANGES: f64 = 40.0;
+/// Paths share a bottleneck when `c` rises above the first, and no more when it falls below the second.
+const SHARED: (f64, f64) = (0.42, 0.15);
+/// And above so many standard deviations of what chance gives.
+const CHANCE: f64 = 4.0;
+/// Changes that are smaller on average tell nothing; in seconds.
+const LEAST: f64 = 0.3e-3;
+/// A change counts as at most so many of the average: an outage is one event, however long its queue.
+const LARGEST: f64 = 2.0;
+/// A path of which nothing is heard in so many bins shares nothing.
+const SILENT: u32 = 20;
 
 /// The delays of one path.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Delays {
     /// Sum and number of the samples of this bin, in seconds.
     sum: f64,
     samples: u32,
-    /// The mean of each bin; of one without samples that of the bin before.
-    bins: VecDeque<f64>,
+    /// The mean of the last bin that had any, in seconds.
+    mean: Option<f64>,
+    /// The change into this bin, as far as it counts, and how large changes are on average.
+    change: f64,
+    size: f64,
+    /// Bins in all, and without samples since there were any.
+    bins: f64,
+    silent: u32,
+}
+
+/// The changes of two paths, the lower slot first.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    slots: (usize, usize),
+    /// How many changes count.
+    count: f64,
+    /// Means of both, of their squares and of their product.
+    means: (f64, f64),
+    squares: (f64, f64),
+    product: f64,
+    is_shared: bool,
 }
 
 /// What is known of the bottlenecks of an association's paths, by their slots.
 #[derive(Clone, Debug, Default)]
 pub struct Bottlenecks {
     paths: Vec<Delays>,
-    /// Pairs that share one, the lower slot first.
-    shared: Vec<(usize, usize)>,
-    bin_end: Instant,
-    until_verdict: u32,
+    pairs: Vec<Pair>,
+    bin_start: Instant,
 }
 
 impl Bottlenecks {
     /// A round trip on a path had waited so long in queues. True if it is time to look at [`Bottlenecks::sharers`] anew.
     pub fn sample(&mut self, now: Instant, slot: usize, queueing: Duration) -> bool {
         if self.paths.len() <= slot {
+            let first = self.paths.len();
             self.paths.resize_with(slot + 1, Delays::default);
+            self.pairs.extend((first..=slot).flat_map(|high| (0..high).map(move |low| Pair::new(low, high))));
         }
         if let Some(path) = self.paths.get_mut(slot) {
             path.sum += queueing.as_secs_f64();
             path.samples += 1;
         }
-        if now < self.bin_end {
+        let age = now.saturating_since(self.bin_start);
+        if age < BIN.0 || (age < BIN.1 && self.paths.iter().any(|path| path.silent < SILENT && path.samples < SAMPLES))
+        {
             return false;
         }
-        self.bin_end = now + BIN;
-        for path in &mut self.paths {
-            let mean = match path.samples {
-                0 => path.bins.back().copied().unwrap_or_default(),
-                samples => path.sum / f64::from(samples),
-            };
-            (path.sum, path.samples) = (0.0, 0);
-            path.bins.push_back(mean);
-            if path.bins.len() > BINS.0 {
-                path.bins.pop_front();
-            }
-        }
-        self.until_verdict = self.until_verdict.saturating_sub(1);
-        if self.until_verdict > 0 {
-            return false;
-        }
-        self.until_verdict = VERDICT;
-        self.judge();
-        true
+        self.bin_start = now;
+        self.paths.iter_mut().for_each(Delays::end_bin);
+        self.judge()
     }
 
     /// The path is another now.
     pub fn forget(&mut self, slot: usize) {
-        self.shared.retain(|(a, b)| *a != slot && *b != slot);
+        for pair in &mut self.pairs {
+            if pair.slots.0 == slot || pair.slots.1 == slot {
+                *pair = Pair::new(pair.slots.0, pair.slots.1);
+            }
+        }
         if let Some(path) = self.paths.get_mut(slot) {
             *path = Delays::default();
         }
@@ -85,40 +100,76 @@ impl Bottlenecks {
 
     /// Whether two paths share a bottleneck.
     pub fn are_shared(&self, one: usize, other: usize) -> bool {
-        self.shared.contains(&(one.min(other), one.max(other)))
+        let slots = (one.min(other), one.max(other));
+        self.pairs.iter().any(|pair| pair.is_shared && pair.slots == slots)
     }
 
     /// How many paths, this one included, share its bottleneck.
     pub fn sharers(&self, slot: usize) -> u32 {
-        1 + self.shared.iter().filter(|(a, b)| *a == slot || *b == slot).count() as u32
+        let is_of = |pair: &&Pair| pair.is_shared && (pair.slots.0 == slot || pair.slots.1 == slot);
+        1 + self.pairs.iter().filter(is_of).count() as u32
     }
 
-    fn judge(&mut self) {
-        for (a, first) in self.paths.iter().enumerate() {
-            for (b, second) in self.paths.iter().enumerate().skip(a + 1) {
-                // The most recent bins of both.
-                let count = first.bins.len().min(second.bins.len());
-                let pairs = || first.bins.iter().rev().zip(second.bins.iter().rev());
-                let (of_first, of_second) = (variance(pairs().map(|(q, _)| *q)), variance(pairs().map(|(_, r)| *r)));
-                let is_known = self.shared.contains(&(a, b));
-                if count < BINS.1 || of_first.max(of_second) < LEAST_VARIANCE {
-                    continue;
-                }
-                let d = variance(pairs().map(|(q, r)| q - r)) / (of_first + of_second);
-                if is_known && d > SHARED.1 {
-                    self.shared.retain(|pair| *pair != (a, b));
-                } else if !is_known && d < SHARED.0 {
-                    self.shared.push((a, b));
-                }
+    /// Counts the changes into the last bin. Returns whether a verdict is another.
+    fn judge(&mut self) -> bool {
+        let Self { paths, pairs, .. } = self;
+        let mut is_other = false;
+        for pair in pairs {
+            let (Some(one), Some(other)) = (paths.get(pair.slots.0), paths.get(pair.slots.1)) else { continue };
+            let before = pair.is_shared;
+            if one.silent >= SILENT || other.silent >= SILENT {
+                *pair = Pair::new(pair.slots.0, pair.slots.1);
+            } else if one.size.max(other.size) >= LEAST {
+                pair.count(one.change, other.change);
             }
+            is_other |= pair.is_shared != before;
         }
+        is_other
     }
 }
 
-fn variance(values: impl Iterator<Item = f64> + Clone) -> f64 {
-    let count = values.clone().count().max(1) as f64;
-    let mean = values.clone().sum::<f64>() / count;
-    values.map(|value| (value - mean) * (value - mean)).sum::<f64>() / count
+impl Delays {
+    fn end_bin(&mut self) {
+        let mean = (self.samples > 0).then(|| self.sum / f64::from(self.samples));
+        let change = mean.zip(self.mean).map_or(0.0, |(now, before)| now - before);
+        self.bins += 1.0;
+        self.size += weight(self.bins) * (change.abs() - self.size);
+        self.change = change.clamp(-LARGEST * self.size, LARGEST * self.size);
+        self.silent = if mean.is_some() { 0 } else { self.silent + 1 };
+        (self.sum, self.samples, self.mean) = (0.0, 0, mean.or(self.mean));
+    }
+}
+
+impl Pair {
+    fn new(low: usize, high: usize) -> Self {
+        let (means, squares) = ((0.0, 0.0), (0.0, 0.0));
+        Self { slots: (low, high), count: 0.0, means, squares, product: 0.0, is_shared: false }
+    }
+
+    fn count(&mut self, one: f64, other: f64) {
+        self.count += 1.0;
+        let means = [(&mut self.means.0, one), (&mut self.means.1, other), (&mut self.product, one * other)];
+        let squares = [(&mut self.squares.0, one * one), (&mut self.squares.1, other * other)];
+        for (mean, value) in means.into_iter().chain(squares) {
+            *mean += weight(self.count) * (value - *mean);
+        }
+        let Self { means, squares, product, .. } = *self;
+        let variances = (squares.0 - means.0 * means.0, squares.1 - means.1 * means.1);
+        let size = (variances.0 * variances.1).sqrt();
+        if self.count < CHANGES || size.is_nan() || size <= 0.0 {
+            return;
+        }
+        let c = (product - means.0 * means.1) / size;
+        self.is_shared = match self.is_shared {
+            true => c >= SHARED.1,
+            false => c > SHARED.0.max(CHANCE / self.count.min(1.0 / FADE).sqrt()),
+        };
+    }
+}
+
+/// What the last of so many values counts in a mean in which older ones fade.
+fn weight(count: f64) -> f64 {
+    FADE.max(1.0 / count)
 }
 
 #[cfg(test)]
@@ -151,10 +202,32 @@ mod tests {
         assert_eq!(sharers(|_| Duration::ZERO), 1);
     }
 
+    /// Two queues that wander about, or one, and as much again from packet to packet that is each path's own.
+    #[test]
+    fn a_queue_is_found_among_other_delays() {
+        for seed in 1..=20 {
+            for (is_one, expected) in [(true, 2), (false, 1)] {
+                let mut rng = clock::Streams::new(seed).stream("delays");
+                let (mut bottlenecks, mut queues) = (Bottlenecks::default(), [10.0, 10.0]);
+                for at in (0..60_000).step_by(10) {
+                    for queue in &mut queues {
+                        *queue = (*queue + rng.range(-1.0, 1.0)).clamp(0.0, 20.0);
+                    }
+                    for path in 0..2 {
+                        let queue = queues[if is_one { 0 } else { path }];
+                        let delay = Duration::from_secs_f64((queue + rng.range(0.0, 10.0)) / 1e3);
+                        bottlenecks.sample(Instant::ZERO + Duration::from_millis(at), path, delay);
+                    }
+                }
+                assert_eq!(bottlenecks.sharers(0), expected, "seed {seed}");
+            }
+        }
+    }
+
     #[test]
     fn a_path_that_moves_is_judged_anew() {
         let mut bottlenecks = Bottlenecks::default();
-        for at in (0..20_000).step_by(8) {
+        for at in (0..40_000).step_by(8) {
             let now = Instant::ZERO + Duration::from_millis(at);
             bottlenecks.sample(now, 0, saw(at, 2_300, 60));
             bottlenecks.sample(now, 1, if at < 8_000 { saw(at, 2_300, 60) } else { saw(at, 1_700, 60) });

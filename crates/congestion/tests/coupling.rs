@@ -138,13 +138,13 @@ fn a_path_that_is_alone_again_returns_to_its_own_plateau() {
     let mut paths = coupled(Cubic::default(), Share::Equal, &[200.0, 200.0], 2);
     assert!(lose(&mut paths, 0, 1));
     assert_eq!(windows(&paths), [140.0, 140.0]);
-    for millis in (10_000..20_000).step_by(10) {
+    for millis in (10_000..40_000).step_by(10) {
         paths.on_queueing(0, Duration::from_micros(millis % 2_300 * 30), at(millis));
         paths.on_queueing(1, Duration::from_micros(millis % 1_700 * 30), at(millis));
     }
     assert_eq!(paths.sharers(0), 1);
     // RFC 9438 §4.2: K = ∛(60 / 0.4) = 5.3 s after which the window is 200 packets again.
-    let mut now = at(20_000);
+    let mut now = at(40_000);
     let k = Duration::from_secs_f64(150.0_f64.cbrt());
     paths.on_ack(0, &acked(1.0, paths.control().cwnd(0), 200), now);
     let (start, mut upto) = (now, 300);
