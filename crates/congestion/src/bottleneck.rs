@@ -83,7 +83,8 @@ impl Bottlenecks {
         }
         self.bin_start = now;
         self.paths.iter_mut().for_each(Delays::end_bin);
-        self.judge()
+        self.judge();
+        true
     }
 
     /// The path is another now.
@@ -110,21 +111,17 @@ impl Bottlenecks {
         1 + self.pairs.iter().filter(is_of).count() as u32
     }
 
-    /// Counts the changes into the last bin. Returns whether a verdict is another.
-    fn judge(&mut self) -> bool {
+    /// Counts the changes into the last bin.
+    fn judge(&mut self) {
         let Self { paths, pairs, .. } = self;
-        let mut is_other = false;
         for pair in pairs {
             let (Some(one), Some(other)) = (paths.get(pair.slots.0), paths.get(pair.slots.1)) else { continue };
-            let before = pair.is_shared;
             if one.silent >= SILENT || other.silent >= SILENT {
                 *pair = Pair::new(pair.slots.0, pair.slots.1);
             } else if one.size.max(other.size) >= LEAST {
                 pair.count(one.change, other.change);
             }
-            is_other |= pair.is_shared != before;
         }
-        is_other
     }
 }
 
@@ -200,6 +197,22 @@ mod tests {
         assert_eq!(sharers(|at| saw(at, 1_700, 60)), 1);
         assert_eq!(sharers(|at| saw(at + 1_000, 2_300, 60)), 1);
         assert_eq!(sharers(|_| Duration::ZERO), 1);
+    }
+
+    #[test]
+    fn a_path_of_which_nothing_is_heard_shares_nothing() {
+        let mut bottlenecks = Bottlenecks::default();
+        for at in (0..30_000).step_by(8) {
+            let now = Instant::ZERO + Duration::from_millis(at);
+            bottlenecks.sample(now, 0, saw(at, 2_300, 60));
+            if at < 10_000 {
+                bottlenecks.sample(now, 1, saw(at, 2_300, 60));
+            }
+            if at == 10_000 {
+                assert_eq!(bottlenecks.sharers(0), 2);
+            }
+        }
+        assert_eq!(bottlenecks.sharers(0), 1);
     }
 
     /// Two queues that wander about, or one, and as much again from packet to packet that is each path's own.

@@ -68,6 +68,18 @@ fn a_bundle_of_renos_grows_by_one_packet_in_a_round_trip() {
     }
 }
 
+/// What is left of a bundle grows as a flow of its own once the other path has begun anew.
+#[test]
+fn a_path_whose_fellow_begins_anew_is_alone() {
+    let mut paths = coupled(NewReno, Share::Equal, &[10.0, 10.0], 2);
+    assert!((growth(&paths)[0] - 0.5).abs() < 1e-9);
+    paths.restart(1);
+    for millis in (10_000..11_000).step_by(10) {
+        paths.on_queueing(0, Duration::from_micros(millis % 2_300 * 30), at(millis));
+    }
+    assert!((growth(&paths)[0] - 1.0).abs() < 1e-9);
+}
+
 /// A rule that couples paths is left alone, and so is one whose owner asks for it.
 #[test]
 fn what_couples_itself_is_not_coupled_again() {
