@@ -130,6 +130,8 @@ impl<R: WindowRule> CoupledController<R> {
         let Self { control, random_loss, .. } = self;
         if let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) {
             losses.on_rtt(rtt, state, now);
+            let is_doubtful = losses.is_doubtful();
+            control.set_loss_doubtful(path, is_doubtful);
         }
     }
 
@@ -192,7 +194,7 @@ impl<R: WindowRule> CoupledController<R> {
                 if let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) {
                     let (room, probed) = (losses.room(state), losses.probed(state));
                     control.set_ssthresh(path, room);
-                    control.probe(path, probed);
+                    control.borne(path, probed, now);
                 }
                 return false;
             }

@@ -354,10 +354,16 @@ impl<R: WindowRule> Controller<R> {
         path.ssthresh = ssthresh.max(path.mss);
     }
 
-    /// The window of `path` grows up to so many bytes as in the conservative slow start of RFC 9406 §4.2, until it is reduced or a
-    /// queue is found.
-    pub(crate) fn probe(&mut self, path: usize, upto: f64) {
+    /// A loss of `path` was the link's own: the window grows up to so many bytes as in the conservative slow start of RFC 9406 §4.2,
+    /// until it is reduced or a queue is found.
+    pub(crate) fn borne(&mut self, path: usize, upto: f64, now: Instant) {
         self.phases[path].probed = upto;
+        self.rule.borne(path, Group { paths: &self.paths, now });
+    }
+
+    /// Whether a loss of `path` may be the link's own ([`Path::loss_is_doubtful`]).
+    pub(crate) fn set_loss_doubtful(&mut self, path: usize, is_doubtful: bool) {
+        self.paths[path].loss_is_doubtful = is_doubtful;
     }
 
     /// The rule counts the window of `path` in packets of `unit` bytes from now on ([`Path::unit`]).

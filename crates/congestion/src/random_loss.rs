@@ -111,6 +111,11 @@ impl RandomLoss {
         self.delays.on_rtt(rtt, path, is_reordered, now);
     }
 
+    /// Whether a loss may be the link's own.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.delays.are_quiet() || self.is_known()
+    }
+
     /// The path was silent, and answers again. It may be another, but is not likely to: its losses are what they were.
     pub(crate) fn revived(&mut self) {
         let Self { small, recent, limit, proven, .. } = *self;

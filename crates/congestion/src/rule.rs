@@ -183,6 +183,9 @@ pub trait WindowRule {
     /// with time start anew here.
     fn limited(&mut self, _path: usize, _group: Group<'_>, _acked: f64) {}
 
+    /// A loss reduced nothing: it was the link's own ([`Kind::bears_random_loss`]).
+    fn borne(&mut self, _path: usize, _group: Group<'_>) {}
+
     /// The last reduction is undone.
     fn undone(&mut self, _path: usize, _group: Group<'_>) {}
 

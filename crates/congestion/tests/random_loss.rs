@@ -238,14 +238,18 @@ fn what_drops_of_a_first_window_for_the_rate_is_answered() {
     }
 }
 
-/// Whatever is dropped for the rate is answered when it is, without a queue as with one of a fifth of a round trip or of five.
+/// Whatever is dropped for the rate is answered when it is, without a queue as with one of a fifth of a round trip or of five: the
+/// window that a Reno begins to lose at is the largest there is, but for what a curve grows by in a round trip, and grows again from half
+/// or from seven tenths of it.
 #[test]
 fn what_drops_for_the_rate_is_answered() {
     for (queue, polices) in [(0.0, true), (0.05 * BDP, true), (0.2 * BDP, false), (BDP, false), (5.0 * BDP, false)] {
         let link = Link { queue, polices, ..CLEAN };
         let (ours, reno) = (run("sinnet", link, 1_000, 1), run("mhip", link, 1_000, 1));
         assert!(reno.reductions > 0, "{queue}");
-        assert_eq!(ours.windows, reno.windows, "{queue} {polices}");
+        assert!(ours.reductions >= reno.reductions, "{queue} {polices}: {} of {}", ours.reductions, reno.reductions);
+        let largest = |outcome: &Outcome| outcome.windows.iter().copied().fold(0.0, f64::max);
+        assert!(largest(&ours) <= 1.03 * largest(&reno), "{queue} {polices}: {} of {}", largest(&ours), largest(&reno));
     }
 }
 

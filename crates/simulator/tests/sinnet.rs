@@ -164,20 +164,31 @@ fn a_long_path_beside_a_short_one_grows() {
 }
 
 /// Nor does that path take more from a TCP at its link than another TCP would (RFC 6356 §2), which it would if early reports let out
-/// more than a window in a round trip.
+/// more than a window in a round trip: of a CUBIC as much as that has, of a Reno what a CUBIC in its place takes.
 #[test]
 fn a_long_path_beside_a_short_one_is_a_tcp() {
-    let tcp = "[[flow]]\nname = \"t\"\nfrom = \"b\"\nto = \"a\"\nprotocol = \"tcp\"\nprofile = \"linux\"\ncongestion = \"sack\"\n\
-               paths = [[\"b\", \"r0\", \"a\"]]\nstart = [\"0s\", \"3s\"]\n";
-    let text = two_paths([(20, 59), (8, 14)], 80, "", &(flow("f", "start = [\"0s\", \"3s\"]") + tcp));
-    let ratios: Vec<f64> = (1..=5)
-        .map(|seed| {
-            let result = run(&text.replace("\"1.5bdp\"", "\"0.5bdp\""), seed);
-            result.flows[0].paths[0].goodput_mbps / result.flows[1].goodput_mbps
-        })
-        .collect();
-    let mean = ratios.iter().sum::<f64>() / 5.0;
-    assert!((0.75..1.33).contains(&mean), "{ratios:?}");
+    let on_the_long_path = "paths = [[\"b\", \"r0\", \"a\"]]\nstart = [\"0s\", \"3s\"]\n";
+    let tcp = |congestion: &str| {
+        format!(
+            "[[flow]]\nname = \"{congestion}\"\nfrom = \"b\"\nto = \"a\"\nprotocol = \"tcp\"\nprofile = \"linux\"\n\
+             congestion = \"{congestion}\"\n{on_the_long_path}"
+        )
+    };
+    let ours = flow("f", "start = [\"0s\", \"3s\"]");
+    let ratio = |first: &str, second: &str| {
+        let text =
+            two_paths([(20, 59), (8, 14)], 80, "", &(first.to_owned() + second)).replace("\"1.5bdp\"", "\"0.5bdp\"");
+        let of = |seed| {
+            let flows = run(&text, seed).flows;
+            let first = flows[0].paths.first().map_or(flows[0].goodput_mbps, |path| path.goodput_mbps);
+            first / flows[1].goodput_mbps
+        };
+        (1..=5).map(of).sum::<f64>() / 5.0
+    };
+    let (beside_cubic, beside_reno) = (ratio(&ours, &tcp("cubic")), ratio(&ours, &tcp("sack")));
+    let cubics = ratio(&tcp("cubic"), &tcp("sack"));
+    assert!((0.75..1.33).contains(&beside_cubic), "{beside_cubic} of a CUBIC");
+    assert!(beside_reno < 1.2 * cubics, "{beside_reno} of a Reno, of which a CUBIC takes {cubics}");
 }
 
 /// There is nothing in a run but the scenario and the seed.

@@ -1,7 +1,6 @@
 //! CUBIC: RFC 9438 §4. In packets inside, as the RFC has it.
 
-use clock::Instant;
-use smallvec::SmallVec;
+use clock::{Duration, Instant};
 
 use crate::group::Group;
 use crate::math::cbrt;
@@ -28,10 +27,23 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// Packets acknowledged for each that the window grows by at least, before the first loss.
 const UNTOLD: f64 = 20.0;
 
+/// A window that is not this part of what the rule has made of it was set by somebody else.
+const OWN: std::ops::Range<f64> = 0.99..1.01;
+
 /// The window is a cubic function of the time since the last loss.
 #[derive(Clone, Debug, Default)]
 pub struct Cubic {
-    paths: SmallVec<[State; 1]>,
+    /// See [`Cubic::or_reno`].
+    or_reno: bool,
+    paths: Vec<State>,
+}
+
+impl Cubic {
+    /// The same for a tunnel's paths. Where Reno would have more it is Reno, at losses as well: it halves the window then, and grows by a
+    /// packet in a round trip. And what it reduces is the window, however much of it was in use.
+    pub(super) fn or_reno() -> Self {
+        Self { or_reno: true, ..Self::default() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,19 +52,60 @@ struct State {
     w_max: f64,
     /// The window right before the last reduction; packets.
     cwnd_prior: f64,
-    /// What Reno would have; packets.
-    w_est: f64,
-    /// Start of the epoch and K, in seconds; `None` until the first increase after a loss.
-    epoch: Option<(Instant, f64)>,
+    epoch: Option<Epoch>,
+    /// Since when the window has not been used.
+    unused: Option<Instant>,
     /// After a timeout K is 0 (RFC 9438 §4.8).
     after_timeout: bool,
+    /// The last reduction was Reno's, to half.
+    is_halved: bool,
     /// For undo.
-    saved: (f64, f64),
+    saved: (f64, f64, bool),
+}
+
+/// From the first increase after a reduction to the next reduction.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Instant,
+    /// The seconds after which the curve is at `w_max`.
+    k: f64,
+    /// What Reno has; packets.
+    w_reno: f64,
+    /// The same two of a CUBIC that made the last reduction, if that was Reno's.
+    k_est: f64,
+    w_est: f64,
+    /// That CUBIC follows its curve.
+    is_on_curve: bool,
+    /// The window as the rule has made it; packets.
+    own: f64,
+}
+
+impl State {
+    /// RFC 9438 §4.2: the window on the curve that after `k` seconds is at `w_max`.
+    fn curve(&self, t: f64, k: f64) -> f64 {
+        C * (t - k) * (t - k) * (t - k) + self.w_max
+    }
+
+    /// The epoch that begins now with a window of `w` packets.
+    fn begins(&mut self, w: f64, now: Instant) -> Epoch {
+        if std::mem::take(&mut self.after_timeout) {
+            self.w_max = w; // RFC 9438 §4.8
+        }
+        // RFC 9438 §4.2; with no loss yet, or the window already above the last plateau, the epoch starts there.
+        self.w_max = self.w_max.max(w);
+        let w_est = if self.is_halved { w.max(BETA * self.cwnd_prior).min(self.w_max) } else { w };
+        let k = |w: f64| cbrt((self.w_max - w) / C);
+        Epoch { start: now, k: k(w), k_est: k(w_est), w_reno: w, w_est, is_on_curve: false, own: w }
+    }
 }
 
 impl WindowRule for Cubic {
     fn path_added(&mut self, _path: usize) {
         self.paths.push(State::default());
+    }
+
+    fn path_changed(&mut self, path: usize) {
+        self.paths[path] = State::default();
     }
 
     fn unit_changed(&mut self, path: usize, ratio: f64) {
@@ -66,57 +119,70 @@ impl WindowRule for Cubic {
     fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
         let (state, now) = (&mut self.paths[path], group.now);
         let path = group.path(path);
-        let w = path.packets();
-        let (start, k) = *state.epoch.get_or_insert_with(|| {
-            if state.after_timeout {
-                state.w_max = w; // RFC 9438 §4.8
-                state.after_timeout = false;
-            }
-            // RFC 9438 §4.2; with no loss yet, or the window already above the last plateau, the epoch starts there.
-            state.w_max = state.w_max.max(w);
-            state.w_est = w;
-            (now, cbrt((state.w_max - w) / C))
-        });
-        let segments = acked / path.unit;
+        let (w, segments) = (path.packets(), acked / path.unit);
+        let is_own = |epoch: &Epoch| OWN.contains(&(w / epoch.own));
+        let mut epoch = state.epoch.filter(is_own).unwrap_or_else(|| state.begins(w, now));
+        // RFC 9438 §5.8: time in which the window was not used does not count. It is used if it is full once in a round trip.
+        let unused = state.unused.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
+        let unused = if unused > path.srtt { unused } else { Duration::ZERO };
+        epoch.start = (epoch.start + unused).min(now);
+        let t = now.saturating_since(epoch.start).as_secs_f64();
         // RFC 9438 §4.3: once Reno would be where the window was, it grows as Reno does.
-        let alpha = if state.w_est >= state.cwnd_prior { 1.0 } else { ALPHA };
-        state.w_est += alpha * segments / w;
-        let t = now.saturating_since(start).as_secs_f64();
-        let cubic = |t: f64| C * (t - k) * (t - k) * (t - k) + state.w_max;
-        let packets = if cubic(t) < state.w_est {
-            (state.w_est - w).max(0.0)
+        let alpha = if epoch.w_est >= state.cwnd_prior { 1.0 } else { ALPHA };
+        epoch.w_est += alpha * segments / w;
+        epoch.w_reno += if state.is_halved { 1.0 } else { alpha } * segments / w;
+        epoch.is_on_curve = state.curve(t, epoch.k_est) >= epoch.w_est;
+        let packets = if state.curve(t, epoch.k) < epoch.w_reno {
+            (epoch.w_reno - w).max(0.0)
         } else {
             // RFC 9438 §4.4: towards where the curve will be one round trip from now, by half at most.
-            let target = cubic(t + path.srtt.as_secs_f64()).clamp(w, 1.5 * w);
+            let target = state.curve(t + path.srtt.as_secs_f64(), epoch.k).clamp(w, 1.5 * w);
             (target - w) / w * segments
         };
         // The curve is flat where it starts, whatever the path could carry. Linux grows by a twentieth of what is acknowledged
         // at least until the first loss has told (`bictcp_update` in net/ipv4/tcp_cubic.c); RFC 9438 has nothing for it.
-        let least = if state.cwnd_prior == 0.0 { segments / UNTOLD } else { 0.0 };
-        packets.max(least) * path.unit
+        let least = if state.cwnd_prior == 0.0 && !self.or_reno { segments / UNTOLD } else { 0.0 };
+        let packets = packets.max(least);
+        epoch.own += packets;
+        state.epoch = Some(epoch);
+        packets * path.unit
     }
 
     fn decrease(&mut self, path: usize, group: Group<'_>, cause: Cause) -> Backoff {
         let state = &mut self.paths[path];
         let path = group.path(path);
         let w = path.packets();
-        state.saved = (state.w_max, state.cwnd_prior);
+        state.saved = (state.w_max, state.cwnd_prior, state.is_halved);
         // RFC 9438 §4.7: a flow that loses below its last plateau leaves room for others.
         state.w_max = if w < state.w_max { w * (1.0 + BETA) / 2.0 } else { w };
         state.cwnd_prior = w;
-        state.epoch = None;
-        state.after_timeout = cause == Cause::Timeout;
-        Backoff::to(BETA * path.flight, 2.0 * path.mss)
+        (state.after_timeout, state.unused) = (cause == Cause::Timeout, None);
+        let is_on_curve = state.epoch.take().is_some_and(|epoch| epoch.is_on_curve);
+        let is_doubtful = self.or_reno && path.loss_is_doubtful;
+        if is_doubtful {
+            // Then it does not tell how much the path carries, and what is lost at smaller windows will tell whose losses they are.
+            state.w_max = 0.0;
+        }
+        state.is_halved = self.or_reno && !is_on_curve || is_doubtful;
+        let (of, part) = (if self.or_reno { path.cwnd } else { path.flight }, if state.is_halved { 0.5 } else { BETA });
+        Backoff::to(part * of, 2.0 * path.mss)
     }
 
-    fn limited(&mut self, path: usize, _group: Group<'_>, _acked: f64) {
-        // RFC 9438 §5.8: time in which the window was not used does not count.
-        self.paths[path].epoch = None;
+    fn limited(&mut self, path: usize, group: Group<'_>, _acked: f64) {
+        self.paths[path].unused.get_or_insert(group.now);
+    }
+
+    fn borne(&mut self, path: usize, group: Group<'_>) {
+        let state = &mut self.paths[path];
+        if group.path(path).packets() >= state.w_max {
+            // Beyond what is known to be carried the curve would grow ever faster.
+            state.epoch = None;
+        }
     }
 
     fn undone(&mut self, path: usize, _group: Group<'_>) {
         let state = &mut self.paths[path];
-        (state.w_max, state.cwnd_prior) = state.saved;
+        (state.w_max, state.cwnd_prior, state.is_halved) = state.saved;
         state.epoch = None;
         state.after_timeout = false;
     }
@@ -127,7 +193,6 @@ mod tests {
     use super::*;
     use crate::group::Path;
     use crate::vector::{number, vector};
-    use clock::Duration;
 
     fn path(packets: f64) -> Path {
         let srtt = Duration::from_millis(100);
@@ -145,14 +210,13 @@ mod tests {
         let (cwnd, w_max) = (number(&input["cwnd"]), number(&input["w_max"]));
         let mut rule = Cubic::default();
         rule.path_added(0);
-        rule.paths[0].w_max = w_max;
-        rule.paths[0].cwnd_prior = w_max;
-        rule.paths[0].w_est = number(&input["w_est"]);
-        rule.paths[0].epoch = Some((Instant::ZERO, k));
+        let (start, w_est) = (Instant::ZERO, number(&input["w_est"]));
+        let epoch = Epoch { start, k, k_est: k, w_reno: w_est, w_est, is_on_curve: false, own: cwnd };
+        rule.paths[0] = State { w_max, cwnd_prior: w_max, epoch: Some(epoch), ..State::default() };
         let now = Instant::ZERO + Duration::from_secs_f64(number(&input["t"]));
         let paths = [path(cwnd)];
         let more = rule.increase(0, Group { paths: &paths, now }, 1.0);
         assert!((cwnd + more - number(&output["cwnd"])).abs() < 1e-9, "{more}");
-        assert!((rule.paths[0].w_est - number(&output["w_est"])).abs() < 1e-9);
+        assert!((rule.paths[0].epoch.unwrap().w_est - number(&output["w_est"])).abs() < 1e-9);
     }
 }

@@ -145,6 +145,9 @@ macro_rules! registry {
             fn limited(&mut self, path: usize, group: Group<'_>, acked: f64) {
                 match self { $(Self::$rule(rule) => rule.limited(path, group, acked),)* Self::Custom(rule) => rule.limited(path, group, acked) }
             }
+            fn borne(&mut self, path: usize, group: Group<'_>) {
+                match self { $(Self::$rule(rule) => rule.borne(path, group),)* Self::Custom(rule) => rule.borne(path, group) }
+            }
             fn undone(&mut self, path: usize, group: Group<'_>) {
                 match self { $(Self::$rule(rule) => rule.undone(path, group),)* Self::Custom(rule) => rule.undone(path, group) }
             }
@@ -221,7 +224,7 @@ registry! {
     "daimd-olia" => DaimdOlia(Daimd<Olia>), "OLIA with early reductions by delay.", daimd::OVER_OLIA;
     "daimd-balia" => DaimdBalia(Daimd<Balia>), "BALIA with early reductions by delay.", daimd::OVER_BALIA;
     "mhip" => Mhip(Mhip), "The two-level control of multipath HIP.", mhip::REFERENCE;
-    "sinnet" => Sinnet(Sinnet), "That of multipath HIP, with losses that are not congestion's repaired only.", sinnet::REFERENCE;
+    "sinnet" => Sinnet(Sinnet), "CUBIC, or Reno where that has more, with losses that are not congestion's repaired only.", sinnet::REFERENCE;
     "cdg" => Cdg(Cdg), "Hayes and Armitage 2011: by the gradient of the delay.", cdg::REFERENCE;
     "chd" => Chd(chd::Chd), "Hayes and Armitage 2010: delay-based AIMD once a round, with a shadow window.", chd::REFERENCE;
     "hd" => Hd(Hd), "Budzisz and others 2009: delay-based AIMD.", hd::REFERENCE;
