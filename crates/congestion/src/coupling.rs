@@ -1,8 +1,8 @@
 //! Paths through one bottleneck are one flow together, as those of a Congestion Manager are (RFC 3124 §2), under rules that treat
 //! each path as a flow of its own.
 //!
-//! Of n paths, each counts packets of an n-th ([`Path::unit`](crate::Path::unit)): a Reno so grows by an n-th of a packet in a
-//! round trip, a CUBIC along the curve of an n-th of the window. And what one of them loses all answer, once in a round trip.
+//! Of n paths that are equally far, each counts packets of an n-th ([`Path::unit`](crate::Path::unit)): a Reno so grows by an n-th of a
+//! packet in a round trip, a CUBIC along the curve of an n-th of the window. And what one of them loses all answer, once in a round trip.
 //! Were only their growth divided (by n², M. Honda and others, *Multipath congestion control for shared bottleneck*, 2009), they
 //! would get a TCP's rate where every packet is as likely to be lost as any other, but half of it where a full queue hits all
 //! of them at once.
@@ -19,7 +19,8 @@ use crate::rule::{Cause, WindowRule};
 /// What part of the one flow each path through a bottleneck is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// An n-th: after losses that all answer, their windows become equal.
+    /// The same for all, so that together they have the rate of a TCP on the quickest of them (RFC 6356 §2): an n-th where all are
+    /// equally far, more where some are farther. After losses that all answer, their windows become equal.
     Equal,
     /// As large as its window is among theirs, so that the sum grows by one packet in a round trip wherever packets are
     /// acknowledged: mHIP's global window (ALGORITHMS §13 M7).
@@ -62,6 +63,9 @@ pub struct CoupledController<R> {
     /// Of each path, which of its losses are the link's own; nothing where all losses are answered.
     random_loss: Option<Vec<RandomLoss>>,
 }
+
+/// A part that is not larger or smaller by more than this, as a logarithm, is left as it is: round trips differ all the time.
+const LIKE: f64 = 0.15;
 
 impl<R: WindowRule> CoupledController<R> {
     /// A controller without paths.
@@ -313,14 +317,27 @@ impl<R: WindowRule> CoupledController<R> {
     fn set_share(&mut self, path: usize) {
         let Some(state) = self.control.paths().get(path) else { return };
         let unit = match self.share {
-            Share::Equal => state.mss / f64::from(self.bottlenecks.sharers(path)),
+            Share::Equal => state.mss * self.equal_part(path),
             Share::ByWindow if self.bottlenecks.sharers(path) == 1 => state.mss,
             Share::ByWindow => {
                 let all: f64 = self.together(path).map(|other| self.control.cwnd(other)).sum();
                 state.mss * state.cwnd / all
             }
         };
+        let is_like = (unit / state.unit).ln().abs() < LIKE;
+        if unit < state.mss && self.share == Share::Equal && is_like {
+            return;
+        }
         self.control.set_unit(path, unit);
+    }
+
+    /// What part of a flow `path` is where all have the same. A TCP's rate is as 1/RTT where windows are equal.
+    fn equal_part(&self, path: usize) -> f64 {
+        let all = self.bottlenecks.sharers(path);
+        let rates = self.together(path).filter_map(|other| self.control.paths()[other].rtt()).map(|rtt| 1.0 / rtt);
+        let (known, sum, most) =
+            rates.fold((0, 0.0, 0.0), |(count, sum, most), rate| (count + 1, sum + rate, rate.max(most)));
+        if known == all { most / sum } else { 1.0 / f64::from(all) }
     }
 }
 

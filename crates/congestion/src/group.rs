@@ -11,8 +11,8 @@ pub struct Path {
     pub ssthresh: f64,
     /// Largest payload of one packet, in bytes.
     pub mss: f64,
-    /// What one packet is to the arithmetic of an uncoupled rule, in bytes: `mss`, or where n paths through one bottleneck are one
-    /// flow together an n-th of it, so that each counts the packets of an n-th of a flow.
+    /// What one packet is to the arithmetic of an uncoupled rule, in bytes: `mss`, or where paths through one bottleneck are one
+    /// flow together a part of it, so that each counts the packets of a part of a flow.
     pub unit: f64,
     /// Bytes outstanding before the event that is being handled.
     pub flight: f64,

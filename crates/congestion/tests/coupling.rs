@@ -68,6 +68,28 @@ fn a_bundle_of_renos_grows_by_one_packet_in_a_round_trip() {
     }
 }
 
+/// RFC 6356 §2: together they have what a TCP on the quickest path has, whose rate is as 1/RTT where windows are equal. Of two paths of 40
+/// and 120 ms the farther one adds a third to the rate, so each is three quarters of a TCP.
+#[test]
+fn paths_that_are_not_equally_far_are_one_tcp_on_the_quickest() {
+    for (far, part) in [(40, 0.5), (120, 0.75)] {
+        let mut paths = CoupledController::new(NewReno, EngineConfig::default(), Share::Equal);
+        for (path, rtt) in [40, far].into_iter().enumerate() {
+            paths.add_path(MSS);
+            let (rtt, srtt) = (Some(Duration::from_millis(rtt)), Duration::from_millis(rtt));
+            paths.on_ack(path, &Acked { rtt, srtt, ..acked(0.0, 0.0, 0) }, Instant::ZERO);
+        }
+        for millis in (0..10_000).step_by(10) {
+            for path in 0..2 {
+                paths.on_queueing(path, Duration::from_micros(millis % 2_300 * 30), at(millis));
+            }
+        }
+        for path in paths.control().paths() {
+            assert!((path.unit / f64::from(MSS) - part).abs() < 1e-9, "{far} ms: {}", path.unit);
+        }
+    }
+}
+
 /// What is left of a bundle grows as a flow of its own once the other path has begun anew.
 #[test]
 fn a_path_whose_fellow_begins_anew_is_alone() {

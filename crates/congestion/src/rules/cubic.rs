@@ -165,7 +165,7 @@ impl WindowRule for Cubic {
         }
         state.is_halved = self.or_reno && !is_on_curve || is_doubtful;
         let (of, part) = (if self.or_reno { path.cwnd } else { path.flight }, if state.is_halved { 0.5 } else { BETA });
-        Backoff::to(part * of, 2.0 * path.mss)
+        Backoff::to(part * of, 2.0 * path.unit)
     }
 
     fn limited(&mut self, path: usize, group: Group<'_>, _acked: f64) {
