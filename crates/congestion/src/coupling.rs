@@ -134,8 +134,6 @@ impl<R: WindowRule> CoupledController<R> {
         let Self { control, random_loss, .. } = self;
         if let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) {
             losses.on_rtt(rtt, state, now);
-            let is_doubtful = losses.is_doubtful();
-            control.set_loss_doubtful(path, is_doubtful);
         }
     }
 
@@ -208,7 +206,7 @@ impl<R: WindowRule> CoupledController<R> {
             }
         }
         let before = (self.control.cwnd(path), self.control.ssthresh(path));
-        if !self.control.on_congestion(path, event, now) {
+        if !self.reduce(path, event, now) {
             self.on_also_missing(path, doubt);
             return false;
         }
@@ -224,12 +222,19 @@ impl<R: WindowRule> CoupledController<R> {
             let event =
                 Congestion { flight: self.control.cwnd(other), next: self.control.next(other), cause: event.cause };
             let before = (self.control.cwnd(other), self.control.ssthresh(other));
-            if self.control.on_congestion(other, &event, now) {
+            if self.reduce(other, &event, now) {
                 self.set_reduction(other, Reduction { doubt: Doubt::NONE, because: Some(path) });
                 self.on_reduced(other, before, false);
             }
         }
         true
+    }
+
+    /// The rule's answer to a sign of congestion on `path`, and whether there was one.
+    fn reduce(&mut self, path: usize, event: &Congestion, now: Instant) -> bool {
+        let is_doubtful = self.random_loss_mut(path).is_some_and(|losses| losses.is_doubtful());
+        self.control.set_loss_doubtful(path, is_doubtful);
+        self.control.on_congestion(path, event, now)
     }
 
     /// What a sign of congestion on `path` is, where some are not.
@@ -317,17 +322,17 @@ impl<R: WindowRule> CoupledController<R> {
     fn set_share(&mut self, path: usize) {
         let Some(state) = self.control.paths().get(path) else { return };
         let unit = match self.share {
-            Share::Equal => state.mss * self.equal_part(path),
+            Share::Equal => {
+                let unit = state.mss * self.equal_part(path);
+                let is_like = unit < state.mss && (unit / state.unit).ln().abs() < LIKE;
+                if is_like { state.unit } else { unit }
+            }
             Share::ByWindow if self.bottlenecks.sharers(path) == 1 => state.mss,
             Share::ByWindow => {
                 let all: f64 = self.together(path).map(|other| self.control.cwnd(other)).sum();
                 state.mss * state.cwnd / all
             }
         };
-        let is_like = (unit / state.unit).ln().abs() < LIKE;
-        if unit < state.mss && self.share == Share::Equal && is_like {
-            return;
-        }
         self.control.set_unit(path, unit);
     }
 

@@ -29,7 +29,8 @@ pub struct Path {
     pub rto: Duration,
     /// True from a reduction until what was outstanding at that time is acknowledged.
     pub in_recovery: bool,
-    /// A loss may be the link's own: packets met no queue lately, or the link is known to lose some. False where nobody looks.
+    /// The loss that is answered may be the link's own: packets met no queue lately, or the link is known to lose some. False where
+    /// nobody looks.
     pub loss_is_doubtful: bool,
     /// False while the path is closed; closed paths are left out of [`Group::usable`].
     pub open: bool,

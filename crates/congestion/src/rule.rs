@@ -180,7 +180,7 @@ pub trait WindowRule {
     }
 
     /// `acked` bytes were acknowledged, but the sender, not the window, was the limit, so nothing grows: rules that grow
-    /// with time start anew here.
+    /// with time leave this time out.
     fn limited(&mut self, _path: usize, _group: Group<'_>, _acked: f64) {}
 
     /// A loss reduced nothing: it was the link's own ([`Kind::bears_random_loss`]).

@@ -90,6 +90,16 @@ fn paths_that_are_not_equally_far_are_one_tcp_on_the_quickest() {
     }
 }
 
+/// RFC 9438 §4.6 leaves a flow two packets at the least; two paths that are one flow share them.
+#[test]
+fn the_least_window_is_that_of_one_flow() {
+    let mut paths = coupled(Cubic::default(), Share::Equal, &[2.0, 2.0], 2);
+    assert!(lose(&mut paths, 0, 1));
+    for window in windows(&paths) {
+        assert!((window - 0.7 * 2.0).abs() < 1e-9, "{window}");
+    }
+}
+
 /// What is left of a bundle grows as a flow of its own once the other path has begun anew.
 #[test]
 fn a_path_whose_fellow_begins_anew_is_alone() {

@@ -250,6 +250,10 @@ fn what_drops_for_the_rate_is_answered() {
         assert!(ours.reductions >= reno.reductions, "{queue} {polices}: {} of {}", ours.reductions, reno.reductions);
         let largest = |outcome: &Outcome| outcome.windows.iter().copied().fold(0.0, f64::max);
         assert!(largest(&ours) <= 1.03 * largest(&reno), "{queue} {polices}: {} of {}", largest(&ours), largest(&reno));
+        for falls in ours.windows.windows(2).filter(|pair| pair[1] < pair[0]) {
+            let part = falls[1] / falls[0];
+            assert!((0.49..0.52).contains(&part) || (0.69..0.72).contains(&part), "{queue} {polices}: {falls:?}");
+        }
     }
 }
 

@@ -167,6 +167,19 @@ mod tests {
         assert!((part - 0.7).abs() < 0.05 && seconds < 1.15 * always, "{part}, {seconds} and {always} s");
     }
 
+    /// A link that loses packets of its own, none of which is answered: beyond the plateau the window grows by a packet in a round trip,
+    /// not ever faster.
+    #[test]
+    fn losses_that_are_borne_do_not_let_the_curve_run_away() {
+        let mut link = Link::new(100.0, Duration::from_millis(100));
+        for round in 1..=200 {
+            link.control.borne(0, 0.0, link.now);
+            link.round(None);
+            let reno = 100.0 + f64::from(round);
+            assert!((link.window() / reno - 1.0).abs() < 0.02, "{} where a Reno has {reno}", link.window());
+        }
+    }
+
     /// What is known of one path says nothing of the one that takes its place.
     #[test]
     fn a_path_that_begins_anew_has_no_plateau() {
