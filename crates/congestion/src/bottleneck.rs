@@ -6,14 +6,13 @@
 //! do with each other, though both fill slowly and empty at once. What varies besides, from packet to packet, makes it smaller, but
 //! not zero: a short queue is found after more changes.
 
+use crate::correlation::{Correlation, weight};
 use clock::{Duration, Instant};
 
 /// How long a bin is, and how long at most: it goes on until each path in use has [`SAMPLES`] in it.
 const BIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
 /// See [`BIN`].
 const SAMPLES: u32 = 3;
-/// By what part a change counts less with each one that follows.
-const FADE: f64 = 0.01;
 /// Changes that a verdict takes.
 const CHANGES: f64 = 40.0;
 /// Paths share a bottleneck when `c` rises above the first, and no more when it falls below the second.
@@ -47,12 +46,7 @@ struct Delays {
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     slots: (usize, usize),
-    /// How many changes count.
-    count: f64,
-    /// Means of both, of their squares and of their product.
-    means: (f64, f64),
-    squares: (f64, f64),
-    product: f64,
+    changes: Correlation,
     is_shared: bool,
 }
 
@@ -139,34 +133,17 @@ impl Delays {
 
 impl Pair {
     fn new(low: usize, high: usize) -> Self {
-        let (means, squares) = ((0.0, 0.0), (0.0, 0.0));
-        Self { slots: (low, high), count: 0.0, means, squares, product: 0.0, is_shared: false }
+        Self { slots: (low, high), changes: Correlation::default(), is_shared: false }
     }
 
     fn count(&mut self, one: f64, other: f64) {
-        self.count += 1.0;
-        let means = [(&mut self.means.0, one), (&mut self.means.1, other), (&mut self.product, one * other)];
-        let squares = [(&mut self.squares.0, one * one), (&mut self.squares.1, other * other)];
-        for (mean, value) in means.into_iter().chain(squares) {
-            *mean += weight(self.count) * (value - *mean);
-        }
-        let Self { means, squares, product, .. } = *self;
-        let variances = (squares.0 - means.0 * means.0, squares.1 - means.1 * means.1);
-        let size = (variances.0 * variances.1).sqrt();
-        if self.count < CHANGES || size.is_nan() || size <= 0.0 {
-            return;
-        }
-        let c = (product - means.0 * means.1) / size;
+        self.changes.count(one, other);
+        let Some(c) = self.changes.of(CHANGES) else { return };
         self.is_shared = match self.is_shared {
             true => c >= SHARED.1,
-            false => c > SHARED.0.max(CHANCE / self.count.min(1.0 / FADE).sqrt()),
+            false => c > SHARED.0.max(CHANCE * self.changes.chance()),
         };
     }
-}
-
-/// What the last of so many values counts in a mean in which older ones fade.
-fn weight(count: f64) -> f64 {
-    FADE.max(1.0 / count)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use clock::{Duration, Instant};
 
 use crate::bottleneck::Bottlenecks;
 use crate::engine::{Acked, Congestion, Controller, EngineConfig, Undo};
+use crate::fair_queue::{FairQueues, Known, Step};
 use crate::random_loss::{RandomLoss, Verdict};
 use crate::rule::{Cause, WindowRule};
 
@@ -62,7 +63,23 @@ pub struct CoupledController<R> {
     reductions: Vec<Reduction>,
     /// Of each path, which of its losses are the link's own; nothing where all losses are answered.
     random_loss: Option<Vec<RandomLoss>>,
+    /// Nothing where paths never rest.
+    fair_queues: Option<FairQueues>,
+    /// What there was before a path had to rest.
+    rested: Vec<Rested>,
 }
+
+/// Bytes that there were before a path had to rest.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rested {
+    cwnd: f64,
+    ssthresh: f64,
+    /// The window of the path that carries instead.
+    other: f64,
+}
+
+/// The window of a path that rests, in packets: enough to see whether it is there and how long its queue is.
+const RESTING: f64 = 2.0;
 
 /// A part that is not larger or smaller by more than this, as a logarithm, is left as it is: round trips differ all the time.
 const LIKE: f64 = 0.15;
@@ -73,23 +90,36 @@ impl<R: WindowRule> CoupledController<R> {
         let kind = rule.kind();
         let (couples, random_loss) = (!kind.couples, kind.bears_random_loss.then(Vec::new));
         let control = Controller::new(rule, config);
-        Self { control, share, couples, bottlenecks: Bottlenecks::default(), reductions: Vec::new(), random_loss }
+        let fair_queues = (couples && share == Share::Equal).then(FairQueues::default);
+        let bottlenecks = Bottlenecks::default();
+        Self {
+            control,
+            share,
+            couples,
+            bottlenecks,
+            reductions: Vec::new(),
+            random_loss,
+            fair_queues,
+            rested: Vec::new(),
+        }
     }
 
     /// The same, with paths that are alone whatever they share.
     #[must_use]
     pub fn uncoupled(self) -> Self {
-        Self { couples: false, ..self }
+        Self { couples: false, fair_queues: None, ..self }
     }
 
-    /// From now on every loss is answered, whatever the rule says: its owner cannot tell, or somebody else answers them.
+    /// From now on every loss is answered, whatever the rule says, and no path rests: the owner cannot tell what is whose, or somebody
+    /// else answers losses.
     pub fn answer_all_losses(&mut self) {
-        self.random_loss = None;
+        (self.random_loss, self.fair_queues) = (None, None);
     }
 
     /// Adds a path for packets of at most `mss` bytes and returns its index.
     pub fn add_path(&mut self, mss: u32) -> usize {
         self.reductions.push(UNDOUBTED);
+        self.rested.push(Rested::default());
         self.random_loss.iter_mut().for_each(|paths| paths.push(RandomLoss::default()));
         self.control.add_path(mss)
     }
@@ -120,12 +150,21 @@ impl<R: WindowRule> CoupledController<R> {
 
     /// `path` answers again after a silence: it begins anew, but which of its losses are its own is known.
     pub fn revive(&mut self, path: usize) {
+        self.set_open(path, true);
         self.control.restart(path);
         self.bottlenecks.forget(path);
         self.set_reduction(path, UNDOUBTED);
         if let Some(losses) = self.random_loss_mut(path) {
             losses.revived();
         }
+    }
+
+    /// `path` is closed, or open again; none rests because of it any more.
+    pub fn set_open(&mut self, path: usize, open: bool) {
+        for step in self.fair_queues.as_mut().map(|queues| queues.forget(path)).unwrap_or_default() {
+            self.take(step);
+        }
+        self.control.set_open(path, open);
     }
 
     /// A round trip was measured on `path`; before whatever else the same report tells.
@@ -148,10 +187,9 @@ impl<R: WindowRule> CoupledController<R> {
     #[inline]
     pub fn on_queueing(&mut self, path: usize, queueing: Duration, now: Instant) {
         if self.bottlenecks.sample(now, path, queueing) && self.couples {
-            for path in 0..self.reductions.len() {
-                self.set_share(path);
-            }
+            self.set_shares();
         }
+        self.fair_queues.iter_mut().for_each(|queues| queues.queued(path, queueing));
     }
 
     /// How many paths share the bottleneck of `path`, this one included.
@@ -159,10 +197,16 @@ impl<R: WindowRule> CoupledController<R> {
         self.bottlenecks.sharers(path)
     }
 
+    /// Whether `path` rests, because another carries through the same bottleneck.
+    pub fn rests(&self, path: usize) -> bool {
+        self.fair_queues.as_ref().is_some_and(|queues| queues.rests(path))
+    }
+
     /// Whether a loss on one of these paths is one on the other, too.
     #[inline]
     pub fn are_one(&self, one: usize, other: usize) -> bool {
-        one == other || (self.couples && self.bottlenecks.are_shared(one, other))
+        one == other
+            || (self.couples && self.bottlenecks.are_shared(one, other) && !self.rests(one) && !self.rests(other))
     }
 
     /// `path` and those that are one flow with it.
@@ -176,7 +220,17 @@ impl<R: WindowRule> CoupledController<R> {
         if self.share == Share::ByWindow && self.couples {
             self.set_share(path);
         }
+        let is_full = acked.flight as f64 + self.control.paths()[path].mss > self.control.cwnd(path);
         self.control.on_ack(path, acked, now);
+        // Who has a pace has no window that could be made smaller.
+        if let Some(queues) = self.fair_queues.as_mut().filter(|_| self.control.pace(path).is_none()) {
+            queues.acked(now, path, acked.bytes as f64, is_full);
+            let step = queues.step(now, &Paths { control: &self.control, bottlenecks: &self.bottlenecks });
+            step.into_iter().for_each(|step| self.take(step));
+        }
+        if self.rests(path) {
+            self.rest(path);
+        }
         let Self { control, random_loss, .. } = self;
         if let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) {
             losses.on_acked(acked.bytes as f64 / state.mss, state);
@@ -319,6 +373,45 @@ impl<R: WindowRule> CoupledController<R> {
         }
     }
 
+    /// A path rests, or carries again what it did.
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Rest(path, beside) => {
+                let (cwnd, ssthresh) = (self.control.cwnd(path), self.control.ssthresh(path));
+                self.rested[path] = Rested { cwnd, ssthresh, other: self.control.cwnd(beside) };
+                self.rest(path);
+            }
+            Step::Carry(path) => self.carry(path),
+            Step::CarryAsBefore(path, beside) => {
+                // And what the other has lost they both have.
+                let Rested { cwnd, ssthresh, other } = self.rested[path];
+                let now = self.control.cwnd(beside).min(other);
+                self.rested[path] = Rested { cwnd: cwnd * now / other, ssthresh: ssthresh * now / other, other };
+                self.control.set_cwnd(beside, now);
+                self.carry(path);
+            }
+        }
+        self.set_shares();
+    }
+
+    fn carry(&mut self, path: usize) {
+        let Rested { cwnd, ssthresh, .. } = self.rested[path];
+        self.control.set_cwnd(path, cwnd);
+        self.control.set_ssthresh(path, ssthresh);
+    }
+
+    fn rest(&mut self, path: usize) {
+        let window = RESTING * self.control.paths()[path].mss;
+        self.control.set_cwnd(path, window);
+        self.control.set_ssthresh(path, window);
+    }
+
+    fn set_shares(&mut self) {
+        for path in 0..self.reductions.len() {
+            self.set_share(path);
+        }
+    }
+
     fn set_share(&mut self, path: usize) {
         let Some(state) = self.control.paths().get(path) else { return };
         let unit = match self.share {
@@ -338,11 +431,27 @@ impl<R: WindowRule> CoupledController<R> {
 
     /// What part of a flow `path` is where all have the same. A TCP's rate is as 1/RTT where windows are equal.
     fn equal_part(&self, path: usize) -> f64 {
-        let all = self.bottlenecks.sharers(path);
+        let all = self.together(path).count() as u32;
         let rates = self.together(path).filter_map(|other| self.control.paths()[other].rtt()).map(|rtt| 1.0 / rtt);
         let (known, sum, most) =
             rates.fold((0, 0.0, 0.0), |(count, sum, most), rate| (count + 1, sum + rate, rate.max(most)));
         if known == all { most / sum } else { 1.0 / f64::from(all) }
+    }
+}
+
+/// The round-trip times and bottlenecks of paths.
+struct Paths<'a, R> {
+    control: &'a Controller<R>,
+    bottlenecks: &'a Bottlenecks,
+}
+
+impl<R: WindowRule> Known for Paths<'_, R> {
+    fn rtt(&self, slot: usize) -> f64 {
+        self.control.paths().get(slot).and_then(|path| path.rtt()).unwrap_or_default()
+    }
+
+    fn are_shared(&self, one: usize, other: usize) -> bool {
+        self.bottlenecks.are_shared(one, other)
     }
 }
 

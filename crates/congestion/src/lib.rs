@@ -34,11 +34,13 @@
 //! `examples/own_congestion_control.rs` is a rule from outside of the crate.
 
 mod bottleneck;
+mod correlation;
 mod coupling;
 mod custom;
 mod delays;
 mod delivery;
 mod engine;
+mod fair_queue;
 mod group;
 mod host;
 mod math;

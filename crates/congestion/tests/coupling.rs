@@ -153,6 +153,8 @@ fn two_cubics_through_one_bottleneck_are_one() {
     single.0.set_cwnd(0, 400.0 * f64::from(MSS));
     single.0.set_ssthresh(0, 400.0 * f64::from(MSS));
     let mut pair = coupled(Cubic::default(), Share::Equal, &[200.0, 200.0], 2);
+    // And neither rests, to see whether each has a queue of its own.
+    pair.answer_all_losses();
     let (mut all, mut rounds) = ([0.0, 0.0], 0);
     for round in 0..1_000_u64 {
         let now = at(10_000) + RTT * round;

@@ -103,6 +103,8 @@ pub struct PathStatistics {
     pub remembered: usize,
     /// How many paths, this one included, share its bottleneck.
     pub sharers: u32,
+    /// It rests, because another carries through the same bottleneck, which has a queue for each flow.
+    pub rests: bool,
     /// How often the window was reduced: by losses here, and on paths that share the bottleneck.
     pub reductions: u64,
     /// Reductions taken back.

@@ -58,6 +58,7 @@ impl<P> Sender<P> {
             in_flight: control.sent.in_flight(),
             remembered: control.sent.remembered(),
             sharers: self.windows.sharers(control.slot),
+            rests: self.windows.rests(control.slot),
             reductions,
             undone,
             rttvar: control.sent.rtt().rttvar(),

@@ -50,13 +50,13 @@ impl Windows {
 
     /// The path is gone.
     pub(crate) fn remove(&mut self, slot: Slot) {
-        self.paths.control_mut().set_open(slot.0, false);
+        self.paths.set_open(slot.0, false);
         self.free.push(slot);
     }
 
     /// The path does not answer, or does again.
     pub(crate) fn set_open(&mut self, slot: Slot, open: bool) {
-        self.paths.control_mut().set_open(slot.0, open);
+        self.paths.set_open(slot.0, open);
         if open {
             self.paths.revive(slot.0);
         }
@@ -199,6 +199,11 @@ impl Windows {
     pub(crate) fn unblocked_at(&self, now: Instant) -> Option<Instant> {
         let control = self.paths.control();
         (0..control.paths().len()).map(|path| control.blocked_until(path)).filter(|at| *at > now).min()
+    }
+
+    /// Whether the path rests, because another carries through the same bottleneck.
+    pub(crate) fn rests(&self, slot: Slot) -> bool {
+        self.paths.rests(slot.0)
     }
 
     /// How many paths share this one's bottleneck, this one included.

@@ -262,6 +262,7 @@ impl PeerState {
             in_flight: path.in_flight,
             remembered: path.remembered,
             sharers: path.sharers,
+            rests: path.rests,
             rttvar_ms: path.rttvar.map(|rttvar| rttvar.as_secs_f64() * 1e3),
             delivered: path.counts.delivered,
             lost: path.counts.lost,

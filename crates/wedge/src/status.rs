@@ -164,6 +164,8 @@ pub struct Measured {
     pub remembered: usize,
     /// How many paths, this one included, share its bottleneck.
     pub sharers: u32,
+    /// Another path carries instead of it: both go through one bottleneck that has a queue for each flow.
+    pub rests: bool,
     /// The variation of the round-trip time in milliseconds.
     pub rttvar_ms: Option<f64>,
     /// Packets that arrived.

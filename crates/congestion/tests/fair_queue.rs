@@ -1,0 +1,178 @@
+//! Of paths through one bottleneck that has a queue for each flow one carries, and paths that do not share one all carry.
+
+use clock::{Duration, Instant, Rng, Streams};
+use congestion::{Acked, CoupledController, EngineConfig, NewReno, Share};
+
+const MSS: u32 = 1500;
+const STEP: Duration = Duration::from_millis(20);
+/// In bytes per second.
+const CAPACITY: f64 = 1e6;
+
+/// Where the packets of two paths meet those of others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Bottleneck {
+    /// One with a queue for each flow, of which so many are others'.
+    FairQueue(usize),
+    /// Each path has one, with one flow of others.
+    TwoQueues,
+    /// Each path has one for itself.
+    Alone,
+    /// One with one queue, and one flow of others.
+    Queue,
+}
+
+/// Two paths of which programs use all that they get.
+struct Bench {
+    paths: CoupledController<NewReno>,
+    now: Instant,
+    rng: Rng,
+    /// What flows would take of a bottleneck, as parts of a fair share: ours, then others'.
+    wishes: Vec<f64>,
+    /// The level of a queue that all see, in seconds.
+    level: f64,
+    upto: u64,
+}
+
+/// Max-min shares.
+fn shares(capacity: f64, wishes: &[f64]) -> Vec<f64> {
+    let mut given = vec![0.0; wishes.len()];
+    let (mut left, mut open): (f64, Vec<usize>) = (capacity, (0..wishes.len()).collect());
+    while !open.is_empty() {
+        let share = left / open.len() as f64;
+        let (small, large): (Vec<usize>, Vec<usize>) = open.iter().partition(|flow| wishes[**flow] <= share);
+        if small.is_empty() {
+            large.iter().for_each(|flow| given[*flow] = share);
+            break;
+        }
+        for flow in small {
+            given[flow] = wishes[flow];
+            left -= wishes[flow];
+        }
+        open = large;
+    }
+    given
+}
+
+impl Bench {
+    fn new(seed: u64) -> Self {
+        let mut paths = CoupledController::new(NewReno, EngineConfig::default(), Share::Equal);
+        for window in [20.0, 40.0] {
+            let path = paths.add_path(MSS);
+            paths.control_mut().set_cwnd(path, window * f64::from(MSS));
+            paths.control_mut().set_ssthresh(path, window * f64::from(MSS));
+        }
+        let rng = Streams::new(seed).stream("fair queue");
+        Self { paths, now: Instant::ZERO, rng, wishes: Vec::new(), level: 0.01, upto: 0 }
+    }
+
+    /// The rates of both paths.
+    fn rates(&mut self, bottleneck: Bottleneck) -> [f64; 2] {
+        let flows = match bottleneck {
+            Bottleneck::FairQueue(others) => 2 + others,
+            _ => 4,
+        };
+        self.wishes.resize(flows, 1.0);
+        for wish in &mut self.wishes {
+            if self.rng.range(0.0, 1.0) < 0.05 {
+                *wish = self.rng.range(0.7, 1.5);
+            }
+        }
+        let of = |path: usize| if self.paths.rests(path) { 0.05 } else { self.wishes[path] };
+        let (one, other, others) = (of(0), of(1), &self.wishes[2..]);
+        let wish = |flows: f64, wish: f64| wish * CAPACITY / flows;
+        match bottleneck {
+            Bottleneck::FairQueue(_) => {
+                let all = flows as f64;
+                let wishes: Vec<f64> = [one, other].iter().chain(others).map(|part| wish(all, *part)).collect();
+                // Who is alone grows into what there is.
+                let grows = |path: usize| if self.paths.rests(1 - path) { 2.0 } else { 1.0 };
+                let given = shares(CAPACITY, &[&[grows(0) * wishes[0], grows(1) * wishes[1]], &wishes[2..]].concat());
+                [given[0], given[1]]
+            }
+            Bottleneck::TwoQueues => [(one, others[0]), (other, others[1])]
+                .map(|(own, its)| shares(CAPACITY, &[wish(2.0, own), wish(2.0, its)])[0]),
+            Bottleneck::Alone => [one, other]
+                .map(|wish| CAPACITY * wish.min(1.0) * self.rng.range(0.995, 1.0))
+                .map(|rate| if rate > CAPACITY / 2.0 { CAPACITY } else { rate }),
+            Bottleneck::Queue => {
+                let both = shares(CAPACITY, &[wish(2.0, self.wishes[0]), wish(2.0, others[0])])[0];
+                let part = |path: usize| match (self.paths.rests(path), self.paths.rests(1 - path)) {
+                    (true, _) => 0.02,
+                    (_, true) => 0.98,
+                    _ => 0.5,
+                };
+                [part(0), part(1)].map(|part| part * both)
+            }
+        }
+    }
+
+    /// For so long; the part of the time in which the second path rested.
+    fn run(&mut self, seconds: u64, bottleneck: Bottleneck, silent: Option<usize>) -> f64 {
+        let (end, mut rested) = (self.now + Duration::from_secs(seconds), 0.0);
+        while self.now < end {
+            self.now += STEP;
+            self.upto += 1;
+            self.level = (self.level + self.rng.range(-1e-3, 1e-3)).clamp(0.0, 0.02);
+            let rates = self.rates(bottleneck);
+            for path in (0..2).filter(|path| Some(*path) != silent) {
+                let own = if self.paths.rests(path) { 0.001 } else { self.rng.range(0.005, 0.015) };
+                let queue = if bottleneck == Bottleneck::Queue { self.level } else { own };
+                self.paths.on_queueing(path, Duration::from_secs_f64(queue), self.now);
+                let (flight, srtt) = (self.paths.control().cwnd(path) as u64, Duration::from_millis([40, 60][path]));
+                let bytes = (rates[path] * STEP.as_secs_f64()) as u64;
+                let acked = Acked { bytes, flight, upto: self.upto, next: self.upto + 1, rtt: Some(srtt), srtt };
+                self.paths.on_ack(path, &acked, self.now);
+            }
+            assert!(!self.paths.rests(0), "the nearer path carries");
+            rested += if self.paths.rests(1) { STEP.as_secs_f64() } else { 0.0 };
+        }
+        rested / seconds as f64
+    }
+}
+
+#[test]
+fn one_path_carries_through_a_bottleneck_with_a_queue_for_each_flow() {
+    for (seed, others) in (1..=10).flat_map(|seed| [(seed, 1), (seed, 2)]) {
+        let mut bench = Bench::new(seed);
+        bench.run(60, Bottleneck::FairQueue(others), None);
+        let rested = bench.run(240, Bottleneck::FairQueue(others), None);
+        assert!(rested > 0.8, "seed {seed}, {others} others: {rested}");
+    }
+}
+
+/// Trials are few where they find nothing, and there are none where nothing is suspect.
+#[test]
+fn paths_with_bottlenecks_of_their_own_all_carry() {
+    for seed in 1..=20 {
+        for (bottleneck, most) in [(Bottleneck::TwoQueues, 0.05), (Bottleneck::Queue, 0.05), (Bottleneck::Alone, 0.0)] {
+            let rested = Bench::new(seed).run(300, bottleneck, None);
+            assert!(rested <= most, "seed {seed}, {bottleneck:?}: {rested}");
+        }
+    }
+}
+
+/// It has the window that it had, and carries at once where nothing is heard of the other, which is closed, or on a bottleneck of its
+/// own after one of the next visits.
+#[test]
+fn a_path_that_rests_carries_again() {
+    let rest = |seed| {
+        let mut bench = Bench::new(seed);
+        while !bench.paths.rests(1) {
+            bench.run(1, Bottleneck::FairQueue(1), None);
+        }
+        bench.run(20, Bottleneck::FairQueue(1), None);
+        assert!(bench.paths.rests(1));
+        assert_eq!(bench.paths.control().cwnd(1), 2.0 * f64::from(MSS));
+        bench
+    };
+    let window = 40.0 * f64::from(MSS);
+    let mut bench = rest(1);
+    bench.run(1, Bottleneck::FairQueue(1), Some(0));
+    assert!(!bench.paths.rests(1) && bench.paths.control().cwnd(1) >= window);
+    let mut bench = rest(1);
+    bench.paths.set_open(0, false);
+    assert!(!bench.paths.rests(1) && bench.paths.control().cwnd(1) >= window);
+    let mut bench = rest(1);
+    bench.run(120, Bottleneck::TwoQueues, None);
+    assert!(!bench.paths.rests(1));
+}
