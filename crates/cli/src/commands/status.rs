@@ -239,9 +239,11 @@ fn age(seconds: f64) -> String {
 }
 
 fn path(path: &PathStatus, flow: &Flow) -> Vec<String> {
+    let rests = path.measured.is_some_and(|measured| measured.rests);
     let state = match (path.alive, path.standby, path.backup) {
         (false, ..) => "no answer",
         (true, true, _) => "stands by",
+        (true, false, _) if rests => "up, rests",
         (true, false, true) => "up, backup",
         (true, false, false) => "up",
     };
@@ -295,6 +297,15 @@ fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_that_rests_is_up() {
+        for (rests, state) in [(true, "up, rests"), (false, "up")] {
+            let one = serde_json::json!({"name": "dsl", "alive": true, "measured": {"rests": rests}});
+            let one: PathStatus = serde_json::from_value(one).expect("a path");
+            assert_eq!(path(&one, &Flow::of(&one, None, None))[3], state);
+        }
+    }
 
     #[test]
     fn the_table_says_what_matters_and_nothing_about_what_is_not() {
