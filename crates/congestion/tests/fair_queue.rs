@@ -15,8 +15,12 @@ enum Bottleneck {
     FairQueue(usize),
     /// Each path has one, with one flow of others.
     TwoQueues,
-    /// Each path has one for itself.
+    /// Each path has one for itself, and what a program sends more on one it sends less on the other.
     Alone,
+    /// The same, but of unequal rates that change by more.
+    Unequal,
+    /// The first path has hardly anything any more.
+    Fallen,
     /// One with one queue, and one flow of others.
     Queue,
 }
@@ -91,9 +95,15 @@ impl Bench {
             }
             Bottleneck::TwoQueues => [(one, others[0]), (other, others[1])]
                 .map(|(own, its)| shares(CAPACITY, &[wish(2.0, own), wish(2.0, its)])[0]),
-            Bottleneck::Alone => [one, other]
-                .map(|wish| CAPACITY * wish.min(1.0) * self.rng.range(0.995, 1.0))
-                .map(|rate| if rate > CAPACITY / 2.0 { CAPACITY } else { rate }),
+            Bottleneck::Alone => {
+                let part = self.rng.range(0.99, 1.0);
+                [part, 1.99 - part].map(|part| part * CAPACITY)
+            }
+            Bottleneck::Unequal => {
+                let part = self.rng.range(0.5, 1.0);
+                [part, 0.8 - part / 2.0].map(|part| part * CAPACITY)
+            }
+            Bottleneck::Fallen => [0.1, if self.paths.rests(1) { 0.02 } else { 0.5 }].map(|part| part * CAPACITY),
             Bottleneck::Queue => {
                 let both = shares(CAPACITY, &[wish(2.0, self.wishes[0]), wish(2.0, others[0])])[0];
                 let part = |path: usize| match (self.paths.rests(path), self.paths.rests(1 - path)) {
@@ -144,15 +154,20 @@ fn one_path_carries_through_a_bottleneck_with_a_queue_for_each_flow() {
 #[test]
 fn paths_with_bottlenecks_of_their_own_all_carry() {
     for seed in 1..=20 {
-        for (bottleneck, most) in [(Bottleneck::TwoQueues, 0.05), (Bottleneck::Queue, 0.05), (Bottleneck::Alone, 0.0)] {
+        for (bottleneck, most) in [
+            (Bottleneck::TwoQueues, 0.05),
+            (Bottleneck::Queue, 0.05),
+            (Bottleneck::Alone, 0.0),
+            (Bottleneck::Unequal, 0.0),
+        ] {
             let rested = Bench::new(seed).run(300, bottleneck, None);
             assert!(rested <= most, "seed {seed}, {bottleneck:?}: {rested}");
         }
     }
 }
 
-/// It has the window that it had, and carries at once where nothing is heard of the other, which is closed, or on a bottleneck of its
-/// own after one of the next visits.
+/// It has the window that it had, and carries at once where nothing is heard of the other or that is closed, soon where the other has
+/// hardly anything left, and after one of the next visits where it has a bottleneck of its own.
 #[test]
 fn a_path_that_rests_carries_again() {
     let rest = |seed| {
@@ -172,6 +187,9 @@ fn a_path_that_rests_carries_again() {
     let mut bench = rest(1);
     bench.paths.set_open(0, false);
     assert!(!bench.paths.rests(1) && bench.paths.control().cwnd(1) >= window);
+    let mut bench = rest(1);
+    bench.run(25, Bottleneck::Fallen, None);
+    assert!(!bench.paths.rests(1));
     let mut bench = rest(1);
     bench.run(120, Bottleneck::TwoQueues, None);
     assert!(!bench.paths.rests(1));
