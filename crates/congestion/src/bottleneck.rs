@@ -6,7 +6,7 @@
 //! do with each other, though both fill slowly and empty at once. What varies besides, from packet to packet, makes it smaller, but
 //! not zero: a short queue is found after more changes.
 
-use crate::correlation::{Correlation, weight};
+use crate::correlation::{Correlation, Slots, weight};
 use clock::{Duration, Instant};
 
 /// How long a bin is, and how long at most: it goes on until each path in use has [`SAMPLES`] in it.
@@ -42,10 +42,10 @@ struct Delays {
     silent: u32,
 }
 
-/// The changes of two paths, the lower slot first.
+/// The changes of two paths.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
-    slots: (usize, usize),
+    slots: Slots,
     changes: Correlation,
     is_shared: bool,
 }
@@ -64,7 +64,7 @@ impl Bottlenecks {
         if self.paths.len() <= slot {
             let first = self.paths.len();
             self.paths.resize_with(slot + 1, Delays::default);
-            self.pairs.extend((first..=slot).flat_map(|high| (0..high).map(move |low| Pair::new(low, high))));
+            self.pairs.extend(Slots::added(first, slot).map(Pair::new));
         }
         if let Some(path) = self.paths.get_mut(slot) {
             path.sum += queueing.as_secs_f64();
@@ -84,8 +84,8 @@ impl Bottlenecks {
     /// The path is another now.
     pub fn forget(&mut self, slot: usize) {
         for pair in &mut self.pairs {
-            if pair.slots.0 == slot || pair.slots.1 == slot {
-                *pair = Pair::new(pair.slots.0, pair.slots.1);
+            if pair.slots.have(slot) {
+                *pair = Pair::new(pair.slots);
             }
         }
         if let Some(path) = self.paths.get_mut(slot) {
@@ -95,13 +95,13 @@ impl Bottlenecks {
 
     /// Whether two paths share a bottleneck.
     pub fn are_shared(&self, one: usize, other: usize) -> bool {
-        let slots = (one.min(other), one.max(other));
+        let slots = Slots { low: one.min(other), high: one.max(other) };
         self.pairs.iter().any(|pair| pair.is_shared && pair.slots == slots)
     }
 
     /// How many paths, this one included, share its bottleneck.
     pub fn sharers(&self, slot: usize) -> u32 {
-        let is_of = |pair: &&Pair| pair.is_shared && (pair.slots.0 == slot || pair.slots.1 == slot);
+        let is_of = |pair: &&Pair| pair.is_shared && pair.slots.have(slot);
         1 + self.pairs.iter().filter(is_of).count() as u32
     }
 
@@ -109,9 +109,9 @@ impl Bottlenecks {
     fn judge(&mut self) {
         let Self { paths, pairs, .. } = self;
         for pair in pairs {
-            let (Some(one), Some(other)) = (paths.get(pair.slots.0), paths.get(pair.slots.1)) else { continue };
+            let (Some(one), Some(other)) = (paths.get(pair.slots.low), paths.get(pair.slots.high)) else { continue };
             if one.silent >= SILENT || other.silent >= SILENT {
-                *pair = Pair::new(pair.slots.0, pair.slots.1);
+                *pair = Pair::new(pair.slots);
             } else if one.size.max(other.size) >= LEAST {
                 pair.count(one.change, other.change);
             }
@@ -132,8 +132,8 @@ impl Delays {
 }
 
 impl Pair {
-    fn new(low: usize, high: usize) -> Self {
-        Self { slots: (low, high), changes: Correlation::default(), is_shared: false }
+    fn new(slots: Slots) -> Self {
+        Self { slots, changes: Correlation::default(), is_shared: false }
     }
 
     fn count(&mut self, one: f64, other: f64) {

@@ -1,4 +1,4 @@
-//! How two series go together.
+//! How two series go together, and which paths are compared.
 
 /// By what part a pair of values counts less with each one that follows.
 pub(crate) const FADE: f64 = 0.01;
@@ -41,6 +41,25 @@ impl Correlation {
     /// The standard deviation of what chance gives where nothing goes together.
     pub(crate) fn chance(&self) -> f64 {
         1.0 / self.count.min(1.0 / FADE).sqrt()
+    }
+}
+
+/// Two paths that are compared, by their slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slots {
+    pub(crate) low: usize,
+    pub(crate) high: usize,
+}
+
+impl Slots {
+    /// The pairs that the slots from `first` to `last` add to those below `first`.
+    pub(crate) fn added(first: usize, last: usize) -> impl Iterator<Item = Self> {
+        (first..=last).flat_map(|high| (0..high).map(move |low| Self { low, high }))
+    }
+
+    /// Whether a path is one of the two.
+    pub(crate) fn have(self, slot: usize) -> bool {
+        self.low == slot || self.high == slot
     }
 }
 

@@ -12,7 +12,7 @@
 use clock::{Duration, Instant};
 
 use crate::bottleneck::Bottlenecks;
-use crate::engine::{Acked, Congestion, Controller, EngineConfig, Undo};
+use crate::engine::{Acked, Congestion, Controller, EngineConfig, Undo, is_full};
 use crate::fair_queue::{FairQueues, Known, Step};
 use crate::random_loss::{RandomLoss, Verdict};
 use crate::rule::{Cause, WindowRule};
@@ -150,7 +150,7 @@ impl<R: WindowRule> CoupledController<R> {
 
     /// `path` answers again after a silence: it begins anew, but which of its losses are its own is known.
     pub fn revive(&mut self, path: usize) {
-        self.set_open(path, true);
+        self.release(path);
         self.control.restart(path);
         self.bottlenecks.forget(path);
         self.set_reduction(path, UNDOUBTED);
@@ -159,12 +159,17 @@ impl<R: WindowRule> CoupledController<R> {
         }
     }
 
-    /// `path` is closed, or open again; none rests because of it any more.
-    pub fn set_open(&mut self, path: usize, open: bool) {
+    /// `path` is closed, and none rests because of it any more.
+    pub fn close(&mut self, path: usize) {
+        self.release(path);
+        self.control.set_open(path, false);
+    }
+
+    /// `path` is another now: whatever rested because of it carries again.
+    fn release(&mut self, path: usize) {
         for step in self.fair_queues.as_mut().map(|queues| queues.forget(path)).unwrap_or_default() {
             self.take(step);
         }
-        self.control.set_open(path, open);
     }
 
     /// A round trip was measured on `path`; before whatever else the same report tells.
@@ -220,7 +225,7 @@ impl<R: WindowRule> CoupledController<R> {
         if self.share == Share::ByWindow && self.couples {
             self.set_share(path);
         }
-        let is_full = acked.flight as f64 + self.control.paths()[path].mss > self.control.cwnd(path);
+        let is_full = is_full(&self.control.paths()[path], acked.flight as f64);
         self.control.on_ack(path, acked, now);
         // Who has a pace has no window that could be made smaller.
         if let Some(queues) = self.fair_queues.as_mut().filter(|_| self.control.pace(path).is_none()) {

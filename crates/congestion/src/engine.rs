@@ -585,5 +585,11 @@ impl<R: WindowRule> Controller<R> {
 /// ALGORITHMS §1 rule 1: the window is the limit if not one packet more would have fit.
 #[inline]
 fn is_limited_by_window(path: &Path, config: &EngineConfig) -> bool {
-    !config.window_limited_growth || path.flight + path.mss > path.cwnd
+    !config.window_limited_growth || is_full(path, path.flight)
+}
+
+/// Whether the window has no room for one packet more while so many bytes are outstanding.
+#[inline]
+pub(crate) fn is_full(path: &Path, flight: f64) -> bool {
+    flight + path.mss > path.cwnd
 }

@@ -6,7 +6,7 @@
 //! the few packets that are still sent on the other do not wait as long as its own, the bottleneck is such a one. From time to
 //! time a path that rests carries again for a moment. If the other has no less then, both carry from then on.
 
-use crate::correlation::{Correlation, weight};
+use crate::correlation::{Correlation, Slots, weight};
 use clock::{Duration, Instant};
 
 /// How long a bin is in which rates are counted.
@@ -17,6 +17,8 @@ const GROWS: f64 = 10.0;
 const CHANGES: f64 = 20.0;
 /// See [`CHANGES`].
 const CHANCE: f64 = 2.0;
+/// By what part a rate counts less in the mean with each one that follows.
+const RATE_FADE: f64 = 0.05;
 /// Two rates are the same if neither is so many times the other.
 const SAME: f64 = 4.0 / 3.0;
 /// The root mean square of the changes, as a part of the rate, of a path beside flows that answer congestion, at least. Where a path has
@@ -118,10 +120,10 @@ struct State {
     patience: Duration,
 }
 
-/// The changes of two paths, the lower slot first.
+/// The changes of two paths.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
-    slots: (usize, usize),
+    slots: Slots,
     changes: Correlation,
 }
 
@@ -147,8 +149,8 @@ impl FairQueues {
         if self.paths.len() <= slot {
             let first = self.paths.len();
             self.paths.resize_with(slot + 1, State::default);
-            let new = |low, high| Pair { slots: (low, high), changes: Correlation::default() };
-            self.pairs.extend((first..=slot).flat_map(|high| (0..high).map(move |low| new(low, high))));
+            let new = |slots| Pair { slots, changes: Correlation::default() };
+            self.pairs.extend(Slots::added(first, slot).map(new));
         }
         let Some(path) = self.paths.get_mut(slot) else { return };
         path.carried.at = now;
@@ -168,12 +170,12 @@ impl FairQueues {
 
     /// Whether a path rests.
     pub(crate) fn rests(&self, slot: usize) -> bool {
-        self.paths.get(slot).is_some_and(|path| matches!(path.role, Role::Tries(_) | Role::Rests(..)))
+        self.paths.get(slot).is_some_and(|path| path.role.is_rest())
     }
 
     /// The path is another now, or does not answer. Those that rested because of it carry again.
     pub(crate) fn forget(&mut self, slot: usize) -> Vec<Step> {
-        for pair in self.pairs.iter_mut().filter(|pair| pair.slots.0 == slot || pair.slots.1 == slot) {
+        for pair in self.pairs.iter_mut().filter(|pair| pair.slots.have(slot)) {
             pair.changes = Correlation::default();
         }
         let is_of = |other: &usize| {
@@ -215,16 +217,15 @@ impl FairQueues {
             let (all, full) = std::mem::take(&mut path.bin);
             let before = path.rate;
             // What a path has less because it rests is no sign that another has more.
-            let rests = matches!(path.role, Role::Tries(_) | Role::Rests(..));
-            path.rate = (!rests && all > 0.0 && full >= FULL * all).then_some(all / seconds);
+            path.rate = (!path.role.is_rest() && all > 0.0 && full >= FULL * all).then_some(all / seconds);
             path.bins = if path.rate.is_some() { path.bins + 1.0 } else { 0.0 };
             if let Some(rate) = path.rate {
-                path.mean += weight(path.bins).max(0.05) * (rate - path.mean);
+                path.mean += weight(path.bins).max(RATE_FADE) * (rate - path.mean);
             }
             changes.push(path.rate.zip(before).filter(|_| path.bins > GROWS).map(|(rate, before)| rate - before));
         }
         for pair in &mut self.pairs {
-            if let (Some(Some(one)), Some(Some(other))) = (changes.get(pair.slots.0), changes.get(pair.slots.1)) {
+            if let (Some(Some(one)), Some(Some(other))) = (changes.get(pair.slots.low), changes.get(pair.slots.high)) {
                 pair.changes.count(*one, *other);
             }
         }
@@ -241,7 +242,7 @@ impl FairQueues {
         };
         let is_found = self.paths.iter().any(|path| matches!(path.role, Role::Rests(..)));
         self.pairs.iter().find_map(|pair| {
-            let (low, high) = pair.slots;
+            let Slots { low, high } = pair.slots;
             let (one, other) = carries(low).zip(carries(high))?;
             let is_same = (1.0 / SAME..SAME).contains(&(one.mean / other.mean));
             let (c, sizes) = (pair.changes.of(CHANGES)?, pair.changes.sizes());
@@ -329,7 +330,7 @@ impl FairQueues {
             }
             Role::Visits(rest, long) => {
                 if age < VISIT / 3 {
-                    (Role::Visits(Rest { from, own_from, ..rest }, long), None)
+                    (Role::Visits(Rest { from, ..rest }, long), None)
                 } else if age < VISIT {
                     return None;
                 } else if self.gain(now, &rest).is_none_or(|gain| gain > -GAIN) {
@@ -348,6 +349,10 @@ impl FairQueues {
 }
 
 impl Role {
+    fn is_rest(self) -> bool {
+        matches!(self, Self::Tries(_) | Self::Rests(..))
+    }
+
     fn rest(self) -> Option<Rest> {
         match self {
             Self::Carries => None,

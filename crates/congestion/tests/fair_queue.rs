@@ -2,6 +2,7 @@
 
 use clock::{Duration, Instant, Rng, Streams};
 use congestion::{Acked, CoupledController, EngineConfig, NewReno, Share};
+use fairness::Network;
 
 const MSS: u32 = 1500;
 const STEP: Duration = Duration::from_millis(20);
@@ -37,24 +38,12 @@ struct Bench {
     upto: u64,
 }
 
-/// Max-min shares.
+/// What flows that would take so much have of a bottleneck: max-min shares, where each flow has a link of its own besides.
 fn shares(capacity: f64, wishes: &[f64]) -> Vec<f64> {
-    let mut given = vec![0.0; wishes.len()];
-    let (mut left, mut open): (f64, Vec<usize>) = (capacity, (0..wishes.len()).collect());
-    while !open.is_empty() {
-        let share = left / open.len() as f64;
-        let (small, large): (Vec<usize>, Vec<usize>) = open.iter().partition(|flow| wishes[**flow] <= share);
-        if small.is_empty() {
-            large.iter().for_each(|flow| given[*flow] = share);
-            break;
-        }
-        for flow in small {
-            given[flow] = wishes[flow];
-            left -= wishes[flow];
-        }
-        open = large;
-    }
-    given
+    let links = [&[capacity], wishes].concat();
+    let routes: Vec<Vec<usize>> = (1..links.len()).map(|own| vec![0, own]).collect();
+    let network = Network::new(&links, &routes).expect("links and routes");
+    network.max_min(&vec![1.0; wishes.len()]).expect("weights")
 }
 
 impl Bench {
@@ -185,7 +174,7 @@ fn a_path_that_rests_carries_again() {
     bench.run(1, Bottleneck::FairQueue(1), Some(0));
     assert!(!bench.paths.rests(1) && bench.paths.control().cwnd(1) >= window);
     let mut bench = rest(1);
-    bench.paths.set_open(0, false);
+    bench.paths.close(0);
     assert!(!bench.paths.rests(1) && bench.paths.control().cwnd(1) >= window);
     let mut bench = rest(1);
     bench.run(25, Bottleneck::Fallen, None);

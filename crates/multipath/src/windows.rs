@@ -50,15 +50,17 @@ impl Windows {
 
     /// The path is gone.
     pub(crate) fn remove(&mut self, slot: Slot) {
-        self.paths.set_open(slot.0, false);
+        self.paths.close(slot.0);
         self.free.push(slot);
     }
 
     /// The path does not answer, or does again.
     pub(crate) fn set_open(&mut self, slot: Slot, open: bool) {
-        self.paths.set_open(slot.0, open);
         if open {
+            self.set_open_again(slot);
             self.paths.revive(slot.0);
+        } else {
+            self.paths.close(slot.0);
         }
     }
 
