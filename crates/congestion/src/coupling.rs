@@ -236,9 +236,14 @@ impl<R: WindowRule> CoupledController<R> {
         if self.rests(path) {
             self.rest(path);
         }
+    }
+
+    /// So many packets of `path` were acknowledged, however few bytes they had: losses are counted likewise. After
+    /// [`CoupledController::on_ack`].
+    pub fn on_arrived(&mut self, path: usize, packets: u32) {
         let Self { control, random_loss, .. } = self;
         if let (Some(state), Some(losses)) = (control.paths().get(path), of(random_loss, path)) {
-            losses.on_acked(acked.bytes as f64 / state.mss, state);
+            losses.on_acked(f64::from(packets), state);
         }
     }
 

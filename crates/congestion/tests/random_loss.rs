@@ -107,6 +107,7 @@ fn run(rule: &str, link: Link, rounds: u64, seed: u64) -> Outcome {
                 let (rtt, upto) = (Some(rtt), number);
                 let acked = Acked { bytes: MSS as u64, flight: flight as u64, upto, next: end, rtt, srtt: RTT };
                 paths.on_ack(path, &acked, now);
+                paths.on_arrived(path, 1);
             }
         }
         (sent, dropped, next) = (sent + window, dropped + too_many, end);
@@ -319,6 +320,7 @@ fn what_was_lost_for_good_does_not_come_in_the_place_of_another() {
             let acked = Acked { bytes: MSS as u64, flight, upto, next: upto + 10, rtt: Some(RTT), srtt: RTT };
             paths.on_rtt(path, RTT, now);
             paths.on_ack(path, &acked, now);
+            paths.on_arrived(path, 1);
         };
         paths.on_rtt(path, RTT, now);
         assert!(!lost(&mut paths, 1, now), "a loss of the first window is not answered");

@@ -170,6 +170,7 @@ impl Windows {
             let srtt = rtt.srtt().unwrap_or_default();
             let acked = Acked { bytes: outcome.acked, flight, upto: outcome.upto, next, rtt: outcome.rtt, srtt };
             self.paths.on_ack(path, &acked, now);
+            self.paths.on_arrived(path, outcome.packets);
         }
     }
 

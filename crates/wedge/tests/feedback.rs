@@ -24,6 +24,14 @@ fn unconfigured(specs: &[Spec]) -> World {
     World::configured(specs, 10500, |config| config.paths.iter_mut().for_each(|path| path.rate = None))
 }
 
+/// Under the usual rule, which bears the losses that are a link's own.
+fn usual(specs: &[Spec]) -> World {
+    World::configured(specs, 10500, |config| {
+        config.congestion = multipath::usual_rule();
+        config.paths.iter_mut().for_each(|path| path.rate = None);
+    })
+}
+
 fn download(world: &World) -> (Sender, Receiver) {
     let (a, b) = (world.hit(0), world.hit(1));
     (Sender::new(a, b, SEGMENT), Receiver::new(b, a, SEGMENT))
@@ -60,9 +68,11 @@ fn rates_and_round_trips_are_measured() {
     assert!(back < there / 5, "{back} for {there}, with TCP's acknowledgments");
 }
 
-/// Sends a datagram every half millisecond.
+/// Sends datagrams, so many at once.
 struct Flood {
     datagram: Vec<u8>,
+    train: usize,
+    every: Duration,
     next: Instant,
 }
 
@@ -72,8 +82,8 @@ impl Program for Flood {
         if now < self.next {
             return Vec::new();
         }
-        self.next = now + Duration::from_micros(500);
-        vec![self.datagram.clone()]
+        self.next = now + self.every;
+        vec![self.datagram.clone(); self.train]
     }
     fn deadline(&self) -> Option<Instant> {
         Some(self.next)
@@ -90,7 +100,7 @@ fn a_window_grows_by_a_packet_in_a_round_trip_however_seldom_reports_are_read() 
         });
         world.naps = [ms(nap), ms(0)];
         let datagram = udp_v6(world.hit(0), world.hit(1), (7, 7), &[0; 1300]);
-        let mut flood = Flood { datagram, next: Instant::ZERO };
+        let mut flood = Flood { datagram, train: 1, every: Duration::from_micros(500), next: Instant::ZERO };
         let (mut grown, mut round_trips, mut before) = (0.0, 0.0, f64::MAX);
         for time in (5_000..20_000).step_by(100) {
             world.run(at(time), &mut [&mut flood, &mut Mailbox::default()]);
@@ -126,6 +136,20 @@ fn a_rate_that_changes_tenfold_is_followed() {
     world.run(at(20_000), &mut [&mut sender, &mut receiver]);
     let goodput = receiver.goodput(at(12_000), at(20_000));
     assert!(goodput > 0.7 * 11e6 * 0.93, "{goodput}");
+}
+
+/// As QUIC's acknowledgments are: a loss is one of a hundred packets, however few bytes these have together.
+#[test]
+fn small_packets_of_a_link_that_loses_do_not_wait() {
+    let mut world = usual(&[Spec { loss: 0.02, ..Spec::new(50_000_000, ms(20)) }]);
+    let datagram = udp_v6(world.hit(0), world.hit(1), (7, 7), &[0; 60]);
+    let mut flood = Flood { datagram, train: 1, every: Duration::from_micros(500), next: Instant::ZERO };
+    let mut mailbox = Mailbox::default();
+    world.run(at(10_000), &mut [&mut flood, &mut mailbox]);
+    let late = mailbox.received.iter().filter(|(time, _)| *time >= at(9_000)).count();
+    assert!(late > 1_900, "{late} of 2,000");
+    let window = paths(&world)[0].measured.unwrap().cwnd;
+    assert!(window >= 15_000, "{window}");
 }
 
 #[test]

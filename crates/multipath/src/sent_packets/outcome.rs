@@ -8,6 +8,8 @@ use clock::Duration;
 pub(crate) struct AckOutcome<P> {
     /// Bytes newly acknowledged.
     pub acked: u64,
+    /// Packets newly acknowledged.
+    pub packets: u32,
     /// In flight before.
     pub flight: u64,
     /// The most that was in flight lately, where the caller knows.
@@ -30,8 +32,19 @@ pub(crate) struct AckOutcome<P> {
 
 impl<P> Default for AckOutcome<P> {
     fn default() -> Self {
-        let (acked, flight, peak, upto, rtt) = (0, 0, 0, 0, None);
-        Self { acked, flight, peak, upto, rtt, lost: 0, retransmit: Vec::new(), spurious: 0, reordered: 0, ce: 0 }
+        Self {
+            acked: 0,
+            packets: 0,
+            flight: 0,
+            peak: 0,
+            upto: 0,
+            rtt: None,
+            lost: 0,
+            retransmit: Vec::new(),
+            spurious: 0,
+            reordered: 0,
+            ce: 0,
+        }
     }
 }
 

@@ -155,6 +155,7 @@ impl<P> SentPackets<P> {
                 if record.kind != Record::Uncounted {
                     self.in_flight -= record.wire as usize;
                     outcome.acked += u64::from(record.wire);
+                    outcome.packets += 1;
                 }
                 if let Record::Retransmittable(place) = record.kind {
                     record.kind = Record::InFlight;
