@@ -7,10 +7,6 @@ use clock::Instant;
 use recovery::RttEstimator;
 use scheduler::PathId;
 
-/// With this many packets in flight, be they acknowledgments, and nothing coming from the peer, missing reports alone are proof of
-/// failure: no probe is needed.
-const UNDER_LOAD: usize = 4;
-
 /// What the owner of the paths is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathEvent {
@@ -176,7 +172,7 @@ impl<P> Sender<P> {
             return Finding::Nothing;
         }
         let answered = others.iter().any(|at| *at > since);
-        let loaded = control.sent.has_in_flight(UNDER_LOAD) && control.sent.rtt().srtt().is_some();
+        let loaded = control.is_unanswered(now, &state) && control.sent.rtt().srtt().is_some();
         // Where the peer's packets still come, its reports may be late behind the queue that they fill.
         let may_be_late = !control.is_revived && state.heard_at + REPORT_SLACK > now;
         let is_proof = answered && loaded && !may_be_late;

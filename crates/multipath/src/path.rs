@@ -13,6 +13,11 @@ use std::collections::VecDeque;
 const BEYOND_WINDOW: f64 = 64_000.0;
 /// What reports may be late by: their own pace, and timers.
 pub(crate) const REPORT_SLACK: Duration = Duration::from_millis(35);
+/// With this many packets unanswered, be they acknowledgments, and nothing coming from the peer, missing reports alone are proof of
+/// failure: no probe is needed.
+const UNDER_LOAD: usize = 4;
+/// ... if they were sent over at least half of this, in which several reports would have come.
+const SEVERAL_REPORTS: Duration = Duration::from_millis(10);
 /// A TCP may keep an acknowledgment for so long: half of what RFC 9293 §3.8.6.3 allows, and what common ones do at most.
 const DELAYED_ACK: Duration = Duration::from_millis(250);
 /// How long silence is waited out while no round-trip time is known.
@@ -323,10 +328,21 @@ impl<P> Control<P> {
             let answered = self.is_snooped && state.answered_at >= probed_at;
             return probed_at + patience + if answered { DELAYED_ACK } else { Duration::ZERO };
         }
-        let (Some(oldest), Some(progress)) = (self.sent.oldest_at(), self.sent.silent_since()) else {
+        let (Some(oldest), Some(progress)) = (self.sent.unanswered().next(), self.sent.silent_since()) else {
             return Instant::FAR_FUTURE;
         };
-        (oldest + patience).max(progress + REPORT_SLACK.max((self.sent.gap() * 3).min(patience)))
+        (oldest + SEVERAL_REPORTS + patience).max(progress + REPORT_SLACK.max((self.sent.gap() * 3).min(patience)))
+    }
+
+    /// Whether several packets should have been reported by now, in several reports: a link that loses packets loses the last ones
+    /// before a pause, or the report of them.
+    pub(crate) fn is_unanswered(&self, now: Instant, state: &PathState) -> bool {
+        let patience = self.patience(state);
+        let mut overdue = self.sent.unanswered().take_while(|at| *at + patience <= now);
+        overdue.next().is_some_and(|first| {
+            let (packets, last) = overdue.fold((1, first), |(packets, _), at| (packets + 1, at));
+            packets >= UNDER_LOAD && last >= first + SEVERAL_REPORTS / 2
+        })
     }
 
     fn left(&mut self, now: Instant, number: u32, wire: usize, kind: Kind<P>) {

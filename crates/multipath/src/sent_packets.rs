@@ -79,6 +79,10 @@ enum State {
 }
 
 impl Sent {
+    fn is_in_flight(&self) -> bool {
+        self.state == State::InFlight && self.kind != Record::Uncounted
+    }
+
     /// It is lost, and noted as such; what may be sent again of it.
     fn lose<P>(&mut self, number: u64, lost: &mut BTreeMap<u64, Self>, kept: &mut Kept<P>) -> Option<QueuedPacket<P>> {
         self.state = State::Lost;
@@ -362,13 +366,12 @@ impl<P> SentPackets<P> {
         self.gap
     }
 
-    /// When the oldest of the packets in flight was sent of which later ones have not arrived: what others have overtaken is lost or
-    /// late, and tells nothing of silence.
-    pub(crate) fn oldest_at(&self) -> Option<Instant> {
+    /// When the packets in flight were sent of which later ones have not arrived, the oldest first: what others have overtaken is
+    /// lost or late, and tells nothing of silence.
+    pub(crate) fn unanswered(&self) -> impl Iterator<Item = Instant> {
         let next = self.highest.map_or(self.open, |(highest, _)| self.open.max(highest + 1));
-        let mut later = self.packets.iter().skip((next - self.open) as usize);
-        let packet = later.find(|packet| packet.state == State::InFlight && packet.kind != Record::Uncounted)?;
-        Some(packet.at)
+        let later = self.packets.iter().skip((next - self.open) as usize);
+        later.filter(|packet| packet.is_in_flight()).map(|packet| packet.at)
     }
 
     /// Of the packets in flight the oldest that may be sent again, and when it was sent. What others there are before it are few.
@@ -379,13 +382,8 @@ impl<P> SentPackets<P> {
         })
     }
 
-    /// Whether so many packets are in flight.
-    pub(crate) fn has_in_flight(&self, packets: usize) -> bool {
-        self.waiting().take(packets).count() == packets
-    }
-
     fn waiting(&self) -> impl Iterator<Item = &Sent> {
-        self.packets.iter().filter(|packet| packet.state == State::InFlight && packet.kind != Record::Uncounted)
+        self.packets.iter().filter(|packet| packet.is_in_flight())
     }
 
     /// When the peer has told last that something had arrived.
@@ -642,13 +640,13 @@ mod tests {
     fn what_was_overtaken_is_no_sign_of_silence() {
         let mut log = SentPackets::<()>::new(at(0));
         (1..=4).for_each(|number| log.sent(at(number), number as u32, 100, Kind::InFlight));
-        assert_eq!(log.oldest_at(), Some(at(1)));
+        assert_eq!(log.unanswered().next(), Some(at(1)));
         log.on_report(at(40), &report(&[(2, 3)], 2), true).unwrap();
-        assert_eq!(log.oldest_at(), Some(at(4)));
+        assert_eq!(log.unanswered().next(), Some(at(4)));
         log.on_report(at(41), &report(&[(2, 4)], 3), true).unwrap();
-        assert_eq!(log.oldest_at(), None);
+        assert_eq!(log.unanswered().next(), None);
         log.sent(at(50), 5, 100, Kind::InFlight);
-        assert_eq!(log.oldest_at(), Some(at(50)));
+        assert_eq!(log.unanswered().next(), Some(at(50)));
     }
 
     proptest! {

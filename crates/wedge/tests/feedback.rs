@@ -152,6 +152,22 @@ fn small_packets_of_a_link_that_loses_do_not_wait() {
     assert!(window >= 15_000, "{window}");
 }
 
+/// The last packets before a pause are lost, or the report of them: that is no silence.
+#[test]
+fn what_is_lost_before_a_pause_kills_no_path() {
+    for seed in 0..4 {
+        let mut world = usual(&[Spec { loss: 0.02, ..Spec::new(50_000_000, ms(20)) }; 2]);
+        world.rngs = [2 * seed, 2 * seed + 1].map(ChaCha20Rng::seed_from_u64);
+        let datagram = udp_v6(world.hit(0), world.hit(1), (7, 7), &[0; 1300]);
+        let mut flood = Flood { datagram, train: 60, every: ms(55), next: Instant::ZERO };
+        world.run(at(2_000), &mut [&mut flood, &mut Mailbox::default()]);
+        world.events.iter_mut().for_each(Vec::clear);
+        world.run(at(40_000), &mut [&mut flood, &mut Mailbox::default()]);
+        let dead = world.events[0].iter().filter(|event| matches!(event, WedgeEvent::PathDead { .. })).count();
+        assert_eq!(dead, 0, "seed {seed}");
+    }
+}
+
 #[test]
 fn a_path_that_dies_under_load_is_left_soon_and_taken_back() {
     for victim in 0..2 {
