@@ -202,6 +202,11 @@ impl<R: WindowRule> CoupledController<R> {
         self.bottlenecks.sharers(path)
     }
 
+    /// Whether packets of `path` wait in a queue, as far as its round trips tell; `true` under a rule that does not look at them.
+    pub fn has_queue(&self, path: usize) -> bool {
+        self.random_loss.as_ref().and_then(|losses| losses.get(path)).is_none_or(RandomLoss::has_queue)
+    }
+
     /// Whether `path` rests, because another carries through the same bottleneck.
     pub fn rests(&self, path: usize) -> bool {
         self.fair_queues.as_ref().is_some_and(|queues| queues.rests(path))

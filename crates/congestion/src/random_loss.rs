@@ -123,6 +123,11 @@ impl RandomLoss {
         *self = Self { delays, small, recent, limit, proven, ..Self::default() };
     }
 
+    /// Whether a queue stands on the path, as far as anything is known.
+    pub(crate) fn has_queue(&self) -> bool {
+        self.delays.are_known() && !self.delays.are_quiet()
+    }
+
     /// Whether packets overtake each other.
     fn is_reordered(&self) -> bool {
         let [a, b] = self.recent;

@@ -12,6 +12,14 @@ const LEAST_BUFFER: f64 = 64_000.0;
 /// Room that windows no longer need, for one has fallen or its path has died, goes away in this time (to 1/e): the TCP
 /// inside has to hear of less once, not lose all that is suddenly too much.
 pub(crate) const LEAVING: Duration = Duration::from_secs(2);
+/// Windows that have grown by so much ...
+const GROWN: f64 = 1.25;
+/// ... within this time have not found yet what paths carry. ...
+const SEARCH: Duration = Duration::from_secs(3);
+/// ... Where none of them fills a queue meanwhile, so many bytes may wait, ...
+const AHEAD: f64 = 512_000.0;
+/// ... for so long: a program that left slow start because of them would not follow when they grow.
+const AHEAD_FOR: Duration = Duration::from_millis(300);
 /// How much may wait, in times of the paths' windows and of their round-trip time: a Reno inside that has lost a packet
 /// halves the sum of what waits and what is in flight, and if less waited than that, the paths would have nothing to
 /// send. Other flows do not wait behind it.
@@ -32,6 +40,26 @@ const LONGEST_TARGET: Duration = Duration::from_secs(1);
 /// What may wait in the queues of paths of configured rates at least, in bytes: for those slower than ten packets in
 /// [`LONGEST_QUEUE`].
 const LEAST_QUEUE: u64 = 16_000;
+
+/// Whether windows are still to be found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Search {
+    /// The most that they have been, in bytes, and since when.
+    most: (f64, Instant),
+}
+
+impl Search {
+    /// The windows are so many bytes together.
+    fn goes_on(&mut self, now: Instant, windows: f64) -> bool {
+        let (most, since) = self.most;
+        if windows > GROWN * most {
+            self.most = (windows, now);
+        } else if windows < most / 2.0 {
+            self.most = (windows, since);
+        }
+        now - self.most.1 < SEARCH
+    }
+}
 
 impl<P> Sender<P> {
     /// How many bytes a TCP may have waiting more than it has, or less if it is negative: what its receive window is clamped
@@ -77,10 +105,13 @@ impl<P> Sender<P> {
         let is_capped = usable().any(|path| path.state.rate.is_some());
         let (bridge, at) = self.bridge;
         let bridge = if now - at < BRIDGED { bridge * BRIDGE } else { 0.0 };
+        let has_queue = controls().any(|control| self.windows.has_queue(control.slot));
         let wanted = windows * ENOUGH + bridge / CLAMPED;
         // A window can be clamped no further than to the least, and a flow that loses of that waits for its timer.
         let crowd = self.buffer.flows() as f64 * LEAST_WAITING as f64;
-        let enough = wanted.max(LEAST_BUFFER).max(crowd);
+        let is_searching = self.search.goes_on(now, windows) && !has_queue && !self.is_snooping();
+        let least = if is_searching { AHEAD } else { LEAST_BUFFER };
+        let enough = wanted.max(least).max(crowd);
         let (room, since) = self.room;
         // Without reports the TCP inside retransmits what a path has lost, and has to learn of it soon.
         let room = if self.is_snooping() || room <= enough {
@@ -95,6 +126,7 @@ impl<P> Sender<P> {
         let drained = if is_capped { drained } else { Duration::ZERO };
         // What waits for less than it takes to follow the paths that are left was put there by the one that died.
         let spared = if now < self.spared_until { LEAVING } else { Duration::ZERO };
+        let ahead = if is_searching { AHEAD_FOR } else { Duration::ZERO };
         Limits {
             bytes,
             most: 2 * bytes,
@@ -104,9 +136,29 @@ impl<P> Sender<P> {
             // TCP inside that retransmits, and paths are not to run dry while its own window falls.
             clamped: (CLAMPED * if self.is_snooping() { enough } else { wanted }) as usize,
             codel: codel::Parameters {
-                target: LEAST_CODEL.target.max(rtt.mul_f64(ENOUGH)).max(drained).max(spared),
+                target: LEAST_CODEL.target.max(rtt.mul_f64(ENOUGH)).max(drained).max(spared).max(ahead),
                 interval: LEAST_CODEL.interval.max(rtt * 4),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_found_when_they_grow_no_more() {
+        let mut search = Search::default();
+        let mut goes_on =
+            |millis: u64, windows: f64| search.goes_on(Instant::ZERO + Duration::from_millis(millis), windows);
+        assert!(goes_on(0, 30_000.0) && goes_on(2_900, 20_000.0), "at first");
+        assert!(goes_on(2_950, 40_000.0) && goes_on(5_900, 45_000.0), "after they have grown by a third");
+        assert!(!goes_on(5_960, 45_000.0), "a little more is no growth");
+        assert!(!goes_on(6_000, 22_000.0) && !goes_on(6_100, 44_000.0), "nor what they were before");
+        assert!(
+            !goes_on(7_000, 15_000.0) && goes_on(7_100, 30_000.0),
+            "where they have fallen by more than half they are found anew"
+        );
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::copies::CopyNumber;
 use crate::feedback::RETRANSMISSIONS;
+use crate::limits::Search;
 use crate::order::Numbers;
 use crate::packet::{FlowId, Meta, QueuedPacket};
 use crate::path::{Control, PathState, SenderPath};
@@ -162,6 +163,8 @@ pub struct Sender<P> {
     to_release: VecDeque<PathId>,
     /// What the send buffer has room for, in bytes, and since when.
     pub(crate) room: (f64, Instant),
+    /// Whether windows are still to be found.
+    pub(crate) search: Search,
     /// A path has died: until then what waits long does so because of that, and CoDel drops nothing of it.
     pub(crate) spared_until: Instant,
     /// What has to wait besides, where a path that is far away may be used, in bytes, and when that was.
@@ -211,6 +214,7 @@ impl<P> Sender<P> {
             ready: VecDeque::new(),
             to_release: VecDeque::new(),
             room: (0.0, Instant::ZERO),
+            search: Search::default(),
             spared_until: Instant::ZERO,
             bridge: (0.0, Instant::ZERO),
             nearest: None,

@@ -204,6 +204,11 @@ impl Windows {
         (0..control.paths().len()).map(|path| control.blocked_until(path)).filter(|at| *at > now).min()
     }
 
+    /// Whether packets wait in a queue of the path.
+    pub(crate) fn has_queue(&self, slot: Slot) -> bool {
+        self.paths.has_queue(slot.0)
+    }
+
     /// Whether the path rests, because another carries through the same bottleneck.
     pub(crate) fn rests(&self, slot: Slot) -> bool {
         self.paths.rests(slot.0)

@@ -53,3 +53,14 @@ fn a_seed_replays_a_run() {
     assert_eq!(run(&short), run(&short));
     assert_ne!(run(&short).together_mbps.to_bits(), run(&other).together_mbps.to_bits());
 }
+
+/// It leaves slow start where it hears of the first packet too many, and then its window grows slowly: it is not to hear of one while
+/// the windows of paths that lose a packet in fifty are still to be found.
+#[test]
+fn where_links_lose_at_random_it_has_most_of_them() {
+    let lossy = include_str!("../../../scenarios/field/loss-2.toml").replace("50Mbit/s", "20Mbit/s");
+    for seed in [3, 5] {
+        let report = run(&lossy.replace("seed = 1", &format!("seed = {seed}")));
+        assert!(report.together_mbps > 0.6 * 40.0, "seed {seed}: {report:?}");
+    }
+}
