@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-friendliness bench-simulator simult-flows hostile interop dissect python-test wheels need-demo need-test
+.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-friendliness bench-friendliness-quic bench-simulator simult-flows hostile interop dissect python-test wheels need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -117,6 +117,11 @@ NETWORKS ?= 500
 bench-friendliness:
 	$(CARGO) build --release --locked -p sinnet-cli
 	target/release/sinnet friendliness --networks $(NETWORKS) --each --out target/bench-friendliness $(FRIENDLINESS)
+
+## The same with QUIC inside, in the virtual laboratory, over the first QUIC_NETWORKS of them (40): a quarter of an hour on two processors.
+QUIC_NETWORKS ?= 40
+bench-friendliness-quic:
+	$(CARGO) run --release --locked -p sinnet-quic -- friendliness --networks $(QUIC_NETWORKS) --each $(FRIENDLINESS)
 
 ## The simulator on a dumbbell beside ns-2 (Debian's package ns2), in the same call: some minutes.
 bench-simulator:

@@ -4,6 +4,7 @@
 //! handshakes and encrypted packets. Between kernels [`Serve`] and [`Fetch`] are programs with quinn's own sockets.
 
 mod conversation;
+mod friendliness;
 mod options;
 mod programs;
 mod tls;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use lab::{Conversation, Guest, Program, Served};
 
+pub use friendliness::Friendliness;
 pub use options::{Options, run};
 pub use programs::{Fetch, Serve, Times};
 

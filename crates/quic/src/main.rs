@@ -1,4 +1,4 @@
-//! `cargo run -p sinnet-quic -- lab FILE`: QUIC in the place of TCP; prints the report as JSON.
+//! `cargo run -p sinnet-quic -- lab FILE`: QUIC in the place of TCP; prints the report as JSON. `friendliness`: random networks.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -11,6 +11,7 @@ use lab::Progress;
 #[command(name = "quic")]
 enum Command {
     Lab(quic::Options),
+    Friendliness(quic::Friendliness),
     Serve(quic::Serve),
     Fetch(quic::Fetch),
 }
@@ -26,6 +27,7 @@ impl Command {
                 let report = quic::run(options, &mut Progress::on_stderr())?;
                 serde_json::to_string_pretty(&report).map_err(|error| error.to_string())
             }
+            Self::Friendliness(options) => options.run(),
             Self::Serve(options) => options.run().map(|()| String::new()),
             Self::Fetch(options) => options.run().map(|times| format!("{:.6} {:.6}", times.first, times.last)),
         }

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use campaign::{Campaign, Options, Origin, Seeds};
 use clock::Duration;
 use fairness::jain;
-use scenario::Point;
+use scenario::{Document, Point};
 use simulator::{FlowResult, RunResult};
 
 use crate::PapersError;
@@ -88,7 +88,25 @@ pub struct How {
     pub origin: Origin,
 }
 
+/// A network for the laboratory, in which Sinnet carries a program of one's own beside others.
+#[derive(Debug)]
+pub struct InLaboratory<'a> {
+    /// The scenario.
+    pub document: Document,
+    place: Place<'a>,
+}
+
+impl InLaboratory<'_> {
+    /// The part that Sinnet got of what is shared, over that of each competitor, with their goodput in Mbit/s; `inside` is the name of
+    /// the program that it carried. `None` where nobody got anything.
+    pub fn outcome(&self, inside: &str, factor: f64, rivals: &[f64]) -> Option<Outcome> {
+        let mean = rivals.iter().sum::<f64>() / rivals.len() as f64;
+        self.place.outcome_of(Some(inside), factor * mean, rivals)
+    }
+}
+
 /// One run's place among all.
+#[derive(Debug)]
 struct Place<'a> {
     network: Network,
     tested: &'a Sender,
@@ -117,6 +135,21 @@ impl Measurement {
             }
         }
         places
+    }
+
+    /// The networks for the laboratory, in which those tested that carry something carry a program of one's own.
+    ///
+    /// # Errors
+    /// A sender that the simulator does not have.
+    pub fn in_laboratory(&self) -> Result<Vec<InLaboratory<'_>>, PapersError> {
+        let mut networks = Vec::new();
+        for place in self.places() {
+            if place.tested.carries() {
+                let document = place.network.in_laboratory(self, place.tested, place.beside)?;
+                networks.push(InLaboratory { document, place });
+            }
+        }
+        Ok(networks)
     }
 
     /// Measures what is not kept yet. Once `stop` is set, what is finished is given; `progress` hears of the part that is.
@@ -163,6 +196,11 @@ impl Place<'_> {
         };
         let tested = rate(run.flows.iter().find(|flow| flow.name == "tested")?);
         let rivals: Vec<f64> = run.flows.iter().filter(|flow| flow.name.starts_with("beside")).map(rate).collect();
+        self.outcome_of(self.inside, tested, &rivals)
+    }
+
+    /// So much of what is shared the tested one got, and its competitors.
+    fn outcome_of(&self, inside: Option<&str>, tested: f64, rivals: &[f64]) -> Option<Outcome> {
         let mean = rivals.iter().sum::<f64>() / rivals.len() as f64;
         let all: Vec<f64> = rivals.iter().copied().chain([tested]).collect();
         Some(Outcome {
@@ -171,7 +209,7 @@ impl Place<'_> {
             shared: self.network.shared.name(),
             queue: self.network.discipline.name(),
             tested: self.tested.to_string(),
-            inside: self.inside.map(str::to_owned),
+            inside: inside.map(str::to_owned),
             beside: self.beside.to_string(),
             factor: tested / mean,
             jain: jain(&all)?,

@@ -135,6 +135,28 @@ impl Network {
         (tested, inside): (&Sender, Option<&str>),
         beside: &Sender,
     ) -> Result<Document, Diagnostic> {
+        self.document(measurement, (tested, tested.keys(inside)), (beside, beside.keys(None)))
+    }
+
+    /// The same for the laboratory, where the program inside is none of a scenario's.
+    ///
+    /// # Errors
+    /// As those of `scenario`.
+    pub(super) fn in_laboratory(
+        &self,
+        measurement: &Measurement,
+        tested: &Sender,
+        beside: &Sender,
+    ) -> Result<Document, Diagnostic> {
+        self.document(measurement, (tested, tested.laboratory_keys()), (beside, beside.laboratory_keys()))
+    }
+
+    fn document(
+        &self,
+        measurement: &Measurement,
+        tested: (&Sender, String),
+        beside: (&Sender, String),
+    ) -> Result<Document, Diagnostic> {
         let mut text = String::new();
         let seed = self.number;
         let warm_up = measurement.warm_up.as_secs_f64();
@@ -145,8 +167,8 @@ impl Network {
             measurement.processing.replace(['"', '\\', '\n'], "?")
         );
         self.links(&mut text);
-        self.flow(&mut text, ("tested", "b", "a"), (tested, inside), 1);
-        self.flow(&mut text, ("beside", "c", "d"), (beside, None), measurement.rivals);
+        self.flow(&mut text, ("tested", "b", "a"), tested, 1);
+        self.flow(&mut text, ("beside", "c", "d"), beside, measurement.rivals);
         Document::parse(&text, "random network")
     }
 
@@ -181,7 +203,7 @@ impl Network {
         &self,
         text: &mut String,
         (name, from, to): (&str, &str, &str),
-        (sender, inside): (&Sender, Option<&str>),
+        (sender, keys): (&Sender, String),
         count: u32,
     ) {
         let paths = if sender.is_multipath() { self.extra.len() } else { 1 };
@@ -192,8 +214,7 @@ impl Network {
         let paths = (0..paths).map(path).collect::<Vec<_>>().join(", ");
         let _ = writeln!(
             text,
-            "[[flow]]\nname = \"{name}\"\ncount = {count}\nfrom = \"{from}\"\nto = \"{to}\"\npaths = [{paths}]\nstart = [\"0s\", \"1s\"]\n{}",
-            sender.keys(inside)
+            "[[flow]]\nname = \"{name}\"\ncount = {count}\nfrom = \"{from}\"\nto = \"{to}\"\npaths = [{paths}]\nstart = [\"0s\", \"1s\"]\n{keys}"
         );
     }
 }

@@ -58,6 +58,14 @@ impl Sender {
         self.protocol == Protocol::Sinnet
     }
 
+    /// What a flow of the laboratory says of it, where the program inside is none of a scenario's.
+    pub(super) fn laboratory_keys(&self) -> String {
+        let keys = self.keys(None);
+        // Daemons have an association for each pair of hosts, and TCPs what a kernel's have.
+        let honoured = |line: &&str| !line.starts_with("association") && !line.starts_with("profile");
+        keys.lines().filter(honoured).map(|line| format!("{line}\n")).collect()
+    }
+
     /// What a scenario's flow says of it.
     pub(super) fn keys(&self, inside: Option<&str>) -> String {
         // Whatever is not the name of a rule is refused with a sentence by the scenario.

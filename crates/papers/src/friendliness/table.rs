@@ -132,14 +132,14 @@ fn line(networks: &str, outcomes: &[&Outcome], in_place: &[&Outcome]) -> Option<
 /// The lines for a terminal.
 pub fn table(lines: &[Line]) -> String {
     let mut text = String::from(
-        "beside          tested                    inside  networks        median  0.67-1.5      >2.5 <0.4  p90/p10  least Jain  of TCP's   far, TCP not\n",
+        "beside          tested                    inside     networks        median  0.67-1.5      >2.5 <0.4  p90/p10  least Jain  of TCP's   far, TCP not\n",
     );
     for line in lines {
         let percent = |Share { count, of }: Share| format!("{:.0} % of {of}", 100.0 * count as f64 / of.max(1) as f64);
         let of = |share: Option<Share>, how: &dyn Fn(Share) -> String| share.map_or_else(|| "-".to_owned(), how);
         let _ = writeln!(
             text,
-            "{:15} {:25} {:7} {:15} {:6.2}  {:13} {:4} {:4}  {:7.2}  {:10.3}  {:10} {}",
+            "{:15} {:25} {:10} {:15} {:6.2}  {:13} {:4} {:4}  {:7.2}  {:10.3}  {:10} {}",
             line.beside,
             line.tested,
             line.inside.as_deref().unwrap_or("-"),
