@@ -53,7 +53,7 @@ mod store;
 mod table;
 mod text;
 mod trace;
-mod workers;
+pub mod workers;
 
 pub use campaign::{Campaign, CampaignError, Missing, Plugged, Plugins, Seeds};
 pub use columns::{Column, SECTIONS, Section};

@@ -8,18 +8,18 @@ use std::time::Duration;
 
 /// What became of a list of jobs.
 #[derive(Debug)]
-pub(crate) struct Outcome<T, E> {
+pub struct Outcome<T, E> {
     /// One result per job, in the order of the jobs; `None` for those that were not run to the end.
-    pub(crate) results: Vec<Option<T>>,
+    pub results: Vec<Option<T>>,
     /// The error of the first job, in the order of the jobs, that failed.
-    pub(crate) error: Option<E>,
+    pub error: Option<E>,
     /// True if `stop` ended it early.
-    pub(crate) stopped: bool,
+    pub stopped: bool,
 }
 
 /// Something for the caller of [`for_each`] to look at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Tick {
+pub enum Tick {
     /// One more job has its result.
     Finished,
     /// A while has passed.
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 ///
 /// Once `stop` is set, or a job has failed, no further job is begun; those under way are finished and kept. A job that wants
 /// to end early on `stop` returns `Ok(None)`.
-pub(crate) fn for_each<T: Send, E: Send>(
+pub fn for_each<T: Send, E: Send>(
     count: usize,
     threads: NonZeroUsize,
     stop: &AtomicBool,

@@ -110,7 +110,7 @@ impl<P> Sender<P> {
         // A window can be clamped no further than to the least, and a flow that loses of that waits for its timer.
         let crowd = self.buffer.flows() as f64 * LEAST_WAITING as f64;
         let is_searching = self.search.goes_on(now, windows) && !has_queue && !self.is_snooping();
-        let least = if is_searching { AHEAD } else { LEAST_BUFFER };
+        let (least, ahead) = if is_searching { (AHEAD, AHEAD_FOR) } else { (LEAST_BUFFER, Duration::ZERO) };
         let enough = wanted.max(least).max(crowd);
         let (room, since) = self.room;
         // Without reports the TCP inside retransmits what a path has lost, and has to learn of it soon.
@@ -126,7 +126,6 @@ impl<P> Sender<P> {
         let drained = if is_capped { drained } else { Duration::ZERO };
         // What waits for less than it takes to follow the paths that are left was put there by the one that died.
         let spared = if now < self.spared_until { LEAVING } else { Duration::ZERO };
-        let ahead = if is_searching { AHEAD_FOR } else { Duration::ZERO };
         Limits {
             bytes,
             most: 2 * bytes,

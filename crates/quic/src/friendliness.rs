@@ -2,11 +2,11 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use campaign::Origin;
+use campaign::workers::{Tick, for_each};
 use clock::Duration;
 use indicatif::ProgressBar;
 use lab::{Guest as _, Hosts, Progress};
@@ -59,23 +59,20 @@ impl Friendliness {
     pub fn run(&self) -> Result<String, String> {
         let senders =
             |texts: &[String]| texts.iter().map(|text| text.parse()).collect::<Result<Vec<Sender>, UnknownSender>>();
-        let of = |tested: &str| {
-            Ok::<_, UnknownSender>(Measurement {
-                seed: self.seed,
-                networks: self.networks.get().into(),
-                only: None,
-                tested: vec![tested.parse()?],
-                beside: senders(&self.beside)?,
-                inside: vec!["cubic".to_owned()],
-                rivals: 1,
-                warm_up: self.warm_up,
-                measured: self.duration,
-                processing: "wander".to_owned(),
-            })
+        let senders = |texts: &[String]| senders(texts).map_err(|error| error.to_string());
+        let sinnet = Measurement {
+            seed: self.seed,
+            networks: self.networks.get().into(),
+            only: None,
+            tested: senders(&["sinnet".to_owned()])?,
+            beside: senders(&self.beside)?,
+            inside: vec![String::new()],
+            rivals: 1,
+            warm_up: self.warm_up,
+            measured: self.duration,
+            processing: "wander".to_owned(),
         };
-        let [sinnet, in_place] = [of("sinnet"), of("tcp:cubic")];
-        let (sinnet, in_place) =
-            (sinnet.map_err(|error| error.to_string())?, in_place.map_err(|error| error.to_string())?);
+        let in_place = Measurement { tested: senders(&["tcp:cubic".to_owned()])?, ..sinnet.clone() };
         let threads = self.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
         let mut outcomes = self.all(&sinnet, threads)?;
         let how = How { threads, out: None, origin: Origin::here() };
@@ -92,26 +89,12 @@ impl Friendliness {
     /// What came of all networks, several at a time.
     fn all(&self, measurement: &Measurement, threads: NonZeroUsize) -> Result<Vec<Outcome>, String> {
         let networks = measurement.in_laboratory().map_err(|error| error.to_string())?;
-        let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let bar = ProgressBar::new(networks.len() as u64);
-        thread::scope(|scope| {
-            for _ in 0..threads.get() {
-                scope.spawn(|| {
-                    while let Some((at, network)) = {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        networks.get(at).map(|network| (at, network))
-                    } {
-                        let outcome = self.one(network);
-                        outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
-                        bar.inc(1);
-                    }
-                });
-            }
-        });
+        let one = |index: usize| networks.get(index).map(|network| self.one(network)).transpose();
+        let look = |tick| bar.inc(u64::from(matches!(tick, Tick::Finished)));
+        let done = for_each(networks.len(), threads, &AtomicBool::new(false), one, look);
         bar.finish_and_clear();
-        let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-        outcomes.sort_by_key(|(at, _)| *at);
-        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+        done.error.map_or_else(|| Ok(done.results.into_iter().flatten().collect()), Err)
     }
 
     fn one(&self, network: &InLaboratory<'_>) -> Result<Outcome, String> {

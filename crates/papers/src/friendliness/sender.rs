@@ -41,8 +41,7 @@ impl FromStr for Sender {
 
 impl fmt::Display for Sender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = PROTOCOLS.iter().find(|(_, known)| *known == self.protocol).map_or("", |(name, _)| name);
-        f.write_str(name)?;
+        f.write_str(self.name())?;
         self.congestion.iter().try_for_each(|rule| write!(f, ":{rule}"))
     }
 }
@@ -60,31 +59,29 @@ impl Sender {
 
     /// What a flow of the laboratory says of it, where the program inside is none of a scenario's.
     pub(super) fn laboratory_keys(&self) -> String {
-        let keys = self.keys(None);
-        // Daemons have an association for each pair of hosts, and TCPs what a kernel's have.
-        let honoured = |line: &&str| !line.starts_with("association") && !line.starts_with("profile");
-        keys.lines().filter(honoured).map(|line| format!("{line}\n")).collect()
+        let rule = if self.carries() { "path_congestion" } else { "congestion" };
+        format!("protocol = \"{}\"\n{}", self.name(), named(rule, self.congestion.as_deref()))
     }
 
-    /// What a scenario's flow says of it.
+    /// What a flow of the simulator says of it.
     pub(super) fn keys(&self, inside: Option<&str>) -> String {
-        // Whatever is not the name of a rule is refused with a sentence by the scenario.
-        let named = |key: &str, rule: Option<&str>| match rule {
-            Some(rule) => format!("{key} = \"{}\"\n", rule.replace(['"', '\\', '\n'], "?")),
-            None => String::new(),
-        };
-        let rule = |key: &str| named(key, self.congestion.as_deref());
-        match self.protocol {
-            // Hosts as in the field, and what they have to repair losses.
-            Protocol::Tcp => format!("protocol = \"tcp\"\nprofile = \"linux\"\n{}", rule("congestion")),
-            Protocol::Mptcp => format!("protocol = \"mptcp\"\n{}", rule("congestion")),
-            Protocol::CmtSctp => format!("protocol = \"cmt-sctp\"\n{}", rule("congestion")),
-            Protocol::Sinnet => {
-                let inside = named("congestion", inside);
-                format!("protocol = \"sinnet\"\nassociation = \"own\"\n{inside}{}", rule("path_congestion"))
+        self.laboratory_keys()
+            + &match self.protocol {
+                // Hosts as in the field, and what they have to repair losses.
+                Protocol::Tcp => "profile = \"linux\"\n".to_owned(),
+                Protocol::Mptcp | Protocol::CmtSctp => String::new(),
+                Protocol::Sinnet => format!("association = \"own\"\n{}", named("congestion", inside)),
             }
-        }
     }
+
+    fn name(&self) -> &'static str {
+        PROTOCOLS.iter().find(|(_, known)| *known == self.protocol).map_or("", |(name, _)| name)
+    }
+}
+
+/// The line that names a rule, if there is one. Whatever is not the name of a rule is refused with a sentence by the scenario.
+fn named(key: &str, rule: Option<&str>) -> String {
+    rule.map(|rule| format!("{key} = \"{}\"\n", rule.replace(['"', '\\', '\n'], "?"))).unwrap_or_default()
 }
 
 #[cfg(test)]
