@@ -328,10 +328,15 @@ impl<P> Control<P> {
             let answered = self.is_snooped && state.answered_at >= probed_at;
             return probed_at + patience + if answered { DELAYED_ACK } else { Duration::ZERO };
         }
-        let (Some(oldest), Some(progress)) = (self.sent.unanswered().next(), self.sent.silent_since()) else {
+        let mut unanswered = self.sent.unanswered();
+        let (Some(oldest), Some(progress)) = (unanswered.next(), self.sent.silent_since()) else {
             return Instant::FAR_FUTURE;
         };
-        (oldest + SEVERAL_REPORTS + patience).max(progress + REPORT_SLACK.max((self.sent.gap() * 3).min(patience)))
+        let soonest = oldest + SEVERAL_REPORTS;
+        // Where packets are few, the last that makes a proof is sooner than the answer to a probe would be.
+        let enough = unanswered.nth(UNDER_LOAD - 2).filter(|at| *at < soonest + patience);
+        let silence = progress + REPORT_SLACK.max((self.sent.gap() * 3).min(patience));
+        (enough.map_or(soonest, |at| at.max(soonest)) + patience).max(silence)
     }
 
     /// Whether several packets should have been reported by now, in several reports: a link that loses packets loses the last ones
