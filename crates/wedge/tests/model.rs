@@ -203,6 +203,8 @@ struct Seen {
     /// Most of all windows together, in bytes, by side.
     windows: [u64; 2],
     bridges: [u64; 2],
+    /// What the windows carry in 0.3 s: while they are found so much may wait twice, of 512 kB at most.
+    searches: [u64; 2],
 }
 
 fn link(rng: &mut Rng, fast: f64) -> LinkConfig {
@@ -239,7 +241,11 @@ fn inspect(world: &World, seen: &mut Seen, before: &mut [(u64, u64); 2]) {
             let rate: u64 = measured().map(|path| path.delivery_rate).sum();
             let bridge = &mut seen.bridges[side];
             *bridge = (*bridge).max((rate as f64 / 8.0 * longest) as u64);
-            let bound = (4 * most).max(128_000) + 2 * *bridge + 1_600;
+            let timed = peer.paths.iter().filter_map(|path| Some((path.measured?.cwnd as f64, path.srtt_ms?)));
+            let carried: f64 = timed.map(|(cwnd, rtt)| cwnd / rtt * 300.0).sum();
+            let search = &mut seen.searches[side];
+            *search = (*search).max(carried.min(512e3) as u64);
+            let bound = (4 * most).max(2 * *search).max(128_000) + 2 * *bridge + 1_600;
             assert!(buffer.bytes as u64 <= bound, "{buffer:?}, windows of {most}");
             // What is sent again besides: no more than was under way.
             assert!(buffer.packets as u64 <= bound / 60 + most / 60, "{buffer:?}");
