@@ -26,8 +26,8 @@ const SHORT: f64 = 0.75;
 const WORTH: f64 = 1_000.0;
 /// A lost packet is found out after a round trip, for reports and packets that overtake others so much later, and sent again.
 const REPAIR: Duration = Duration::from_millis(15);
-/// A path that is later by no more than this is tried without knowing whether the program has a window for it: to find out
-/// costs no more.
+/// A path that would be later by no more than this, were there no queues, is tried without knowing whether the program has a window for
+/// it: to find out costs no more.
 const TRIED: Duration = Duration::from_millis(150);
 /// A distant path is in use for so many of its rounds after a packet.
 const IN_USE: u64 = 2;
@@ -127,6 +127,8 @@ impl Flow {
 pub(crate) struct Distant {
     /// By how much it is later than the fastest, one-way.
     pub late: Duration,
+    /// By how much it would be later, were there no queues.
+    pub farther: Duration,
     /// From sending a packet on it until it may be acknowledged, on the fastest.
     pub round: Duration,
     /// What the faster paths are known to deliver, in bit/s.
@@ -276,7 +278,7 @@ impl Reach {
         }
         let is_in_use = known.distant_at.is_some_and(|at| now - at < path.round * IN_USE);
         !is_in_use
-            && path.late > TRIED
+            && path.farther > TRIED
             && (path.outstanding as f64) < path.needed(path.rate.max(path.pace)) as f64 * ENOUGH
     }
 
@@ -312,6 +314,7 @@ mod tests {
         let (ms, rate) = (Duration::from_millis, 50_000_000);
         Distant {
             late: ms(300),
+            farther: ms(300),
             round: ms(340),
             rate,
             pace: rate,
@@ -412,8 +415,10 @@ mod tests {
         assert!(!is(&reach, 600, 0) && is(&reach, 700, 0));
         // One that is not much farther is tried.
         let ms = Duration::from_millis;
-        let near = Distant { late: ms(100), round: ms(140), ..distant(1000, 0) };
+        let near = Distant { late: ms(100), farther: ms(100), round: ms(140), ..distant(1000, 0) };
         assert!(!reach.is_too_far(at(700), FLOW, &near));
+        // One that is as late because of a queue on the near one is not: that costs as much as ever.
+        assert!(reach.is_too_far(at(700), FLOW, &Distant { late: ms(100), ..distant(1000, 0) }));
     }
 
     #[test]

@@ -40,8 +40,9 @@ pub(crate) struct Round {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Around {
     id: PathId,
-    /// One-way, as it is now.
+    /// One-way, as it is now, and as it has been at the least.
     delay: Duration,
+    least_delay: Duration,
     /// What it is known to have delivered lately, in bit/s; zero while nothing is.
     delivered: u64,
     /// What it may be sent, in bit/s, and from when on.
@@ -190,6 +191,7 @@ impl<P: Clone> Sender<P> {
             // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
             control.busy |= is_full && !is_snooping;
             let (delivered, in_flight) = (control.sent.full_rate(), control.sent.in_flight());
+            let least_rtt = control.sent.rtt().min();
             if is_full && compares_arrivals && !looks_around {
                 continue;
             }
@@ -200,6 +202,7 @@ impl<P: Clone> Sender<P> {
                 around.push(Around {
                     id,
                     delay,
+                    least_delay: least_rtt.map_or(delay, |rtt| delay.min(rtt / 2)),
                     delivered,
                     rate,
                     free_at,
@@ -255,8 +258,11 @@ impl<P: Clone> Sender<P> {
             let drained = drained.min(Duration::of_transmission(waiting as u64, pace.max(1)));
             let drained = free_at.saturating_since(now) + drained;
             let rate = faster().map(|path| path.delivered).fold(0, u64::saturating_add);
-            let loss = around.iter().find(|path| path.id == view.id).map_or(0.0, |path| path.loss);
-            let distant = Distant { late, round: view.delay + least, rate, pace, outstanding, own, drained, loss };
+            let Some(this) = around.iter().find(|path| path.id == view.id) else { return true };
+            let least_delay = around.iter().map(|path| path.least_delay).min().unwrap_or_default();
+            let farther = this.least_delay.saturating_sub(least_delay);
+            let (round, loss) = (view.delay + least, this.loss);
+            let distant = Distant { late, farther, round, rate, pace, outstanding, own, drained, loss };
             let Some(flow) = flow else {
                 return is_new || drained >= late || !faster().any(|path| path.has_room);
             };
