@@ -26,8 +26,8 @@ const SHORT: f64 = 0.75;
 const WORTH: f64 = 1_000.0;
 /// A lost packet is found out after a round trip, for reports and packets that overtake others so much later, and sent again.
 const REPAIR: Duration = Duration::from_millis(15);
-/// A path that would be later by no more than this, were there no queues, is tried without knowing whether the program has a window for
-/// it: to find out costs no more.
+/// A path that is later by no more than this, with the queues of now and without any, is tried without knowing whether the program has a window
+/// for it: to find out costs no more.
 const TRIED: Duration = Duration::from_millis(150);
 /// A distant path is in use for so many of its rounds after a packet.
 const IN_USE: u64 = 2;
@@ -278,7 +278,7 @@ impl Reach {
         }
         let is_in_use = known.distant_at.is_some_and(|at| now - at < path.round * IN_USE);
         !is_in_use
-            && path.farther > TRIED
+            && path.late.max(path.farther) > TRIED
             && (path.outstanding as f64) < path.needed(path.rate.max(path.pace)) as f64 * ENOUGH
     }
 
@@ -419,6 +419,8 @@ mod tests {
         assert!(!reach.is_too_far(at(700), FLOW, &near));
         // One that is as late because of a queue on the near one is not: that costs as much as ever.
         assert!(reach.is_too_far(at(700), FLOW, &Distant { late: ms(100), ..distant(1000, 0) }));
+        // Nor is one that has a long queue itself.
+        assert!(reach.is_too_far(at(700), FLOW, &Distant { farther: ms(100), ..distant(1000, 0) }));
     }
 
     #[test]
