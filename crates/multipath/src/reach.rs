@@ -26,8 +26,8 @@ const SHORT: f64 = 0.75;
 const WORTH: f64 = 1_000.0;
 /// A lost packet is found out after a round trip, for reports and packets that overtake others so much later, and sent again.
 const REPAIR: Duration = Duration::from_millis(15);
-/// A path that is later by no more than this, with the queues of now and without any, is tried without knowing whether the program has a window
-/// for it: to find out costs no more.
+/// A path that is later by no more than this, with the queues of now and without any, is tried without knowing whether the
+/// program has a window for it: to find out costs no more.
 const TRIED: Duration = Duration::from_millis(150);
 /// A distant path is in use for so many of its rounds after a packet.
 const IN_USE: u64 = 2;

@@ -233,6 +233,7 @@ impl<P: Clone> Sender<P> {
     /// if it takes the faster ones longer to send all of that.
     fn leave_out_distant(&mut self, now: Instant) {
         let Some(least) = self.around.iter().map(|path| path.delay).min() else { return };
+        let least_empty = self.around.iter().map(|path| path.least_delay).min().unwrap_or(least);
         let is_new = self.next_again().is_none();
         let flow = if is_new { self.buffer.next_flow() } else { None };
         let waiting = if is_new { self.buffer.bytes() } else { self.again_bytes };
@@ -259,8 +260,7 @@ impl<P: Clone> Sender<P> {
             let drained = free_at.saturating_since(now) + drained;
             let rate = faster().map(|path| path.delivered).fold(0, u64::saturating_add);
             let Some(this) = around.iter().find(|path| path.id == view.id) else { return true };
-            let least_delay = around.iter().map(|path| path.least_delay).min().unwrap_or_default();
-            let farther = this.least_delay.saturating_sub(least_delay);
+            let farther = this.least_delay.saturating_sub(least_empty);
             let (round, loss) = (view.delay + least, this.loss);
             let distant = Distant { late, farther, round, rate, pace, outstanding, own, drained, loss };
             let Some(flow) = flow else {
