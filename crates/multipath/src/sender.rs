@@ -423,7 +423,9 @@ impl<P> Sender<P> {
             return Reordering { hold: hold.min(LONGEST_HOLD), repair: Duration::ZERO, alive };
         }
         // A loss is reported when the next packet of its path arrives, and sent again on the fastest; and so is what is lost then.
-        let once = (longest + shortest) / 2 + SLACK;
+        // Where packets overtake each other, the peer waits before it takes one for lost, as we do.
+        let patience = |path: &SenderPath<P>| path.control.as_ref().map_or(Duration::ZERO, |c| c.sent.patience());
+        let once = (longest + shortest) / 2 + in_use().map(patience).max().unwrap_or_default().max(SLACK);
         let repair = (once * u64::from(RETRANSMISSIONS)).min(LONGEST_REPAIR);
         Reordering { hold: (hold + repair).min(LONGEST_REPAIR), repair, alive }
     }

@@ -8,11 +8,13 @@
 
 mod fall;
 mod kept;
+mod lateness;
 mod outcome;
 mod reports;
 
 use fall::Lately;
 use kept::Kept;
+use lateness::Lateness;
 pub(crate) use outcome::AckOutcome;
 pub use outcome::InvalidReport;
 
@@ -28,6 +30,8 @@ const THRESHOLD: (u64, u64) = (3, 1000);
 const MOST_SPREAD: Duration = Duration::from_nanos(LONGEST_REPAIR.as_nanos() / 4);
 /// The least time before a gap is a loss by age alone: timers, and the granularity of reports.
 const AGE: Duration = Duration::from_millis(10);
+/// A round trip that is not known yet.
+const UNKNOWN: Duration = Duration::from_millis(100);
 /// What is settled is remembered for so many packets more: a loss may turn out to be none, and a report may come late.
 const KEPT: usize = 1024;
 /// Most records; a peer that does not report cannot make it more.
@@ -122,8 +126,7 @@ pub(crate) struct SentPackets<P> {
     delivered: u64,
     delivered_at: Instant,
     first_at: Instant,
-    /// By how much earlier than what had arrived before it a packet was sent, at most.
-    spread: Duration,
+    lateness: Lateness,
     rtt: RttEstimator,
     /// From a packet's leaving to the first report of it, smoothed.
     ack_delay: Option<Duration>,
@@ -186,7 +189,7 @@ impl<P> SentPackets<P> {
             delivered: 0,
             delivered_at: now,
             first_at: now,
-            spread: Duration::ZERO,
+            lateness: Lateness::new(now),
             rtt: RttEstimator::default(),
             ack_delay: None,
             timed: 0,
@@ -211,7 +214,7 @@ impl<P> SentPackets<P> {
     pub(crate) fn following(&self, now: Instant) -> Self {
         Self {
             offset: self.next_of_window(),
-            spread: self.spread,
+            lateness: self.lateness.following(),
             rtt: self.rtt.clone(),
             ack_delay: self.ack_delay,
             jitter: self.jitter,
@@ -278,7 +281,11 @@ impl<P> SentPackets<P> {
         let records = self.packets.len().saturating_add(self.lost.len()).saturating_mul(size_of::<Sent>());
         let numbers = self.lost.len().saturating_add(self.skipped.len()).saturating_mul(size_of::<u64>());
         let times = self.settled.len().saturating_mul(size_of::<Instant>());
-        records.saturating_add(numbers).saturating_add(times).saturating_add(self.kept.memory())
+        records
+            .saturating_add(numbers)
+            .saturating_add(times)
+            .saturating_add(self.lateness.memory())
+            .saturating_add(self.kept.memory())
     }
 
     /// Bytes of payload that are kept to be sent again.
@@ -327,6 +334,22 @@ impl<P> SentPackets<P> {
     /// is a variation to RFC 6298's estimator.
     pub(crate) fn jitter(&self) -> Duration {
         self.jitter
+    }
+
+    /// How much later than a round trip a packet that is not acknowledged is taken for lost, at the latest.
+    pub(crate) fn patience(&self) -> Duration {
+        self.thresholds(self.rtt.srtt().unwrap_or(UNKNOWN)).1
+    }
+
+    /// How much later than later ones a packet may come, and how much later than a round trip it may be reported.
+    fn thresholds(&self, srtt: Duration) -> (Duration, Duration) {
+        // RFC 8985 §6.2 has no more than a round trip. Those that are measured here are short where delays differ, for what
+        // overtakes others is reported first.
+        let spread = self.lateness.greatest();
+        let spread = (spread + spread / 8).min(srtt.max(MOST_SPREAD));
+        // Where packets overtake each other, reports do so, too.
+        let variation = if spread.is_zero() { Duration::ZERO } else { self.rtt.rttvar().unwrap_or_default() * 4 };
+        (spread, AGE.max(srtt / 8).max(spread + variation))
     }
 
     /// What the peer measures.
@@ -451,13 +474,8 @@ impl<P> SentPackets<P> {
     fn detect(&mut self, now: Instant, outcome: &mut AckOutcome<P>) {
         self.loss_at = None;
         let Some((highest, highest_at)) = self.highest else { return };
-        let srtt = self.rtt.srtt().unwrap_or(Duration::from_millis(100));
-        // RFC 8985 §6.2 has no more than a round trip. Those that are measured here are short where delays differ, for what
-        // overtakes others is reported first.
-        let spread = (self.spread + self.spread / 8).min(srtt.max(MOST_SPREAD));
-        // Where packets overtake each other, reports do so, too.
-        let variation = if spread.is_zero() { Duration::ZERO } else { self.rtt.rttvar().unwrap_or_default() * 4 };
-        let patience = AGE.max(srtt / 8).max(spread + variation);
+        let srtt = self.rtt.srtt().unwrap_or(UNKNOWN);
+        let (spread, patience) = self.thresholds(srtt);
         let below = |skipped: &VecDeque<u64>, number: u64| skipped.partition_point(|skip| *skip < number) as u64;
         let skips = below(&self.skipped, highest);
         let upto = (highest.saturating_sub(self.open) as usize).min(self.packets.len());
@@ -468,8 +486,11 @@ impl<P> SentPackets<P> {
             // By age relative to what has arrived: the time from then on is the path's own.
             let due = highest_at.max(packet.at) + srtt + patience;
             let distance = highest - sequence - (skips - below(&self.skipped, sequence));
-            let overtaken = highest_at.saturating_since(packet.at) >= spread || distance >= THRESHOLD.1;
-            if !(distance >= THRESHOLD.0 && overtaken) && due > now {
+            let overdue = self.lateness.overdue(now, sequence);
+            let was_passed = distance >= THRESHOLD.0 && highest_at.saturating_since(packet.at) >= spread;
+            let is_late = was_passed && overdue >= spread || distance >= THRESHOLD.1;
+            if !is_late && due > now {
+                let due = if was_passed { due.min(now + (spread - overdue)) } else { due };
                 self.loss_at = Some(self.loss_at.map_or(due, |at| at.min(due)));
                 continue;
             }
@@ -607,6 +628,33 @@ mod tests {
         }
         let counts = log.counts();
         assert_eq!((counts.lost - learned, counts.delivered), (0, 6_000), "{counts:?}");
+    }
+
+    /// Every other packet takes 10 ms longer. One that has not come so long after later ones is lost, and no sooner: also where these were
+    /// sent much later, and come soon after what a queue had held up.
+    #[test]
+    fn what_comes_later_than_any_has_is_lost_and_what_a_queue_held_up_is_not() {
+        let mut log = SentPackets::<()>::new(at(0));
+        let mut reports = Vec::new();
+        for number in 1..=1_000_u32 {
+            log.sent(at(number.into()), number, 1500, Kind::InFlight);
+            reports.push((u64::from(number) + 30 + 10 * u64::from(number % 2), number));
+        }
+        reports.sort_unstable();
+        let mut highest = 0;
+        for (time, number) in reports {
+            highest = highest.max(number);
+            let report = Report { highest, packets: 1, ranges: vec![(number, number)], ..Report::default() };
+            log.on_report(at(time), &report, true).unwrap();
+        }
+        let known = log.counts().lost;
+        log.sent(at(2_000), 1_001, 1500, Kind::InFlight);
+        (1_002..=1_005).for_each(|number| log.sent(at(2_040), number, 1500, Kind::InFlight));
+        log.on_report(at(2_070), &report(&[(1_002, 1_005)], 1_000), true).unwrap();
+        let due = log.poll_timeout().unwrap();
+        assert!(due > at(2_078) && due < at(2_082), "{due:?}");
+        assert_eq!(log.handle_timeout(at(2_078)).lost + (log.counts().lost - known) as u32, 0);
+        assert_eq!(log.handle_timeout(due).lost, 1);
     }
 
     /// A link of 2 Mbit/s that is full, and then is one of 20 Mbit/s, of which a program uses four.

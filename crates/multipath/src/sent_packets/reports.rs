@@ -35,6 +35,7 @@ impl<P> SentPackets<P> {
         if previous.is_none_or(|(before, _)| highest > before) {
             if let Some(at) = sent_at {
                 self.highest = Some((highest, at));
+                self.lateness.passed(now, highest);
             }
             // No more can have been marked than have arrived.
             outcome.ce = report.ce.saturating_sub(self.ce).min(report.packets.saturating_sub(self.packets_reported));
@@ -45,7 +46,7 @@ impl<P> SentPackets<P> {
         if on_own_path {
             self.time(now, report, sent_at, &mut outcome);
         }
-        let newest = self.acknowledge(report, previous, &mut outcome);
+        let newest = self.acknowledge(now, report, previous, &mut outcome);
         if let Some(Newest { at, delivered: (delivered, delivered_at), first_at }) = newest {
             // A report on another path is late; the packets in it had arrived before.
             let reported_at = self.progress_at.max(now - report.delay);
@@ -111,6 +112,7 @@ impl<P> SentPackets<P> {
     /// peer may repeat itself.
     fn acknowledge(
         &mut self,
+        now: Instant,
         report: &Report,
         previous: Option<(u64, Instant)>,
         outcome: &mut AckOutcome<P>,
@@ -123,7 +125,7 @@ impl<P> SentPackets<P> {
             }
             let late: Vec<u64> = self.lost.range(first..=last).map(|(number, _)| *number).collect();
             for sequence in late.into_iter().chain(first.max(self.open)..=last) {
-                self.arrived(sequence, previous, outcome, &mut newest);
+                self.arrived(now, sequence, previous, outcome, &mut newest);
             }
         }
         newest
@@ -132,6 +134,7 @@ impl<P> SentPackets<P> {
     /// The packet of this number has arrived.
     fn arrived(
         &mut self,
+        now: Instant,
         sequence: u64,
         previous: Option<(u64, Instant)>,
         outcome: &mut AckOutcome<P>,
@@ -166,11 +169,11 @@ impl<P> SentPackets<P> {
         };
         let counts = packet.kind != Record::Uncounted;
         self.counts.delivered += 1;
+        self.lateness.came(now);
         if let Some((_, highest_at)) = previous.filter(|(highest, _)| sequence < *highest) {
             self.counts.reordered += 1;
             outcome.reordered += 1;
-            // The extent of the reordering in time, as it was sent (RFC 4737 §4.2.2 has it as it arrived).
-            self.spread = self.spread.max(highest_at.saturating_since(packet.at));
+            self.lateness.came_late(now, sequence, highest_at.saturating_since(packet.at));
         }
         if counts {
             self.delivered += u64::from(packet.wire);
