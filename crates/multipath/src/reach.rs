@@ -24,7 +24,7 @@ const ENOUGH: f64 = 0.9;
 const SHORT: f64 = 0.75;
 /// A packet has to cost less than this many bytes of others: it is worth no more than what it carries.
 const WORTH: f64 = 1_000.0;
-/// A lost packet is found out after a round trip, for reports and packets that overtake others so much later, and sent again.
+/// A lost packet is found out after a round trip, for reports so much later, and sent again.
 const REPAIR: Duration = Duration::from_millis(15);
 /// A path that is later by no more than this, with the queues of now and without any, is tried without knowing whether the
 /// program has a window for it: to find out costs no more.
@@ -142,6 +142,8 @@ pub(crate) struct Distant {
     pub drained: Duration,
     /// Which part of its packets its link loses, as far as that is known.
     pub loss: f64,
+    /// By how much its packets come behind later ones: a loss is found out so much later.
+    pub lateness: Duration,
 }
 
 impl Distant {
@@ -154,7 +156,8 @@ impl Distant {
     /// has come again, and of a window of so many bytes the rest is less than they deliver in that time.
     fn costs(&self, window: u64) -> f64 {
         // What waits before the faster paths' links is sent meanwhile, as long as it takes the packet that is sent again to pass it.
-        let repaired = (self.rate as f64 / 8.0 * (self.round + self.late + REPAIR).as_secs_f64()) as u64;
+        let repaired =
+            (self.rate as f64 / 8.0 * (self.round + self.late + self.lateness + REPAIR).as_secs_f64()) as u64;
         self.loss * repaired.saturating_sub(window) as f64
     }
 
@@ -282,6 +285,12 @@ impl Reach {
             && (path.outstanding as f64) < path.needed(path.rate.max(path.pace)) as f64 * ENOUGH
     }
 
+    /// Whether what a path loses costs a flow more than it carries, as late as it is.
+    pub(crate) fn is_too_lossy(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
+        let window = self.flows.get(&flow).and_then(|flow| flow.known_window(now));
+        window.is_some_and(|window| path.costs(window.max(path.own)) >= WORTH)
+    }
+
     /// Whether a flow will use a distant path if it has enough waiting.
     pub(crate) fn wants(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
         let Some(known) = self.flows.get(&flow) else { return false };
@@ -322,6 +331,7 @@ mod tests {
             own: 0,
             drained: ms(drained),
             loss: 0.0,
+            lateness: Duration::ZERO,
         }
     }
 
@@ -362,6 +372,22 @@ mod tests {
             assert_eq!(reach.is_too_far(at(341), FLOW, &path), is_too_far, "{loss} {window}");
             assert_eq!(reach.wants(at(341), FLOW, &path), !is_too_far, "{loss} {window}");
         }
+    }
+
+    /// As above with what packets of it come late, 100 ms here: 6.25 MB/s for 755 ms are 4.72 MB. A path that is no later than others is
+    /// left for its losses alone.
+    #[test]
+    fn a_path_whose_losses_are_found_out_late_is_too_lossy_for_a_small_window() {
+        let (mut reach, place) = after(4_300_000);
+        let late = Distant { loss: 0.005, lateness: Duration::from_millis(100), ..distant(1000, 3_000_000) };
+        assert!(!reach.is_too_lossy(at(0), FLOW, &late), "nothing is known of the window");
+        reach.silent(at(100), FLOW, (at(0), place), Duration::from_millis(340));
+        reach.left(at(340), &meta(FLOW), FLOW, 1500, Duration::ZERO);
+        let is = |path: &Distant| (reach.is_too_far(at(341), FLOW, path), reach.is_too_lossy(at(341), FLOW, path));
+        assert_eq!(is(&late), (true, true));
+        assert_eq!(is(&Distant { own: 4_600_000, ..late }), (false, false));
+        assert_eq!(is(&Distant { lateness: Duration::ZERO, ..late }), (false, false));
+        assert_eq!(is(&Distant { loss: 0.0005, ..late }), (false, false));
     }
 
     #[test]

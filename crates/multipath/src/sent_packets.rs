@@ -352,6 +352,11 @@ impl<P> SentPackets<P> {
         (spread, AGE.max(srtt / 8).max(spread + variation))
     }
 
+    /// By how much packets come behind later ones.
+    pub(crate) fn lateness(&self) -> Duration {
+        self.lateness.greatest()
+    }
+
     /// What the peer measures.
     pub(crate) fn remote_rtt(&self) -> Duration {
         self.remote_rtt

@@ -55,6 +55,8 @@ pub(crate) struct Around {
     in_flight: usize,
     /// Which part of its packets its link loses, as far as that is known.
     loss: f64,
+    /// By how much its packets come behind later ones.
+    lateness: Duration,
 }
 
 /// Which of the two loops was the limit, and for how long.
@@ -191,7 +193,7 @@ impl<P: Clone> Sender<P> {
             // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
             control.busy |= is_full && !is_snooping;
             let (delivered, in_flight) = (control.sent.full_rate(), control.sent.in_flight());
-            let least_rtt = control.sent.rtt().min();
+            let (least_rtt, lateness) = (control.sent.rtt().min(), control.sent.lateness());
             if is_full && compares_arrivals && !looks_around {
                 continue;
             }
@@ -210,6 +212,7 @@ impl<P: Clone> Sender<P> {
                     has_room: !is_full,
                     in_flight,
                     loss: windows.own_loss(slot),
+                    lateness,
                 });
             }
             if is_full && compares_arrivals {
@@ -243,7 +246,8 @@ impl<P: Clone> Sender<P> {
         let Self { views, around, reach, bridge, .. } = self;
         views.retain(|view| {
             let late = view.delay.saturating_sub(least);
-            if late <= NEAR {
+            let Some(this) = around.iter().find(|path| path.id == view.id) else { return true };
+            if late <= NEAR && this.loss == 0.0 {
                 return true;
             }
             let faster = || around.iter().filter(|path| path.delay < view.delay && path.id != view.id);
@@ -259,10 +263,13 @@ impl<P: Clone> Sender<P> {
             let drained = drained.min(Duration::of_transmission(waiting as u64, pace.max(1)));
             let drained = free_at.saturating_since(now) + drained;
             let rate = faster().map(|path| path.delivered).fold(0, u64::saturating_add);
-            let Some(this) = around.iter().find(|path| path.id == view.id) else { return true };
             let farther = this.least_delay.saturating_sub(least_empty);
-            let (round, loss) = (view.delay + least, this.loss);
-            let distant = Distant { late, farther, round, rate, pace, outstanding, own, drained, loss };
+            let Around { loss, lateness, .. } = *this;
+            let round = view.delay + least;
+            let distant = Distant { late, farther, round, rate, pace, outstanding, own, drained, loss, lateness };
+            if late <= NEAR {
+                return flow.is_none_or(|flow| !reach.is_too_lossy(now, flow, &distant));
+            }
             let Some(flow) = flow else {
                 return is_new || drained >= late || !faster().any(|path| path.has_room);
             };
