@@ -271,7 +271,9 @@ impl<P: Clone> Sender<P> {
                 return flow.is_none_or(|flow| !reach.is_too_lossy(now, flow, &distant));
             }
             let Some(flow) = flow else {
-                return is_new || drained >= late || !faster().any(|path| path.has_room);
+                // The faster ones have room again after a round trip at the latest.
+                let waits = if faster().any(|path| path.has_room) { Duration::ZERO } else { least * 2 };
+                return is_new || drained.max(waits) >= late;
             };
             if reach.wants(now, flow, &distant) {
                 *bridge = (distant.bridge(), now);

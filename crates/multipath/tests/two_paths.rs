@@ -242,6 +242,31 @@ fn a_distant_path_takes_nothing_from_a_program_with_a_small_window() {
     assert!(part > 1.2, "{part} of the near path");
 }
 
+/// What the near path has lost is sent again there, also if its window has room only when more has arrived: on the distant one it
+/// would take half a second, and the program's timer is shorter.
+#[test]
+fn what_was_lost_does_not_go_on_a_distant_path() {
+    let mut world = Hosts { window: 60, ..Hosts::new(&[(50_000_000, 20), (50_000_000, 320)], u64::MAX) };
+    let loss = LossConfig::Random(0.005);
+    let config = LinkConfig { rate: Some(50_000_000), delay: Duration::from_millis(20), loss, ..LinkConfig::default() };
+    world.forward[0] = Link::new(config, Rng::from_seed(7));
+    world.run_to(at(2_000));
+    let distant = world.sent[1];
+    let (mut before, mut since) = (world.delivered.len(), 2_000);
+    for now in (2_010..10_000).step_by(10) {
+        world.run_to(at(now));
+        if world.delivered.len() > before {
+            (before, since) = (world.delivered.len(), now);
+        }
+        assert!(now - since < 200, "nothing for {} ms", now - since);
+    }
+    assert!(
+        world.sender.take_counts().retransmitted > 20 && world.sent[1] - distant < 5,
+        "{}",
+        world.sent[1] - distant
+    );
+}
+
 /// What the near path delivers before the distant one has delivered a packet ends no later than on the near path alone.
 #[test]
 fn a_short_transfer_does_not_wait_for_a_distant_path() {
