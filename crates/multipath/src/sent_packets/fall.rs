@@ -40,24 +40,22 @@ impl Lately {
         Self { stretches: [Stretch::new(now); 2], has_fallen: false }
     }
 
-    /// So many bytes have arrived, after such a round trip, if that was measured, and so many are still in flight. What the path
-    /// carries in bit/s, where it has fallen to that from `rate` just now; `least` is its least round trip.
-    pub(super) fn arrived(
-        &mut self,
-        now: Instant,
-        (bytes, rtt, in_flight): (u64, Option<Duration>, usize),
-        (rate, least): (u64, Duration),
-    ) -> Option<u64> {
-        let [this, before] = &mut self.stretches;
+    /// So many bytes have arrived, after such a round trip, if that was measured. Whether it is time to look what that tells.
+    fn arrived(&mut self, now: Instant, bytes: u64, rtt: Option<Duration>) -> bool {
+        let [this, _] = &mut self.stretches;
         this.bytes += bytes;
         this.least_rtt = this.least_rtt.min(rtt.unwrap_or(Duration::MAX));
-        if now - this.began < STRETCH {
-            return None;
-        }
+        now - this.began >= STRETCH
+    }
+
+    /// So many bytes wait there. What the path carries in bit/s, where it has fallen to that from `rate` just now; `least` is its least
+    /// round trip.
+    fn fell(&mut self, now: Instant, waiting: u64, (rate, least): (u64, Duration)) -> Option<u64> {
+        let [this, before] = &self.stretches;
         let rtt = this.least_rtt.min(before.least_rtt);
         let has_queue = rtt != Duration::MAX && rtt > least + QUEUE.0.max(least.mul_f64(QUEUE.1));
         // The end of what a program had to send arrives at no rate of the path's.
-        let has_queue = has_queue && in_flight as u64 >= this.bytes + before.bytes;
+        let has_queue = has_queue && waiting >= this.bytes + before.bytes;
         let current = Self::rate(this.bytes + before.bytes, now - before.began);
         let is_less = current.saturating_mul(FALLEN) < rate;
         self.stretches = [Stretch::new(now), *this];
@@ -81,6 +79,23 @@ impl<P> SentPackets<P> {
     /// Whether the path has begun to carry far less, and packets still wait there.
     pub(crate) fn has_fallen(&self) -> bool {
         self.lately.has_fallen
+    }
+
+    /// Something has arrived: what the path carries in bit/s, where it has just begun to carry far less, or goes on to.
+    pub(super) fn fallen(&mut self, now: Instant, bytes: u64, rtt: Option<Duration>) -> Option<u64> {
+        if !self.lately.arrived(now, bytes, rtt) {
+            return None;
+        }
+        let known = (self.full_rate(), self.rtt.min().unwrap_or(Duration::MAX));
+        let waiting = if self.lately.has_fallen { self.in_flight as u64 } else { self.overdue(now) };
+        self.lately.fell(now, waiting, known)
+    }
+
+    /// Bytes in flight for longer than a round trip: what was sent just now has not arrived on any path.
+    fn overdue(&self, now: Instant) -> u64 {
+        let usual = self.rtt.srtt().unwrap_or_default() + QUEUE.0;
+        let overdue = self.packets.iter().take_while(|packet| now - packet.at > usual);
+        overdue.filter(|packet| packet.is_in_flight()).map(|packet| u64::from(packet.wire)).sum()
     }
 
     /// Takes those of the packets in flight that another path would deliver sooner, the oldest first, to be sent there: one that takes
@@ -135,8 +150,8 @@ mod tests {
     fn found(lately: &mut Lately, from: u64, gap: u64, mut rtt: impl FnMut() -> u64) -> Vec<(u64, u64)> {
         let times = (from..from + 500).step_by(gap as usize);
         let arrives = |now| {
-            let packet = (1500, Some(Duration::from_millis(rtt())), 150_000);
-            Some((now, lately.arrived(at(now), packet, (20_000_000, LEAST))?))
+            let is_over = lately.arrived(at(now), 1500, Some(Duration::from_millis(rtt())));
+            Some((now, is_over.then(|| lately.fell(at(now), 150_000, (20_000_000, LEAST)))??))
         };
         times.filter_map(arrives).collect()
     }
@@ -160,14 +175,45 @@ mod tests {
     #[test]
     fn an_end_is_no_fall() {
         let mut lately = Lately::new(at(0));
-        for (now, in_flight) in
-            (0..1_000).step_by(6).zip((0..30_000_usize).rev().step_by(1_500).chain(std::iter::repeat(0)))
+        for (now, waiting) in
+            (0..1_000).step_by(6).zip((0..30_000_u64).rev().step_by(1_500).chain(std::iter::repeat(0)))
         {
-            let arrived = (1500, Some(Duration::from_millis(100)), in_flight);
-            let fell = lately.arrived(at(now), arrived, (20_000_000, LEAST));
-            assert!(fell.is_none() || in_flight > 15_000, "{now} {in_flight} {fell:?}");
+            if lately.arrived(at(now), 1500, Some(Duration::from_millis(100))) {
+                let fell = lately.fell(at(now), waiting, (20_000_000, LEAST));
+                assert!(fell.is_none() || waiting > 15_000, "{now} {waiting} {fell:?}");
+            }
         }
         assert_eq!(lately.fallen_to(at(1_000)), None);
+    }
+
+    /// A link of 60 ms carries 12 Mbit/s, and is 80 ms long after a handover. Then a program sends fifty packets at once each 400 ms, as it
+    /// does while it waits for a distant path.
+    #[test]
+    fn what_was_sent_just_now_is_no_fall() {
+        let mut sent = SentPackets::<()>::new(at(0));
+        sent.set_full(0);
+        let (mut left, mut next) = (std::collections::VecDeque::new(), 0);
+        for now in 0..6_000_u64 {
+            let (rtt, count) = if now < 500 { (60, 1) } else { (80, if now % 400 == 0 { 50 } else { 0 }) };
+            for place in 0..count {
+                next += 1;
+                sent.sent(at(now), next, 1500, Kind::InFlight);
+                left.push_back((now + rtt + place, next));
+            }
+            // Acknowledgments, and now and then a heartbeat.
+            if now >= 500 && now % 30 == 7 {
+                next += 1;
+                sent.sent(at(now), next, 96, Kind::InFlight);
+                left.push_back((now + rtt.max(left.back().map_or(0, |(due, _)| *due).saturating_sub(now)), next));
+            }
+            while let Some((_, number)) = left.pop_front_if(|(due, _)| *due <= now) {
+                let report =
+                    Report { highest: number, packets: number, ranges: vec![(1, number)], ..Report::default() };
+                sent.on_report(at(now), &report, true).unwrap();
+                assert!(!sent.has_fallen(), "{now} ms");
+            }
+        }
+        assert!(sent.full_rate() > 5_000_000, "{}", sent.full_rate());
     }
 
     /// A program sends 2 Mbit/s, and round trips differ by up to 40 ms.

@@ -59,8 +59,7 @@ impl<P> SentPackets<P> {
             // draft-cheng-iccrg-delivery-rate-estimation: the slower of sending and acknowledging.
             let interval = (now - delivered_at).max(at - first_at);
             self.sample_rate(now, self.delivered - delivered, interval);
-            let known = (self.full_rate(), self.rtt.min().unwrap_or(Duration::MAX));
-            if let Some(rate) = self.lately.arrived(now, (outcome.acked, outcome.rtt, self.in_flight), known) {
+            if let Some(rate) = self.fallen(now, outcome.acked, outcome.rtt) {
                 (self.rate, self.full_rate) = ((rate, 0, now), (rate, 0, now));
             }
         }
