@@ -38,7 +38,8 @@ impl<P> Sender<P> {
             overtaken.extend(late);
         }
         self.counts.rescheduled += overtaken.len() as u64;
-        for packet in overtaken {
+        for mut packet in overtaken {
+            packet.rescues += 1;
             self.queue_again(packet);
         }
     }
