@@ -83,7 +83,7 @@ impl<P> Sender<P> {
         }
     }
 
-    /// Queues what was in flight on a path that died.
+    /// Queues what was in flight on a path that died, or waits on one whose rate has fallen.
     pub(crate) fn rescue(&mut self, packets: Vec<QueuedPacket<P>>) {
         for mut packet in packets {
             packet.rescues += 1;

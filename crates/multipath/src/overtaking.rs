@@ -37,10 +37,6 @@ impl<P> Sender<P> {
             room = room.saturating_sub(late.iter().map(|packet| packet.wire).sum());
             overtaken.extend(late);
         }
-        self.counts.rescheduled += overtaken.len() as u64;
-        for mut packet in overtaken {
-            packet.rescues += 1;
-            self.queue_again(packet);
-        }
+        self.rescue(overtaken);
     }
 }

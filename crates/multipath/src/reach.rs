@@ -161,10 +161,14 @@ impl Distant {
         self.loss * repaired.saturating_sub(window) as f64
     }
 
-    /// Whether a flow has more with it than without whose window was seen to be so large. It is no smaller than what is outstanding.
+    /// Whether its losses cost a flow more than it carries whose window was seen to be so large. It is no smaller than what is outstanding.
+    fn is_too_lossy(&self, window: u64) -> bool {
+        self.costs(window.max(self.own)) >= WORTH
+    }
+
+    /// Whether a flow has more with it than without whose window was seen to be so large.
     fn is_worth(&self, window: u64) -> bool {
-        let window = window.max(self.own);
-        window as f64 >= self.needed(self.rate) as f64 * SHORT && self.costs(window) < WORTH
+        window.max(self.own) as f64 >= self.needed(self.rate) as f64 * SHORT && !self.is_too_lossy(window)
     }
 
     /// What a flow has to have sent before it is taken to go on, in bytes.
@@ -288,7 +292,7 @@ impl Reach {
     /// Whether what a path loses costs a flow more than it carries, as late as it is.
     pub(crate) fn is_too_lossy(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
         let window = self.flows.get(&flow).and_then(|flow| flow.known_window(now));
-        window.is_some_and(|window| path.costs(window.max(path.own)) >= WORTH)
+        window.is_some_and(|window| path.is_too_lossy(window))
     }
 
     /// Whether a flow will use a distant path if it has enough waiting.

@@ -338,11 +338,17 @@ impl<P> SentPackets<P> {
 
     /// How much later than a round trip a packet that is not acknowledged is taken for lost, at the latest.
     pub(crate) fn patience(&self) -> Duration {
-        self.thresholds(self.rtt.srtt().unwrap_or(UNKNOWN)).1
+        self.thresholds().1
+    }
+
+    /// The smoothed round trip, or what it is taken to be.
+    fn round_trip(&self) -> Duration {
+        self.rtt.srtt().unwrap_or(UNKNOWN)
     }
 
     /// How much later than later ones a packet may come, and how much later than a round trip it may be reported.
-    fn thresholds(&self, srtt: Duration) -> (Duration, Duration) {
+    fn thresholds(&self) -> (Duration, Duration) {
+        let srtt = self.round_trip();
         // RFC 8985 §6.2 has no more than a round trip. Those that are measured here are short where delays differ, for what
         // overtakes others is reported first.
         let spread = self.lateness.greatest();
@@ -479,8 +485,8 @@ impl<P> SentPackets<P> {
     fn detect(&mut self, now: Instant, outcome: &mut AckOutcome<P>) {
         self.loss_at = None;
         let Some((highest, highest_at)) = self.highest else { return };
-        let srtt = self.rtt.srtt().unwrap_or(UNKNOWN);
-        let (spread, patience) = self.thresholds(srtt);
+        let srtt = self.round_trip();
+        let (spread, patience) = self.thresholds();
         let below = |skipped: &VecDeque<u64>, number: u64| skipped.partition_point(|skip| *skip < number) as u64;
         let skips = below(&self.skipped, highest);
         let upto = (highest.saturating_sub(self.open) as usize).min(self.packets.len());
@@ -491,11 +497,12 @@ impl<P> SentPackets<P> {
             // By age relative to what has arrived: the time from then on is the path's own.
             let due = highest_at.max(packet.at) + srtt + patience;
             let distance = highest - sequence - (skips - below(&self.skipped, sequence));
-            let overdue = self.lateness.overdue(now, sequence);
             let was_passed = distance >= THRESHOLD.0 && highest_at.saturating_since(packet.at) >= spread;
-            let is_late = was_passed && overdue >= spread || distance >= THRESHOLD.1;
-            if !is_late && due > now {
-                let due = if was_passed { due.min(now + (spread - overdue)) } else { due };
+            // For how long it may still be late and not lost.
+            let left = was_passed.then(|| spread.saturating_sub(self.lateness.overdue(now, sequence)));
+            let is_lost = left == Some(Duration::ZERO) || distance >= THRESHOLD.1;
+            if !is_lost && due > now {
+                let due = left.map_or(due, |left| due.min(now + left));
                 self.loss_at = Some(self.loss_at.map_or(due, |at| at.min(due)));
                 continue;
             }

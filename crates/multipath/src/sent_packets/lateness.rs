@@ -85,7 +85,7 @@ mod tests {
     }
 
     /// One sent at 0 comes 5 ms after one sent at 60, of which the report came at 100: a queue has drained. And one sent at 60, with a
-    /// later one sent at 65, is told of 90 ms later: its first reports were lost.
+    /// later one sent at 65, is reported 90 ms later: its first reports were lost.
     #[test]
     fn a_queue_that_drains_and_a_report_that_is_lost_are_no_lateness() {
         let ms = Duration::from_millis;

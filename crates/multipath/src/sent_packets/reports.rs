@@ -183,7 +183,7 @@ impl<P> SentPackets<P> {
     }
 
     fn sample_rate(&mut self, now: Instant, bytes: u64, interval: Duration) {
-        let srtt = self.rtt.srtt().unwrap_or(Duration::from_millis(100)).max(Duration::from_millis(1));
+        let srtt = self.round_trip().max(Duration::from_millis(1));
         // Shorter than a quarter of a round trip is a burst of reports, not a rate.
         let is_rate = interval >= srtt / 4 && !interval.is_zero();
         let rate = if is_rate { (bytes as f64 * 8.0 / interval.as_secs_f64()) as u64 } else { 0 };
