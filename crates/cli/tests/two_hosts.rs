@@ -44,6 +44,18 @@ for host in "[$B]" $lsi; do
     curl -sS --retry 20 --retry-connrefused --retry-delay 1 --max-time 20 -o got "http://$host:8000/file"
     cmp file got
 done
+if [ $encapsulation = auto ]; then
+    sheds() { $sinnet status --control a.sock --json | grep -c '"sheds_udp": true' || true; }
+    for _ in $(seq 50); do [ "$(sheds)" = 2 ] && break; ping -c 1 -W 1 $B >/dev/null; sleep 0.1; done
+    [ "$(sheds)" = 2 ]
+    # Firewalls that know UDP only. What is on its way is lost, and all else goes on.
+    rules="add table inet fire; add chain inet fire in { type filter hook input priority 0; }
+        add rule inet fire in meta l4proto esp counter drop"
+    nft "$rules"; $there nft "$rules"
+    for _ in $(seq 50); do [ "$(sheds)" = 0 ] && break; ping -c 1 -W 1 $B >/dev/null || true; sleep 0.1; done
+    [ "$(sheds)" = 0 ]; refused grep 'packets 0 ' <<<"$(nft list table inet fire | grep drop)"
+    ping -c 5 -i 0.1 -W 5 $B | grep ' 0% packet loss'
+fi
 $sinnet down --control a.sock; wait $a
 for _ in $(seq 20); do grep -q 'closed by the peer' b.log && break; sleep 0.1; done
 grep -q 'closed by the peer' b.log
@@ -67,6 +79,16 @@ fn in_udp_over_ipv4() {
 #[test]
 fn in_udp_over_ipv6() {
     two_hosts("udp", IPV6);
+}
+
+#[test]
+fn without_udp_where_that_arrives_over_ipv4() {
+    two_hosts("auto", IPV4);
+}
+
+#[test]
+fn without_udp_where_that_arrives_over_ipv6() {
+    two_hosts("auto", IPV6);
 }
 
 #[test]

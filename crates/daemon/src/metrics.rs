@@ -296,6 +296,7 @@ fn paths(registry: &mut Registry, peers: &[PeerStatus]) {
     set.measure("path_alive", "Whether the path answers", None, |path| flag(path.alive));
     set.measure("path_backup", "Whether it carries data only where no other works", None, |path| flag(path.backup));
     set.measure("path_standby", "Whether it is a backup and others work", None, |path| flag(path.standby));
+    set.measure("path_native", "Whether ESP leaves without UDP", None, |path| flag(path.sheds_udp));
     set.measure("path_srtt", "Smoothed round-trip time", seconds(), |path| Some(path.srtt_ms? / 1e3));
     set.measure("path_queued", "Bytes that wait for the path", bytes(), |path| Some(path.queued as f64));
     set.count("path_sent_bytes", "Bytes of outer IP packets sent", |path| Some(path.bytes_out));

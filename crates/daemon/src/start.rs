@@ -411,7 +411,7 @@ fn load(path: &Path) -> Result<Loaded, UpError> {
 /// A locator of ours as [`Route`] has it: the port says how packets travel.
 pub(crate) fn locator(config: &Config, address: IpAddr) -> SocketAddr {
     match config.encapsulation {
-        Encapsulation::Udp => SocketAddr::new(address, config.port),
+        Encapsulation::Auto | Encapsulation::Udp => SocketAddr::new(address, config.port),
         Encapsulation::Native => SocketAddr::new(address, 0),
     }
 }
@@ -419,7 +419,7 @@ pub(crate) fn locator(config: &Config, address: IpAddr) -> SocketAddr {
 /// A locator of a peer.
 pub(crate) fn remote(config: &Config, known: &config::LocatorConfig) -> SocketAddr {
     match config.encapsulation {
-        Encapsulation::Udp => SocketAddr::new(known.address, known.port.unwrap_or(hip::UDP_PORT)),
+        Encapsulation::Auto | Encapsulation::Udp => SocketAddr::new(known.address, known.port.unwrap_or(hip::UDP_PORT)),
         Encapsulation::Native => SocketAddr::new(known.address, 0),
     }
 }
@@ -466,6 +466,7 @@ pub(crate) fn policies(config: &Config) -> Vec<Policy> {
 pub(crate) fn local_path(config: &Config, link: &Link) -> LocalPath {
     let mut path = LocalPath::new(link.name.clone(), locator(config, link.address));
     (path.rate, path.delay, path.mtu, path.backup) = (link.rate, link.delay, link.mtu, link.backup);
+    path.native_esp = config.encapsulation == Encapsulation::Auto;
     path
 }
 
@@ -500,13 +501,16 @@ pub(crate) fn peer_config(config: &Config, peer: &config::PeerConfig, lsi: Lsi, 
 /// A sentence where they cannot be opened.
 fn shared_sockets(config: &Config) -> Result<Vec<PathSocket>, UpError> {
     let mut sockets = Vec::new();
-    if config.encapsulation == Encapsulation::Udp {
-        return Ok(sockets);
-    }
-    for (is_v4, protocol) in [true, false].into_iter().flat_map(|v4| [(v4, Protocol::Hip), (v4, Protocol::Esp)]) {
+    let is_only_native = config.encapsulation == Encapsulation::Native;
+    let protocols: &[Protocol] = match config.encapsulation {
+        Encapsulation::Auto => &[Protocol::Esp],
+        Encapsulation::Udp => &[],
+        Encapsulation::Native => &[Protocol::Hip, Protocol::Esp],
+    };
+    for (is_v4, protocol) in [true, false].into_iter().flat_map(|v4| protocols.iter().map(move |which| (v4, *which))) {
         match PathSocket::open_native(protocol, is_v4) {
             Ok(socket) => sockets.push(socket),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(error) if is_only_native && error.kind() == io::ErrorKind::PermissionDenied => {
                 let why = "a raw socket for the native protocols cannot be opened";
                 return Err(UpError::Setup(format!("{why}: {error}; this needs root or CAP_NET_RAW: try sudo")));
             }
@@ -525,12 +529,12 @@ pub(crate) fn open_sockets(
 ) -> Result<(), (SocketAddr, io::Error)> {
     let local = locator(config, link.address);
     let interface = if link.device.is_some() { link.interface } else { 0 };
-    if config.encapsulation == Encapsulation::Udp {
+    if config.encapsulation != Encapsulation::Native {
         sockets.push(PathSocket::open(local, interface).map_err(|error| (local, error))?);
-        return Ok(());
     }
     let joined = sockets.iter_mut().map(|socket| socket.join(local, interface)).filter(|joined| *joined).count();
-    if joined == 0 { Err((local, io::ErrorKind::Unsupported.into())) } else { Ok(()) }
+    let is_missing = config.encapsulation == Encapsulation::Native && joined == 0;
+    if is_missing { Err((local, io::ErrorKind::Unsupported.into())) } else { Ok(()) }
 }
 
 /// And none any more.

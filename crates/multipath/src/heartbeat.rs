@@ -205,14 +205,19 @@ impl Heartbeat {
         revived.then_some(Change::Revived)
     }
 
+    /// For how long the path has given no sign of life since it was asked for one.
+    pub fn silent_for(&self, now: Instant) -> Duration {
+        let asked = self.unanswered.front().map(|(_, at)| now.saturating_since((*at).max(self.delivered_at)));
+        asked.unwrap_or_default()
+    }
+
     fn is_idle(&self, now: Instant) -> bool {
         self.standby || now - self.last_traffic >= IDLE_AFTER
     }
 
     fn is_silent(&self, now: Instant) -> bool {
         let patience = PATIENCE.max(self.rtt.srtt().unwrap_or_default() * 4);
-        let is_late = |at: Instant| now.saturating_since(at.max(self.delivered_at)) >= patience;
-        self.unanswered.len() >= MISSED && self.unanswered.front().is_some_and(|(_, at)| is_late(*at))
+        self.unanswered.len() >= MISSED && self.silent_for(now) >= patience
     }
 }
 

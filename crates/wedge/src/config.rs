@@ -36,8 +36,8 @@ pub struct WedgeConfig {
 impl LocalPath {
     /// An access link of which nothing is known but where it is: no configured rate, 50 ms to the peers, an MTU of 1500 bytes.
     pub fn new(name: impl Into<String>, locator: SocketAddr) -> Self {
-        let (rate, delay, _) = UNKNOWN;
-        Self { name: name.into(), locator, rate, delay, mtu: 1500, backup: false }
+        let PathParameters { rate, delay, .. } = UNKNOWN;
+        Self { name: name.into(), locator, rate, delay, mtu: 1500, backup: false, native_esp: false }
     }
 }
 
@@ -58,6 +58,9 @@ pub struct LocalPath {
     pub mtu: u16,
     /// It carries data only where no other path works; towards a Sinnet peer in both directions.
     pub backup: bool,
+    /// With a port in `locator`: ESP can leave and arrive without UDP as well ([`Protocol::Esp`](crate::Protocol::Esp)), and does
+    /// to a Sinnet peer, where heartbeats show that it arrives.
+    pub native_esp: bool,
 }
 
 /// A host to talk to.
@@ -172,6 +175,8 @@ pub(crate) struct PathParameters {
     pub delay: Duration,
     /// Bytes.
     pub mtu: u16,
+    /// See [`LocalPath::native_esp`].
+    pub native_esp: bool,
 }
 
 impl WedgeConfig {
@@ -215,18 +220,25 @@ impl WedgeConfig {
     pub(crate) fn parameters(&self, peer: &PeerConfig, route: Route) -> PathParameters {
         // A path that the peer opened may use another local port, or an address we do not know.
         let local = self.paths.iter().find(|path| path.locator.ip() == route.local.ip());
-        let (rate, delay, mtu) = local.map_or(UNKNOWN, |path| (path.rate, path.delay, path.mtu));
+        let PathParameters { rate, delay, mtu, native_esp } = local.map_or(UNKNOWN, |path| PathParameters {
+            rate: path.rate,
+            delay: path.delay,
+            mtu: path.mtu,
+            native_esp: path.native_esp,
+        });
         if let Some(exact) = peer.routes.iter().find(|known| known.route == route) {
-            return PathParameters { rate: exact.rate.or(rate), delay: exact.delay.unwrap_or(delay), mtu };
+            return PathParameters { rate: exact.rate.or(rate), delay: exact.delay.unwrap_or(delay), mtu, native_esp };
         }
         let remote = peer.locators.iter().find(|locator| locator.address.ip() == route.remote.ip());
         PathParameters {
             rate: [remote.and_then(|locator| locator.rate), rate].into_iter().flatten().min(),
             delay: remote.and_then(|locator| locator.delay).unwrap_or(delay),
             mtu,
+            native_esp,
         }
     }
 }
 
 /// Rate, delay and MTU where nothing is configured: usable, and modest.
-const UNKNOWN: (Option<u64>, Duration, u16) = (None, Duration::from_millis(50), 1280);
+const UNKNOWN: PathParameters =
+    PathParameters { rate: None, delay: Duration::from_millis(50), mtu: 1280, native_esp: false };

@@ -37,6 +37,7 @@ const BEFORE: usize = HEADROOM + V6_HEADER + short::MOST_SAVED;
 struct Came {
     path: PathId,
     route: Route,
+    protocol: Protocol,
     number: Option<Number>,
     /// Its header was in short.
     is_short: bool,
@@ -147,7 +148,7 @@ impl Wedge {
         &mut self,
         now: Instant,
         rng: &mut dyn CryptoRng,
-        route: Route,
+        (route, protocol): (Route, Protocol),
         packet: &[u8],
         outer: Ecn,
     ) {
@@ -156,6 +157,11 @@ impl Wedge {
             return;
         };
         let Some((index, id)) = self.by_spi.get(&header.spi).copied() else {
+            if protocol == Protocol::Esp && route.local.port() != 0 {
+                // All ESP of this address comes here, that of other programs as well: nobody may be told that it is unknown.
+                self.counters.unknown_spi += 1;
+                return;
+            }
             return self.not_for_here(now, rng, route, header.spi, packet, outer);
         };
         self.touch(index);
@@ -171,7 +177,8 @@ impl Wedge {
             Err(error) => return self.counters.refused(error),
         };
         path.follow_numbers();
-        path.received(packet.len(), route);
+        let route = path.route_of(route, protocol);
+        path.received(packet.len(), route, protocol);
         let (wire, srtt) = (path.header_len() + packet.len(), srtt.or(path.heartbeat.rtt().srtt()));
         let is_own_way = path.route == route;
         let is_news = is_own_way && !path.is_confirmed;
@@ -200,7 +207,7 @@ impl Wedge {
             self.ask_elsewhere(now, rng, index, id, route, wire);
         }
         if next_header != NO_NEXT_HEADER {
-            self.inbound_payload(now, rng, (index, id), route, (next_header, inner), outer);
+            self.inbound_payload(now, rng, (index, id), (route, protocol), (next_header, inner), outer);
         }
     }
 
@@ -210,13 +217,13 @@ impl Wedge {
         now: Instant,
         rng: &mut dyn CryptoRng,
         (index, id): (usize, PathId),
-        route: Route,
+        (route, protocol): (Route, Protocol),
         (mut next_header, mut inner): (u8, Vec<u8>),
         outer: Ecn,
     ) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         let mut start = BEFORE;
-        let mut came = Came { path: id, route, number: None, is_short: false };
+        let mut came = Came { path: id, route, protocol, number: None, is_short: false };
         let mut inner_ecn = peer.gives_feedback().then_some(Ecn::NotEct);
         // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
         let (source, destination) = (peer.config.hit.address(), self.hit.address());
@@ -290,7 +297,7 @@ impl Wedge {
             && let Some(echo) = Echo::parse(view.payload(), view.src(), view.dst())
             && let Some(beat) = Beat::parse(echo.data)
         {
-            return self.inbound_beat(now, rng, index, (came.path, came.route), echo, beat);
+            return self.inbound_beat(now, rng, index, came, echo, beat);
         }
         peer.traffic(now);
         if is_icmp && let Some(error) = IcmpError::parse(&IpPacket::V6(view)) {
@@ -328,7 +335,7 @@ impl Wedge {
         now: Instant,
         rng: &mut dyn CryptoRng,
         index: usize,
-        (id, route): (PathId, Route),
+        Came { path: id, route, protocol: as_it_came, .. }: Came,
         echo: Echo<'_>,
         beat: Beat,
     ) {
@@ -349,6 +356,9 @@ impl Wedge {
         let reply = Echo { data: echo.data.get(..DATA).unwrap_or(echo.data), ..echo.reply() };
         if reply.emit(from, to, &mut message).is_err() {
             return;
+        }
+        if let Some(path) = peer.any_path_mut(id) {
+            path.next_leaves(as_it_came);
         }
         if peer.send_control(now, id, (protocol::ICMPV6, &message), true, rng, &mut self.transmit).is_err() {
             self.counters.exhausted += 1;

@@ -77,6 +77,7 @@ mod jump;
 mod labels;
 mod locators;
 mod memory;
+mod native_esp;
 mod numbers;
 mod outbound;
 mod packet;

@@ -2,6 +2,7 @@
 
 use crate::config::PathParameters;
 use crate::heartbeat::Beat;
+use crate::native_esp::NativeEsp;
 use crate::rebinding::Rebinding;
 use crate::renewal::Retirement;
 use crate::status::PathStatus;
@@ -52,6 +53,8 @@ pub(crate) struct Path {
     pub mtu: PathMtu,
     /// What was told of that last, in bytes.
     pub told_mtu: Option<u16>,
+    /// Whether its packets leave without UDP.
+    pub native: NativeEsp,
     pub traffic: Traffic,
     pub credit: Credit,
     /// Where the peer may be by now, if something of it came from elsewhere.
@@ -190,8 +193,8 @@ impl Path {
     }
 
     /// Counts an ESP packet of `esp` bytes that was accepted, and came on this route.
-    pub(crate) fn received(&mut self, esp: usize, route: Route) {
-        let bytes = (self.header_len() + esp) as u64;
+    pub(crate) fn received(&mut self, esp: usize, route: Route, protocol: Protocol) {
+        let bytes = (outer_header(route.remote.is_ipv4(), protocol == Protocol::Udp) + esp) as u64;
         self.traffic.packets_in += 1;
         self.traffic.bytes_in += bytes;
         if route == self.route {
@@ -206,6 +209,7 @@ impl Path {
             name: self.name.clone(),
             local: self.route.local.to_string(),
             remote: self.route.remote.to_string(),
+            sheds_udp: self.sheds_udp(),
             alive: self.answers(),
             backup: self.is_backup(),
             standby: self.standby,
@@ -242,9 +246,10 @@ impl Path {
         self.outbound.seal_parts(next_header, payload, rng, &mut bytes)?;
         self.traffic.packets_out += 1;
         let wire = self.header_len() + bytes.len();
-        self.traffic.bytes_out += wire as u64;
+        let protocol = self.leaves();
+        let header = outer_header(self.route.remote.is_ipv4(), protocol == Protocol::Udp);
+        self.traffic.bytes_out += (header + bytes.len()) as u64;
         self.credit.said += wire as u64;
-        let protocol = if self.route.in_udp() { Protocol::Udp } else { Protocol::Esp };
         let may_fragment = self.mtu.plpmtu().is_none_or(|plpmtu| wire > usize::from(plpmtu));
         out.push(Transmit { route: self.route, protocol, bytes, ecn, may_fragment, is_alone: false });
         Ok(Left { skipped, number: self.outbound.sequence(), wire })

@@ -43,7 +43,7 @@ pub(crate) struct Room {
 
 impl Path {
     /// Bytes of an inner payload that fit `limit` bytes of outer packet.
-    fn room_in(&self, limit: u16, numbers: usize) -> usize {
+    pub(crate) fn room_in(&self, limit: u16, numbers: usize) -> usize {
         self.overhead().room(limit.into()).saturating_sub(numbers)
     }
 }

@@ -241,10 +241,13 @@ impl PeerState {
                 continue;
             }
             path.heartbeat.delivered(self.sender.delivered_at(path.id).unwrap_or_default());
+            let id = path.id;
+            let asks_natively = self.look_at_native(now, id);
+            let Some(path) = self.paths.get_mut(index) else { continue };
             let nonce = rng.next_u64();
             let Some(change) = path.heartbeat.handle_timeout(now, nonce) else { continue };
             counters.heartbeats_out += 1;
-            let (id, name, route) = (path.id, path.name.clone(), path.route);
+            let (name, route) = (path.name.clone(), path.route);
             let usual = path.outbound.numbers();
             if !gives_feedback {
                 path.try_numbers();
@@ -255,6 +258,9 @@ impl PeerState {
             }
             if let Some(path) = self.paths.get_mut(index) {
                 path.outbound.count_in(usual);
+            }
+            if asks_natively {
+                self.ask_natively(now, rng, (hits, id), out);
             }
             if change == Some(Change::Died) {
                 dead.push(id);
@@ -280,7 +286,7 @@ impl PeerState {
         counters: &mut Counters,
         events: &mut VecDeque<WedgeEvent>,
     ) {
-        if self.probe_answered(now, id, nonce, counters) {
+        if self.probe_answered(now, id, nonce, counters) || self.native_answered(now, id, nonce) {
             return;
         }
         let gives_feedback = self.gives_feedback();

@@ -5,6 +5,7 @@
 //! guess, and no more bytes than three times those that came (RFC 8046 §5.6). Where the answer comes from there, the path is
 //! there, and until a second answer no more data go there than that.
 
+use crate::native_esp::NativeEsp;
 use crate::path::Credit;
 use crate::wedge::Wedge;
 use crate::{Transmit, WedgeEvent};
@@ -45,6 +46,10 @@ impl Wedge {
         let Some(path) = peer.coming_path_mut(id) else { return };
         if route.local != path.route.local || route.in_udp() != path.route.in_udp() {
             return;
+        }
+        // Without ports nobody could tell where the path leads by now.
+        if path.sheds_udp() {
+            path.native.give_up(now);
         }
         let known = path.rebinding;
         let is_early = known.is_some_and(|known| now - known.asked_at < ASK_AGAIN);
@@ -122,6 +127,7 @@ impl Wedge {
         }
         path.rebinding = None;
         path.route = route;
+        path.native = NativeEsp::default();
         if !is_same_address {
             path.mtu.forget(path.parameters.mtu, path.overhead());
             path.told_mtu = None;

@@ -114,6 +114,8 @@ pub struct PathStatus {
     pub local: String,
     /// The peer's locator.
     pub remote: String,
+    /// ESP leaves as IP protocol 50, though the path was opened inside UDP.
+    pub sheds_udp: bool,
     /// Whether it answers heartbeats.
     pub alive: bool,
     /// It carries data only where no other path works: this host or the peer wants it so.

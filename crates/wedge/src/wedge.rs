@@ -2,6 +2,7 @@
 
 use crate::config::{LocalPath, PeerConfig, WedgeConfig};
 use crate::event::WedgeEvent;
+use crate::native_esp::NativeEsp;
 use crate::numbers;
 use crate::packet::Packet;
 use crate::path::{Credit, Path, Traffic, outer_header, overhead};
@@ -282,10 +283,12 @@ impl Wedge {
             let route = datagram.route;
             match (datagram.protocol, datagram.payload) {
                 (Protocol::Hip, packet) => self.inbound_hip(now, rng, route, packet),
-                (Protocol::Esp, packet) => self.inbound_esp(now, rng, route, packet, datagram.ecn),
+                (Protocol::Esp, packet) => self.inbound_esp(now, rng, (route, Protocol::Esp), packet, datagram.ecn),
                 (Protocol::Udp, content) => match classify(content) {
                     Encapsulated::Hip(packet) => self.inbound_hip(now, rng, route, packet),
-                    Encapsulated::Esp(packet) => self.inbound_esp(now, rng, route, packet, datagram.ecn),
+                    Encapsulated::Esp(packet) => {
+                        self.inbound_esp(now, rng, (route, Protocol::Udp), packet, datagram.ecn);
+                    }
                     Encapsulated::Keepalive => {}
                     Encapsulated::Malformed => self.counters.malformed += 1,
                 },
@@ -498,6 +501,7 @@ impl Wedge {
                     heartbeat: Heartbeat::new(now),
                     mtu,
                     told_mtu: None,
+                    native: NativeEsp::default(),
                     traffic: Traffic::default(),
                     credit: Credit::new(heard),
                     rebinding: None,

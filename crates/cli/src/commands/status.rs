@@ -247,8 +247,10 @@ fn path(path: &PathStatus, flow: &Flow) -> Vec<String> {
         (true, false, true) => "up, backup",
         (true, false, false) => "up",
     };
+    let native = if path.alive && path.sheds_udp { ", native ESP" } else { "" };
+    let state = format!("{state}{native}");
     let round_trip = path.srtt_ms.map_or("-".to_owned(), |ms| format!("{ms:.1} ms"));
-    flow.row(&name(path), [&path.local, &path.remote, state, &round_trip])
+    flow.row(&name(path), [&path.local, &path.remote, &state, &round_trip])
 }
 
 /// Every counter that is not zero, with what it counts.
@@ -302,6 +304,15 @@ mod tests {
     fn a_path_that_rests_is_up() {
         for (rests, state) in [(true, "up, rests"), (false, "up")] {
             let one = serde_json::json!({"name": "dsl", "alive": true, "measured": {"rests": rests}});
+            let one: PathStatus = serde_json::from_value(one).expect("a path");
+            assert_eq!(path(&one, &Flow::of(&one, None, None))[3], state);
+        }
+    }
+
+    #[test]
+    fn a_path_without_udp_says_so() {
+        for (sheds_udp, state) in [(true, "up, native ESP"), (false, "up")] {
+            let one = serde_json::json!({"name": "dsl", "alive": true, "sheds_udp": sheds_udp});
             let one: PathStatus = serde_json::from_value(one).expect("a path");
             assert_eq!(path(&one, &Flow::of(&one, None, None))[3], state);
         }

@@ -351,7 +351,9 @@ pub struct RouteConfig {
 /// How HIP and ESP travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
-    /// In UDP, through every NAT and firewall that lets UDP pass (RFC 5770).
+    /// In UDP, through every NAT and firewall that lets UDP pass (RFC 5770), and ESP as IP protocol 50 where that arrives.
+    Auto,
+    /// In UDP.
     Udp,
     /// As IP protocols 139 and 50.
     Native,

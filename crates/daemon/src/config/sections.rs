@@ -55,8 +55,8 @@ pub(super) const GROUPS: [(&str, Group); 6] = [
     ("modp-2048", Group::Modp2048),
     ("modp-1536", Group::Modp1536),
 ];
-pub(super) const ENCAPSULATIONS: [(&str, Encapsulation); 2] =
-    [("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
+pub(super) const ENCAPSULATIONS: [(&str, Encapsulation); 3] =
+    [("auto", Encapsulation::Auto), ("udp", Encapsulation::Udp), ("native", Encapsulation::Native)];
 
 /// A table that has no other keys than the table of keys says.
 pub(super) fn table<'a>(what: &'static str, node: &'a Node) -> Result<Reader<'a>, Diagnostic> {
@@ -312,7 +312,7 @@ fn esp(file: &Reader<'_>) -> Result<Esp, Diagnostic> {
     let Some(esp) = file.read("esp", |node| table("[esp]", node))? else {
         return Ok(Esp {
             suites: esp_suites,
-            encapsulation: Encapsulation::Udp,
+            encapsulation: Encapsulation::Auto,
             port: UDP_PORT,
             rekey_packets: WedgeConfig::RENEW_AT,
             rekey_interval,
@@ -320,12 +320,14 @@ fn esp(file: &Reader<'_>) -> Result<Esp, Diagnostic> {
     };
     let suites = esp.read("suites", |node| choices(node, &SUITES))?.unwrap_or(esp_suites);
     let encapsulation = esp.read("encapsulation", |node| reader::word(node, &ENCAPSULATIONS))?;
-    let encapsulation = encapsulation.unwrap_or(Encapsulation::Udp);
+    let encapsulation = encapsulation.unwrap_or(Encapsulation::Auto);
     let port = |node: &Node| {
         let help =
             "a UDP port from 1 to 65535, as in port = 4500; peers that know it write locators = [\"192.0.2.10:4500\"]";
         match encapsulation {
-            Encapsulation::Udp => reader::whole(node, 1, u16::MAX).map_err(|error| error.with_help(help)),
+            Encapsulation::Auto | Encapsulation::Udp => {
+                reader::whole(node, 1, u16::MAX).map_err(|error| error.with_help(help))
+            }
             Encapsulation::Native => Err(node.place.error("the native protocols have no ports", Some(help.to_owned()))),
         }
     };

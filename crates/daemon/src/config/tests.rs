@@ -85,7 +85,7 @@ fn little_is_enough() {
         "identity = \"a.pem\"\n[[path]]\nname = \"x\"\ninterface = \"eth0\"\nrate = \"1Gbit/s\"\ndelay = \"0ms\"\n";
     let config = parse(text, "a.toml").expect("right");
     assert!(!config.paths[0].backup);
-    assert_eq!(config.encapsulation, Encapsulation::Udp);
+    assert_eq!(config.encapsulation, Encapsulation::Auto);
     assert_eq!(config.esp_suites, hip::HostConfig::default().esp_suites);
     assert_eq!(config.rekey_interval, Duration::from_secs(3_600));
     assert!(
@@ -266,7 +266,7 @@ const WRONG: &[Wrong] = &[
     ("198.18.0.12", "10.0.0.12", (26, 7), "10.0.0.12 is no LSI", "1.0.0.0/8"),
     ("198.18.0.12", "198.18.0.0", (26, 7), "198.18.0.0 is no LSI", "lsi_range"),
     ("sinnet1", "a name that is too long", (30, 8), "cannot be the name of an interface", "15"),
-    ("\"native\"", "\"tcp\"", (33, 17), "\"tcp\" is not known", "udp or native"),
+    ("\"native\"", "\"tcp\"", (33, 17), "\"tcp\" is not known", "auto, udp or native"),
     ("[\"p-384\", \"p-256\"]", "[\"p-384\", \"p-384\"]", (37, 20), "\"p-384\" is there twice", "once"),
     ("[\"p-384\", \"p-256\"]", "[]", (37, 10), "nothing is chosen here", "p-256"),
     ("[\"aes-128-cbc-hmac-sha-256\"]", "[\"rot13\"]", (32, 11), "\"rot13\" is not known", "aes-128-gcm-16"),

@@ -119,6 +119,8 @@ pub struct World {
     pub meshed: bool,
     /// A NAT before a: on a link its port is this one, and nothing to another gets through.
     pub nat: Option<(usize, u16)>,
+    /// No packet of IP protocol 50 gets through: from a, from b.
+    pub blocks_esp: [bool; 2],
     /// Changes what a host says; the hosts have to log their keys.
     pub liar: Option<liar::Liar>,
 }
@@ -208,6 +210,7 @@ impl World {
             timers: [0; 2],
             meshed: false,
             nat: None,
+            blocks_esp: [false; 2],
             liar: None,
         }
     }
@@ -264,7 +267,8 @@ impl World {
     /// The other host receives what `from` has sent.
     fn arrive(&mut self, from: usize, transmit: Transmit) {
         let Route { mut local, mut remote } = transmit.route;
-        if let Some((path, port)) = self.nat {
+        let has_ports = transmit.protocol != Protocol::Esp;
+        if let Some((path, port)) = self.nat.filter(|_| has_ports) {
             let inside = locator(path, 0, 10500);
             if from == 0 && local == inside {
                 local.set_port(port);
@@ -274,6 +278,12 @@ impl World {
                 }
                 remote = inside;
             }
+        }
+        if !has_ports {
+            if self.blocks_esp[from] {
+                return;
+            }
+            local.set_port(0);
         }
         self.unread[1 - from].push((Route { local: remote, remote: local }, transmit));
         if self.naps[1 - from].is_zero() {
