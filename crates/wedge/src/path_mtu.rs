@@ -14,7 +14,7 @@ use crate::path::Path;
 use crate::payload::Payload;
 use crate::peer::PeerState;
 use crate::status::Counters;
-use crate::{Transmit, WedgeEvent, numbers};
+use crate::{Protocol, Transmit, WedgeEvent, numbers};
 use clock::Instant;
 use multipath::{Ecn, MtuPhase, Probe};
 use rand_core::CryptoRng;
@@ -175,6 +175,8 @@ impl PeerState {
                 let room = path.room_in(size, 0);
                 let Some(message) = path.question(nonce, hits, room) else { continue };
                 counters.mtu_probes_out += u64::from(size > 0);
+                // What fits inside UDP fits without it.
+                path.next_leaves(Protocol::Udp);
                 let from = out.len();
                 // Nothing is concluded from its loss: it is in no window. An SA that is used up is counted where data meet it.
                 let _ = self.send_control(now, id, (protocol::ICMPV6, &message), false, rng, out);

@@ -398,8 +398,8 @@ pub const KEYS: &[Key] = &[
         ESP,
         "encapsulation",
         Word(|| names(&ENCAPSULATIONS)),
-        "\"udp\"",
-        "In UDP (RFC 5770), or as IP protocols 139 and 50.",
+        "\"auto\"",
+        "In UDP (RFC 5770), or as IP protocols 139 and 50; with \"auto\" in UDP, and ESP to a Sinnet as protocol 50 where that arrives.",
     ),
     key(
         ESP,
