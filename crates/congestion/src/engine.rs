@@ -180,12 +180,10 @@ struct Phase {
     next: u64,
     /// None where slow start ends with a loss only.
     search: Option<Box<Search>>,
-    /// Up to this window in bytes it grows as in conservative slow start; zero where it does not.
+    /// Up to this window in bytes it grows by no less than `by` of itself in a round trip; zero where it does not.
     probed: f64,
+    by: f64,
 }
-
-/// `CSS_GROWTH_DIVISOR` of RFC 9406 §4.3.
-const CONSERVATIVE: f64 = 4.0;
 
 /// What the last reduction took away, for undo.
 #[derive(Clone, Copy, Debug)]
@@ -229,6 +227,7 @@ impl<R: WindowRule> Controller<R> {
             next: 0,
             search: self.config.slow_start.search(),
             probed: 0.0,
+            by: 0.0,
         });
         let index = self.paths.len() - 1;
         self.rule.path_added(index);
@@ -354,10 +353,11 @@ impl<R: WindowRule> Controller<R> {
         path.ssthresh = ssthresh.max(path.mss);
     }
 
-    /// A loss of `path` was the link's own: the window grows up to so many bytes as in the conservative slow start of RFC 9406 §4.2,
+    /// A loss of `path` was the link's own: up to so many bytes the window grows by no less than this part of itself in a round trip,
     /// until it is reduced or a queue is found.
-    pub(crate) fn borne(&mut self, path: usize, upto: f64, now: Instant) {
-        self.phases[path].probed = upto;
+    pub(crate) fn borne(&mut self, path: usize, (upto, by): (f64, f64), now: Instant) {
+        let phase = &mut self.phases[path];
+        (phase.probed, phase.by) = (upto, by);
         self.rule.borne(path, Group { paths: &self.paths, now });
     }
 
@@ -574,10 +574,11 @@ impl<R: WindowRule> Controller<R> {
             // RFC 3465 §2.2.
             self.rule.slow_start(path, group, bytes.min(self.config.byte_counting_limit * state.mss))
         } else {
-            let is_probed = state.cwnd < self.phases[path].probed;
+            let phase = &self.phases[path];
+            let by = if state.cwnd < phase.probed { phase.by } else { 0.0 };
             let grown = self.rule.increase(path, group, bytes);
             // A coupled rule may take away.
-            if is_probed { grown.max(bytes / CONSERVATIVE) } else { grown }
+            if by > 0.0 { grown.max(bytes * by) } else { grown }
         }
     }
 }

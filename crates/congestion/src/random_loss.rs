@@ -12,7 +12,8 @@
 //! - a reduction after which the losses went on did not help, and is taken back, once for each such window;
 //! - a window that grows to a quarter more than the one that lost, without another loss, was not too large: that loss was the link's;
 //! - where losses are known to be the link's own, the window grows as in slow start up to what is small, and after each of them
-//!   beyond that as in conservative slow start, to half as much again, or to half of one that was seen to be too large;
+//!   beyond that as in conservative slow start, to half as much again, or to half of one that was seen to be too large. That is
+//!   believed for so many losses, for it may have been chance, and then the window grows past it slowly;
 //! - a window of no more than the first one is small, also while nothing is known of queues, and packets that overtake each other
 //!   stand in no queue;
 //! - a twentieth of the packets and more is answered, whatever else is seen: others may be behind the same policer.
@@ -40,8 +41,20 @@ const PASSED: f64 = 1.25;
 const PROBE: f64 = 1.5;
 /// ... or where one was seen to be too large, to this part of that.
 const SAFE: f64 = 0.5;
+/// It grows by this part of itself in a round trip, as in the conservative slow start of RFC 9406 §4.2, ...
+const QUICK: f64 = 1.0 / 4.0;
+/// ... and by this one where it is like one that was seen to be too large: what is more than the link takes is lost before anybody
+/// knows.
+const SLOW: f64 = 1.0 / 16.0;
+/// Those are like it.
+const NEAR: std::ops::Range<f64> = 0.85..PASSED;
+/// A window is believed to be too large until so many losses have been borne, and for twice as many when one like it is seen to be,
+/// up to the second number.
+const BELIEVED: (f64, f64) = (16.0, 512.0);
 /// As many losses as small windows explain are chance up to so many standard deviations of that number, and one more, ...
 const DEVIATIONS: f64 = 3.0;
+/// ... up to so many at windows that are [`NEAR`] one that was seen to be too large, ...
+const FEWER: f64 = 2.5;
 /// ... but not more than this part of all packets, and so many packets more.
 const MOST: f64 = 0.05;
 /// See [`MOST`].
@@ -77,6 +90,29 @@ struct Tally {
     reordered: f64,
 }
 
+/// The window that was seen to be too large last: a queue stood, or more was lost than is the link's own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Proven {
+    /// In bytes; zero while there is none.
+    cwnd: f64,
+    /// Losses that may still be borne until it is believed no more.
+    left: f64,
+    /// How many there were at first.
+    believed: f64,
+}
+
+impl Proven {
+    /// The window in bytes while it is believed to be too large, or zero.
+    fn believed(&self) -> f64 {
+        if self.left > 0.0 { self.cwnd } else { 0.0 }
+    }
+
+    /// Whether a window of so many bytes is like it.
+    fn is_near(&self, cwnd: f64) -> bool {
+        NEAR.contains(&(cwnd / self.cwnd.max(1.0)))
+    }
+}
+
 /// What is known of the losses of one path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RandomLoss {
@@ -89,9 +125,7 @@ pub(crate) struct RandomLoss {
     from: f64,
     /// The largest window in bytes that is known to be too large, or to lose no more than smaller ones; zero while none is.
     limit: f64,
-    /// The window in bytes that was seen to be too large: a queue stood, or more was lost than is the link's own. Zero while there is
-    /// none.
-    proven: f64,
+    proven: Proven,
     /// What was lost at `limit` without a queue, and what has arrived since, while nothing else was lost.
     since_limit: Tally,
     /// The largest window and threshold before the last reductions, while they may turn out to have helped nothing.
@@ -142,7 +176,8 @@ impl RandomLoss {
     /// So many packets were acknowledged.
     pub(crate) fn on_acked(&mut self, packets: f64, path: &Path) {
         self.recent[0].packets += packets;
-        if self.recent[0].packets >= RECENT.max(path.cwnd / path.mss) {
+        // What a larger window has lost is found out when it is smaller already.
+        if self.recent[0].packets >= RECENT.max(path.cwnd.max(self.limit) / path.mss) {
             self.recent = [Tally::default(), self.recent[0]];
         }
         if !self.delays.are_quiet() || path.in_recovery {
@@ -153,8 +188,8 @@ impl RandomLoss {
             let Tally { packets, lost, .. } = std::mem::take(&mut self.since_limit);
             (self.small.packets, self.small.lost) = (self.small.packets + packets, self.small.lost + lost);
         }
-        if path.cwnd >= PASSED * self.proven && !self.is_high() {
-            self.proven = 0.0;
+        if path.cwnd >= PASSED * self.proven.cwnd && !self.is_high() {
+            self.proven.left = 0.0;
         }
         if self.is_small(path) {
             self.small.packets += packets;
@@ -180,14 +215,18 @@ impl RandomLoss {
         if self.is_known() { path.ssthresh.max(SMALL * self.limit) } else { path.ssthresh }
     }
 
-    /// Up to what window it grows quicker after a loss that was borne, in bytes: see [`PROBE`].
-    pub(crate) fn probed(&self, path: &Path) -> f64 {
+    /// Up to what window it grows quicker after a loss that was borne, in bytes (see [`PROBE`]), and by which part of itself in a round
+    /// trip.
+    pub(crate) fn probed(&self, path: &Path) -> (f64, f64) {
+        let (believed, near, more) = (self.proven.believed(), NEAR.start * self.proven.cwnd, PROBE * path.cwnd);
         if !self.is_known() {
-            0.0
-        } else if self.proven > 0.0 {
-            SAFE * self.proven
+            (0.0, 0.0)
+        } else if believed > 0.0 {
+            (SAFE * believed, QUICK)
+        } else if path.cwnd < near {
+            (more.min(near), QUICK)
         } else {
-            PROBE * path.cwnd
+            (more, if self.proven.is_near(path.cwnd) { SLOW } else { QUICK })
         }
     }
 
@@ -212,7 +251,7 @@ impl RandomLoss {
         }
         self.since_limit = Tally::default();
         if !self.delays.are_quiet() || self.is_high() {
-            let is_known_well = self.small.lost >= SURE && !self.is_high() && self.is_explained();
+            let is_known_well = self.small.lost >= SURE && !self.is_high() && self.is_explained(path);
             if is_known_well && self.delays.show_no_queue(path, MILD, self.is_reordered()) {
                 self.bear(lost, now);
                 return Verdict::Bear;
@@ -234,7 +273,7 @@ impl RandomLoss {
             self.since_limit.lost = count;
             return Verdict::Answer;
         }
-        if !self.is_explained() {
+        if !self.is_explained(path) {
             self.on_proven(path.cwnd);
             return Verdict::Answer;
         }
@@ -243,6 +282,7 @@ impl RandomLoss {
     }
 
     fn bear(&mut self, lost: u32, now: Instant) {
+        self.proven.left -= f64::from(lost);
         self.borne = (self.may_arrive(now) + lost, now + self.delays.last().unwrap_or_default());
     }
 
@@ -254,17 +294,23 @@ impl RandomLoss {
 
     /// Whether what was lost lately is no more than the link's own losses would be. Of late only: many packets that passed at smaller
     /// windows would explain whatever is lost at this one.
-    fn is_explained(&self) -> bool {
+    fn is_explained(&self, path: &Path) -> bool {
         let (packets, lately) = self.lately();
         let explained = self.small.lost / self.small.packets.max(1.0) * packets;
-        lately <= explained + DEVIATIONS * explained.sqrt() + 1.0
+        // Of few packets at small windows little is known.
+        let unsure = (packets / self.small.packets.max(1.0)).min(1.0);
+        let deviations = if self.proven.is_near(path.cwnd) { FEWER } else { DEVIATIONS };
+        lately <= explained + deviations * (explained * (1.0 + unsure)).sqrt() + 1.0
     }
 
     /// A window of so many bytes was too large. One that is not much smaller than the one that is known may have been so because of
     /// that, a moment before.
     fn on_proven(&mut self, cwnd: f64) {
-        if cwnd > self.proven || cwnd <= SAFE * self.proven {
-            self.proven = cwnd;
+        let before = self.proven;
+        if cwnd > before.believed() || cwnd <= SAFE * before.believed() {
+            let is_like = LIKE.contains(&(cwnd / before.cwnd.max(1.0)));
+            let believed = if is_like { (before.believed * 2.0).min(BELIEVED.1) } else { BELIEVED.0 };
+            self.proven = Proven { cwnd, left: believed, believed };
         }
     }
 

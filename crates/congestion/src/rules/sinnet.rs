@@ -173,7 +173,7 @@ mod tests {
     fn losses_that_are_borne_do_not_let_the_curve_run_away() {
         let mut link = Link::new(100.0, Duration::from_millis(100));
         for round in 1..=200 {
-            link.control.borne(0, 0.0, link.now);
+            link.control.borne(0, (0.0, 0.0), link.now);
             link.round(None);
             let reno = 100.0 + f64::from(round);
             assert!((link.window() / reno - 1.0).abs() < 0.02, "{} where a Reno has {reno}", link.window());
