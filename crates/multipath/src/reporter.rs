@@ -71,7 +71,8 @@ impl Reporter {
             }
         }
         for other in active.iter().filter(|other| other.id != on.id) {
-            let report = self.received.get_mut(&other.id).and_then(|received| received.take_repeated(now));
+            let nearer_by = other.srtt.unwrap_or_default().saturating_sub(on.srtt.unwrap_or(Duration::MAX));
+            let report = self.received.get_mut(&other.id).and_then(|received| received.take_repeated(now, nearer_by));
             reports.extend(report.map(|report| (other.id, report)));
         }
         Some((on.id, reports))
@@ -116,6 +117,30 @@ mod tests {
 
     fn path(id: u16) -> ReportingPath {
         ReportingPath { id: PathId(id), is_verified: true, srtt: None }
+    }
+
+    /// What came on a distant path is told on the near one as soon as that has a report 5 ms after the last copy, and 20 ms where both
+    /// are as near.
+    #[test]
+    fn a_near_path_tells_sooner_of_a_distant_one() {
+        for (rtt, apart) in [(20, 20), (35, 20), (60, 5)] {
+            let mut reporter = Reporter::default();
+            let with = |id, rtt| ReportingPath { srtt: Some(Duration::from_millis(rtt)), ..path(id) };
+            let (near, distant) = (with(1, 15), with(2, rtt));
+            let mut copies = Vec::new();
+            for ms in 100..200 {
+                [(near, 2 * ms), (distant, ms)].iter().for_each(|(path, number)| {
+                    reporter.on_packet(at(ms), path.id, packet(*number as u32), path.srtt);
+                });
+                while let Some((on, reports)) = reporter.poll_report(at(ms), &[near, distant], &[]) {
+                    copies.extend((on == near.id && reports.len() == 2).then_some(ms));
+                }
+            }
+            let mut pauses: Vec<u64> = copies.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            pauses.sort_unstable();
+            let usual = pauses[pauses.len() / 2];
+            assert!((apart..apart + 4).contains(&usual), "{rtt}: {pauses:?}");
+        }
     }
 
     /// What was reported on a path is repeated on another once; what came on an old path leaves on a new one at once.
