@@ -20,8 +20,8 @@ const AFTER_GAP: Duration = Duration::from_millis(1);
 /// Interval at which a path's last report is repeated on the other paths, since its own way back may be broken. The copy is
 /// never newer, or the other paths' reports would be more acknowledgments to this one, and a sender of two paths would take
 /// more on each from a TCP than one that has only this.
-const ELSEWHERE: Duration = Duration::from_millis(20);
-/// The same on a path that is nearer by more than [`ELSEWHERE`]: there it comes first, and a loss is repaired that much earlier.
+pub(crate) const ELSEWHERE: Duration = Duration::from_millis(20);
+/// The same on a path that is so much nearer that the copy comes first: a loss is repaired that much earlier.
 const NEARER: Duration = Duration::from_millis(5);
 
 /// How long a range that does not change is reported: the sender skips numbers, so there are always old ones, and tens of
@@ -115,9 +115,9 @@ impl Received {
         report
     }
 
-    /// The last report, for another path that is nearer by so much, if it is time for that.
-    pub(crate) fn take_repeated(&mut self, now: Instant, nearer_by: Duration) -> Option<Report> {
-        let pause = if nearer_by > ELSEWHERE { NEARER } else { ELSEWHERE };
+    /// The last report, for another path, which may be much nearer, if it is time for that.
+    pub(crate) fn take_repeated(&mut self, now: Instant, is_near: bool) -> Option<Report> {
+        let pause = if is_near { NEARER } else { ELSEWHERE };
         if now - self.elsewhere_at < pause {
             return None;
         }
@@ -261,9 +261,9 @@ mod tests {
         assert_eq!(received.poll_timeout(), None);
         // It is repeated on another path, once.
         received.packet(at(13), 5, 1000, false);
-        let copy = received.take_repeated(at(20), Duration::ZERO).unwrap();
+        let copy = received.take_repeated(at(20), false).unwrap();
         assert_eq!((copy.highest, copy.packets, copy.delay), (3, 2, Duration::from_millis(8)));
-        assert_eq!(received.take_repeated(at(100), Duration::ZERO), None);
+        assert_eq!(received.take_repeated(at(100), false), None);
         for (sequence, due) in [(6, 18), (7, 14)] {
             let gap = received.packet(at(13), sequence, 1000, false);
             received.ask(at(13), 1000, Asks::Soon, gap, srtt);

@@ -1,6 +1,6 @@
 //! The receiver's side of all paths: which report leaves when, and on which path.
 
-use crate::received::Received;
+use crate::received::{ELSEWHERE, Received};
 use crate::report::Report;
 use clock::{Duration, Instant};
 use scheduler::PathId;
@@ -15,6 +15,16 @@ pub struct ReportingPath {
     pub is_verified: bool,
     /// Its round-trip time as this host measures it.
     pub srtt: Option<Duration>,
+    /// The least of them: without what waits in queues.
+    pub least: Option<Duration>,
+}
+
+impl ReportingPath {
+    /// Whether a report of the other path comes earlier on this one by far, whatever waits in queues.
+    fn is_nearer_than(&self, other: &Self) -> bool {
+        let (Some(ours), Some(theirs)) = (self.least, other.least) else { return false };
+        theirs >= ours * 2 && theirs - ours > ELSEWHERE
+    }
 }
 
 /// What has come on each path of an association.
@@ -71,8 +81,8 @@ impl Reporter {
             }
         }
         for other in active.iter().filter(|other| other.id != on.id) {
-            let nearer_by = other.srtt.unwrap_or_default().saturating_sub(on.srtt.unwrap_or(Duration::MAX));
-            let report = self.received.get_mut(&other.id).and_then(|received| received.take_repeated(now, nearer_by));
+            let is_near = on.is_nearer_than(other);
+            let report = self.received.get_mut(&other.id).and_then(|received| received.take_repeated(now, is_near));
             reports.extend(report.map(|report| (other.id, report)));
         }
         Some((on.id, reports))
@@ -116,17 +126,17 @@ mod tests {
     }
 
     fn path(id: u16) -> ReportingPath {
-        ReportingPath { id: PathId(id), is_verified: true, srtt: None }
+        ReportingPath { id: PathId(id), is_verified: true, srtt: None, least: None }
     }
 
-    /// What came on a distant path is told on the near one as soon as that has a report 5 ms after the last copy, and 20 ms where both
-    /// are as near.
+    /// What came on a path twice as far away is told on the near one as soon as that has a report 5 ms after the last copy, and 20 ms
+    /// where it is less far.
     #[test]
     fn a_near_path_tells_sooner_of_a_distant_one() {
-        for (rtt, apart) in [(20, 20), (35, 20), (60, 5)] {
+        for (near, distant, apart) in [(15, 20, 20), (9, 29, 20), (50, 90, 20), (15, 60, 5), (50, 120, 5)] {
             let mut reporter = Reporter::default();
-            let with = |id, rtt| ReportingPath { srtt: Some(Duration::from_millis(rtt)), ..path(id) };
-            let (near, distant) = (with(1, 15), with(2, rtt));
+            let with = |id, rtt| ReportingPath { least: Some(Duration::from_millis(rtt)), ..path(id) };
+            let (near, distant) = (with(1, near), with(2, distant));
             let mut copies = Vec::new();
             for ms in 100..200 {
                 [(near, 2 * ms), (distant, ms)].iter().for_each(|(path, number)| {
@@ -139,7 +149,7 @@ mod tests {
             let mut pauses: Vec<u64> = copies.windows(2).map(|pair| pair[1] - pair[0]).collect();
             pauses.sort_unstable();
             let usual = pauses[pauses.len() / 2];
-            assert!((apart..apart + 4).contains(&usual), "{rtt}: {pauses:?}");
+            assert!((apart..apart + 4).contains(&usual), "{near:?} {distant:?}: {pauses:?}");
         }
     }
 

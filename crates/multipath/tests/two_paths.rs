@@ -112,7 +112,7 @@ impl Hosts {
             let _ = self.forward[path].offer(now, frame, wire as u32);
             self.sender.on_sent(now, dispatch, number);
         }
-        let path = |id| ReportingPath { id: PathId(id), is_verified: true, srtt: None };
+        let path = |id| ReportingPath { id: PathId(id), is_verified: true, srtt: None, least: None };
         let active: Vec<ReportingPath> = (0..self.states.len() as u16).map(path).collect();
         while let Some((on, reports)) = self.reporter.poll_report(now, &active, &[]) {
             let bytes = OVERHEAD.wire(multipath::message_len(reports.iter().map(|(_, report)| report)));

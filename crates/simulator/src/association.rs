@@ -505,7 +505,7 @@ impl End {
         let path = |(index, path): (usize, &EndPath)| {
             let id = id_of(index);
             let srtt = self.sender.srtt(id).or(path.heartbeat.rtt().srtt());
-            ReportingPath { id, is_verified: true, srtt }
+            ReportingPath { id, is_verified: true, srtt, least: path.heartbeat.rtt().min() }
         };
         let active: Vec<ReportingPath> = self.paths.iter().enumerate().map(path).collect();
         while let Some((on, reports)) = self.reporter.poll_report(now, &active, &[]) {

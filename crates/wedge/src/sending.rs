@@ -162,7 +162,8 @@ impl PeerState {
 
     /// A path as reports see it.
     pub(crate) fn reporting(&self, path: &Path) -> ReportingPath {
-        ReportingPath { id: path.id, is_verified: path.verified, srtt: self.srtt(path) }
+        let least = path.heartbeat.rtt().min();
+        ReportingPath { id: path.id, is_verified: path.verified, srtt: self.srtt(path), least }
     }
 
     /// Takes a report of the peer's on the path of this SPI, which came on the path of number `came_on`.
