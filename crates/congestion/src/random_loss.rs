@@ -45,12 +45,12 @@ const SAFE: f64 = 0.5;
 const QUICK: f64 = 1.0 / 4.0;
 /// ... and by this one where it is like one that was seen to be too large: what is more than the link takes is lost before anybody
 /// knows.
-const SLOW: f64 = 1.0 / 16.0;
+const SLOW: f64 = 1.0 / 32.0;
 /// Those are like it.
 const NEAR: std::ops::Range<f64> = 0.85..PASSED;
 /// A window is believed to be too large until so many losses have been borne, and for twice as many when one like it is seen to be,
 /// up to the second number.
-const BELIEVED: (f64, f64) = (16.0, 512.0);
+const BELIEVED: (f64, f64) = (32.0, 512.0);
 /// As many losses as small windows explain are chance up to so many standard deviations of that number, and one more, ...
 const DEVIATIONS: f64 = 3.0;
 /// ... up to so many at windows that are [`NEAR`] one that was seen to be too large, ...
