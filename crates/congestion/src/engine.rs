@@ -575,10 +575,9 @@ impl<R: WindowRule> Controller<R> {
             self.rule.slow_start(path, group, bytes.min(self.config.byte_counting_limit * state.mss))
         } else {
             let phase = &self.phases[path];
-            let by = if state.cwnd < phase.probed { phase.by } else { 0.0 };
             let grown = self.rule.increase(path, group, bytes);
             // A coupled rule may take away.
-            if by > 0.0 { grown.max(bytes * by) } else { grown }
+            if state.cwnd < phase.probed { grown.max(bytes * phase.by) } else { grown }
         }
     }
 }

@@ -229,7 +229,7 @@ fn what_is_free_of_a_lossy_link_is_filled() {
 }
 
 /// Now and then more is lost than small windows have told, by chance. A window that was taken for too large because of that is found
-/// out not to be: less than a fourteenth of the link stays free after the first four seconds, where a ninth did for good.
+/// out not to be: less than a fourteenth of the link stays free after the first four seconds, where an eleventh did for good.
 #[test]
 fn a_window_that_lost_by_chance_is_not_too_large_for_long() {
     let used = |random, jitter, seed| {

@@ -129,7 +129,7 @@ mod tests {
         ReportingPath { id: PathId(id), is_verified: true, srtt: None, least: None }
     }
 
-    /// What came on a path twice as far away is told on the near one as soon as that has a report 5 ms after the last copy, and 20 ms
+    /// What came on a path twice as far away is reported on the near one as soon as that has a report 5 ms after the last copy, and 20 ms
     /// where it is less far.
     #[test]
     fn a_near_path_tells_sooner_of_a_distant_one() {

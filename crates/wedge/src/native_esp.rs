@@ -182,10 +182,10 @@ impl Path {
 
 impl PeerState {
     /// A heartbeat of a path is due: looks whether ESP should go without UDP there. Whether to ask.
-    pub(crate) fn look_at_native(&mut self, now: Instant, id: PathId) -> bool {
+    pub(crate) fn look_at_native(&mut self, now: Instant, index: usize) -> bool {
         let is_sinnet = self.gives_feedback();
-        let Some(srtt) = self.paths.iter().find(|path| path.id == id).map(|path| self.srtt(path)) else { return false };
-        let Some(path) = self.path_mut(id) else { return false };
+        let srtt = self.paths.get(index).and_then(|path| self.srtt(path));
+        let Some(path) = self.paths.get_mut(index) else { return false };
         let is_in_use = path.answers() && !path.standby && path.credit.left() == u64::MAX;
         let condition = Condition {
             may: path.parameters.native_esp && path.route.in_udp() && is_sinnet && is_in_use,

@@ -194,7 +194,7 @@ impl Path {
 
     /// Counts an ESP packet of `esp` bytes that was accepted, and came on this route.
     pub(crate) fn received(&mut self, esp: usize, route: Route, protocol: Protocol) {
-        let bytes = (outer_header(route.remote.is_ipv4(), protocol == Protocol::Udp) + esp) as u64;
+        let bytes = (self.header_in(protocol) + esp) as u64;
         self.traffic.packets_in += 1;
         self.traffic.bytes_in += bytes;
         if route == self.route {
@@ -232,6 +232,11 @@ impl Path {
         outer_header(self.route.remote.is_ipv4(), self.route.in_udp())
     }
 
+    /// Bytes of the outer headers of a packet that goes so.
+    fn header_in(&self, protocol: Protocol) -> usize {
+        outer_header(self.route.remote.is_ipv4(), protocol == Protocol::Udp)
+    }
+
     /// Seals a packet and hands it out. `skips` where the peer tells which numbers have arrived.
     pub(crate) fn seal(
         &mut self,
@@ -247,8 +252,7 @@ impl Path {
         self.traffic.packets_out += 1;
         let wire = self.header_len() + bytes.len();
         let protocol = self.leaves();
-        let header = outer_header(self.route.remote.is_ipv4(), protocol == Protocol::Udp);
-        self.traffic.bytes_out += (header + bytes.len()) as u64;
+        self.traffic.bytes_out += (self.header_in(protocol) + bytes.len()) as u64;
         self.credit.said += wire as u64;
         let may_fragment = self.mtu.plpmtu().is_none_or(|plpmtu| wire > usize::from(plpmtu));
         out.push(Transmit { route: self.route, protocol, bytes, ecn, may_fragment, is_alone: false });

@@ -241,13 +241,12 @@ impl PeerState {
                 continue;
             }
             path.heartbeat.delivered(self.sender.delivered_at(path.id).unwrap_or_default());
-            let id = path.id;
-            let asks_natively = self.look_at_native(now, id);
+            let asks_natively = self.look_at_native(now, index);
             let Some(path) = self.paths.get_mut(index) else { continue };
             let nonce = rng.next_u64();
             let Some(change) = path.heartbeat.handle_timeout(now, nonce) else { continue };
             counters.heartbeats_out += 1;
-            let (name, route) = (path.name.clone(), path.route);
+            let (id, name, route) = (path.id, path.name.clone(), path.route);
             let usual = path.outbound.numbers();
             if !gives_feedback {
                 path.try_numbers();

@@ -280,15 +280,13 @@ impl Wedge {
         self.note_time(now);
         for datagram in datagrams {
             self.counters.network_in += 1;
-            let route = datagram.route;
+            let (route, way) = (datagram.route, (datagram.route, datagram.protocol));
             match (datagram.protocol, datagram.payload) {
                 (Protocol::Hip, packet) => self.inbound_hip(now, rng, route, packet),
-                (Protocol::Esp, packet) => self.inbound_esp(now, rng, (route, Protocol::Esp), packet, datagram.ecn),
+                (Protocol::Esp, packet) => self.inbound_esp(now, rng, way, packet, datagram.ecn),
                 (Protocol::Udp, content) => match classify(content) {
                     Encapsulated::Hip(packet) => self.inbound_hip(now, rng, route, packet),
-                    Encapsulated::Esp(packet) => {
-                        self.inbound_esp(now, rng, (route, Protocol::Udp), packet, datagram.ecn);
-                    }
+                    Encapsulated::Esp(packet) => self.inbound_esp(now, rng, way, packet, datagram.ecn),
                     Encapsulated::Keepalive => {}
                     Encapsulated::Malformed => self.counters.malformed += 1,
                 },
