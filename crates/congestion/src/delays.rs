@@ -42,14 +42,33 @@ const PAUSED: u64 = 9;
 /// The least round trip after a pause is that of so long.
 const AFTER_PAUSE: Duration = Duration::from_secs(1);
 
-/// By how much round trips differ from the ones before, smoothed, after another one.
-pub(crate) fn scattered(scatter: Duration, last: Option<Duration>, rtt: Duration) -> Duration {
-    let differs = last.map_or(Duration::ZERO, |last| last.max(rtt) - last.min(rtt));
-    smoothed(scatter, differs)
+/// Samples of which a smoothed time is the mean, about; the mean of all that there are until then.
+const SMOOTHED: u64 = 16;
+
+fn smoothed(before: Duration, sample: Duration, samples: u64) -> Duration {
+    let parts = samples.clamp(1, SMOOTHED);
+    (before * (parts - 1) + sample) / parts
 }
 
-fn smoothed(before: Duration, sample: Duration) -> Duration {
-    (before * 15 + sample) / 16
+/// By how much round trips differ from the ones before, smoothed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Scatter {
+    mean: Duration,
+    differences: u64,
+    last: Option<Duration>,
+}
+
+impl Scatter {
+    pub(crate) fn on_rtt(&mut self, rtt: Duration) {
+        if let Some(last) = self.last.replace(rtt) {
+            self.differences += 1;
+            self.mean = smoothed(self.mean, last.max(rtt) - last.min(rtt), self.differences);
+        }
+    }
+
+    pub(crate) fn mean(&self) -> Duration {
+        self.mean
+    }
 }
 
 /// Round trips of some time.
@@ -105,12 +124,10 @@ pub(crate) struct Delays {
     /// This half of a round trip, and the one before.
     halves: [Half; 2],
     since: Instant,
-    last: Option<Duration>,
     last_at: Instant,
     /// The time between two samples, smoothed.
     spacing: Duration,
-    /// By how much a round trip differs from the one before, smoothed.
-    scatter: Duration,
+    scatter: Scatter,
     usual: Option<Usual>,
     are_quiet: bool,
     /// The round trips are of packets that left before the last reduction.
@@ -127,14 +144,14 @@ impl Delays {
     /// A round trip was measured; `path` is as before it.
     pub(crate) fn on_rtt(&mut self, rtt: Duration, path: &Path, is_reordered: bool, now: Instant) {
         self.look_for_pause(rtt, path, now);
-        self.scatter = scattered(self.scatter, self.last.replace(rtt), rtt);
+        self.scatter.on_rtt(rtt);
         if !path.in_recovery && std::mem::take(&mut self.are_stale) {
             // What waited then tells nothing of the window now.
             (self.halves, self.since) = (Default::default(), now);
         }
         self.are_stale = path.in_recovery;
         if now.saturating_since(self.since) >= path.srtt / 2 && self.halves[0].samples >= SAMPLES {
-            self.usual = Some(Usual::after(self.usual, &self.halves[0], self.scatter));
+            self.usual = Some(Usual::after(self.usual, &self.halves[0], self.scatter.mean()));
             self.halves = [Half::default(), self.halves[0]];
             self.since = now;
         }
@@ -150,17 +167,17 @@ impl Delays {
 
     /// The path was silent, and answers again: it may be longer now.
     pub(crate) fn revived(&self) -> Self {
-        Self { scatter: self.scatter, carried: self.carried, ..Self::default() }
+        Self { scatter: Scatter { last: None, ..self.scatter }, carried: self.carried, ..Self::default() }
     }
 
     fn look_for_pause(&mut self, rtt: Duration, path: &Path, now: Instant) {
         let base = self.base.map_or(path.base_rtt.min(rtt), |base| base.min(rtt));
         self.base = Some(base);
         let before = std::mem::replace(&mut self.last_at, now);
-        let gap = if self.last.is_some() { now.saturating_since(before) } else { Duration::ZERO };
+        let gap = if self.last().is_some() { now.saturating_since(before) } else { Duration::ZERO };
         let is_long = gap > PAUSE.max(path.srtt / 4).max(self.spacing * UNUSUAL);
-        self.spacing = smoothed(self.spacing, gap);
-        if is_long && self.last.is_some_and(|last| rtt > last + gap * PAUSED / 10) {
+        self.spacing = smoothed(self.spacing, gap, SMOOTHED);
+        if is_long && self.last().is_some_and(|last| rtt > last + gap * PAUSED / 10) {
             self.paused = Some((Duration::MAX, now + AFTER_PAUSE));
         }
         if let Some((least, until)) = &mut self.paused {
@@ -179,7 +196,7 @@ impl Delays {
 
     /// The last round trip.
     pub(crate) fn last(&self) -> Option<Duration> {
-        self.last
+        self.scatter.last
     }
 
     /// Whether there are enough of them to tell.
@@ -203,8 +220,9 @@ impl Delays {
         let floor = (base / 12).clamp(NO_QUEUE.0, NO_QUEUE.1);
         // Where few packets are under way, the queue itself differs by a packet from one to the next.
         let in_a_round_trip = path.cwnd.max(self.carried) / path.mss;
-        let differs = self.scatter.as_secs_f64() * in_a_round_trip / path.srtt.as_secs_f64().max(1e-6);
-        let scatter = if differs > COARSE || is_reordered { self.scatter } else { Duration::ZERO };
+        let scatter = self.scatter.mean();
+        let differs = scatter.as_secs_f64() * in_a_round_trip / path.srtt.as_secs_f64().max(1e-6);
+        let scatter = if differs > COARSE || is_reordered { scatter } else { Duration::ZERO };
         let is_below = |delay: Duration, most: Duration| delay <= floor.max(most) * times;
         if is_below(least - base, scatter * SCATTERED.0) && is_below(mean - base, scatter * SCATTERED.1) {
             return true;

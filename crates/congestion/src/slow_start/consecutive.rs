@@ -1,7 +1,7 @@
 //! Samples in a row that tell of a queue.
 
 use super::{SAMPLES, threshold};
-use crate::delays::{COARSE, scattered};
+use crate::delays::{COARSE, Scatter};
 use clock::{Duration, Instant};
 
 /// Where delays differ from packet to packet, what is longer by less than so many such differences met no queue: of two independent
@@ -14,21 +14,20 @@ pub(crate) struct Consecutive {
     spanning: bool,
     /// How many samples in a row met a queue, and since when.
     late: Option<(u32, Instant)>,
-    last: Option<Duration>,
-    /// By how much a sample differs from the one before, smoothed.
-    scatter: Duration,
+    scatter: Scatter,
 }
 
 impl Consecutive {
     pub(super) fn new(spanning: bool) -> Self {
-        Self { spanning, late: None, last: None, scatter: Duration::ZERO }
+        Self { spanning, late: None, scatter: Scatter::default() }
     }
 
     pub(super) fn finds_queue(&mut self, packets: f64, base: Duration, rtt: Duration, now: Instant) -> bool {
-        self.scatter = scattered(self.scatter, self.last.replace(rtt), rtt);
+        self.scatter.on_rtt(rtt);
+        let scatter = self.scatter.mean();
         // The queue itself differs by a packet from one sample to the next.
-        let is_jitter = self.scatter.as_secs_f64() * packets > COARSE * rtt.as_secs_f64();
-        let scatter = if is_jitter { self.scatter * SCATTERED } else { Duration::ZERO };
+        let is_jitter = scatter.as_secs_f64() * packets > COARSE * rtt.as_secs_f64();
+        let scatter = if is_jitter { scatter * SCATTERED } else { Duration::ZERO };
         let is_late = rtt.saturating_sub(base) >= threshold(base).max(scatter);
         self.late = is_late.then(|| self.late.map_or((1, now), |(samples, since)| (samples + 1, since)));
         self.late.is_some_and(|(samples, since)| samples >= SAMPLES && (!self.spanning || now - since >= rtt))
