@@ -259,6 +259,16 @@ mod tests {
         delays
     }
 
+    /// From the second sample on; smoothed from zero it would be 4 ms after the fourth.
+    #[test]
+    fn the_first_differences_count_in_full() {
+        let mut scatter = Scatter::default();
+        for rtt in [60, 80, 60, 80] {
+            scatter.on_rtt(Duration::from_millis(rtt));
+        }
+        assert_eq!(scatter.mean(), Duration::from_millis(20));
+    }
+
     #[test]
     fn a_longer_link_after_a_pause_has_no_queue() {
         let before = || std::iter::repeat_n((5, 60), 20);

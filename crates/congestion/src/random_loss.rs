@@ -113,6 +113,36 @@ impl Proven {
     }
 }
 
+/// Packets whose loss was borne, and that may still arrive: what comes later than a round trip does not come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Borne {
+    packets: u32,
+    /// How many of them were lost at small windows.
+    at_small: u32,
+    until: Instant,
+}
+
+impl Borne {
+    /// So many more, that may arrive until then.
+    fn add(&mut self, packets: u32, at_small: u32, now: Instant, until: Instant) {
+        let before = if now > self.until { Self::default() } else { *self };
+        *self = Self { packets: before.packets + packets, at_small: before.at_small + at_small, until };
+    }
+
+    /// So many have arrived. Returns how many of them were among those that were borne, and how many of these at small windows: those at
+    /// larger ones first.
+    fn arrived(&mut self, late: u32, now: Instant) -> (u32, u32) {
+        if now > self.until {
+            return (0, 0);
+        }
+        let borne = late.min(self.packets);
+        self.packets -= borne;
+        let at_small = self.at_small.saturating_sub(self.packets);
+        self.at_small -= at_small;
+        (borne, at_small)
+    }
+}
+
 /// What is known of the losses of one path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RandomLoss {
@@ -134,8 +164,7 @@ pub(crate) struct RandomLoss {
     unhelped: f64,
     /// The window to which one was taken back last.
     taken_back_to: f64,
-    /// Packets whose loss was borne, and that may still arrive until then: what comes later than a round trip does not come.
-    borne: (u32, Instant),
+    borne: Borne,
 }
 
 impl RandomLoss {
@@ -246,14 +275,14 @@ impl RandomLoss {
         self.recent[0].lost += count;
         let is_first = !self.delays.are_known() && path.ssthresh.is_infinite() && path.cwnd <= FIRST * path.mss;
         if is_first && !self.is_high() {
-            self.bear(lost, now);
+            self.bear(lost, 0, now);
             return Verdict::Bear;
         }
         self.since_limit = Tally::default();
         if !self.delays.are_quiet() || self.is_high() {
             let is_known_well = self.small.lost >= SURE && !self.is_high() && self.is_explained(path);
             if is_known_well && self.delays.show_no_queue(path, MILD, self.is_reordered()) {
-                self.bear(lost, now);
+                self.bear(lost, 0, now);
                 return Verdict::Bear;
             }
             if self.is_known() {
@@ -264,7 +293,7 @@ impl RandomLoss {
         if self.is_small(path) {
             self.small.lost += count;
             self.unhelped += count;
-            self.bear(lost, now);
+            self.bear(lost, lost, now);
             let unhelped = self.before.filter(|_| self.unhelped >= TELLING);
             self.before = self.before.filter(|_| unhelped.is_none());
             return unhelped.map_or(Verdict::Bear, |(cwnd, ssthresh)| Verdict::TakeBack { cwnd, ssthresh });
@@ -277,19 +306,14 @@ impl RandomLoss {
             self.on_proven(path.cwnd);
             return Verdict::Answer;
         }
-        self.bear(lost, now);
+        self.bear(lost, 0, now);
         Verdict::Bear
     }
 
-    fn bear(&mut self, lost: u32, now: Instant) {
+    /// So many losses are borne, of which so many were found at a small window.
+    fn bear(&mut self, lost: u32, at_small: u32, now: Instant) {
         self.proven.left -= f64::from(lost);
-        self.borne = (self.may_arrive(now) + lost, now + self.delays.last().unwrap_or_default());
-    }
-
-    /// Packets whose loss was borne, and that may still arrive.
-    fn may_arrive(&self, now: Instant) -> u32 {
-        let (borne, until) = self.borne;
-        if now > until { 0 } else { borne }
+        self.borne.add(lost, at_small, now, now + self.delays.last().unwrap_or_default());
     }
 
     /// Whether what was lost lately is no more than the link's own losses would be. Of late only: many packets that passed at smaller
@@ -353,12 +377,30 @@ impl RandomLoss {
             let less = lost.min(rest);
             (*lost, rest) = (*lost - less, rest - less);
         }
-        let borne = late.min(self.may_arrive(now));
-        self.borne.0 -= borne;
+        let (borne, at_small) = self.borne.arrived(late, now);
         self.since_limit.lost = (self.since_limit.lost - f64::from(late - borne)).max(0.0);
         for lost in [&mut self.unhelped, &mut self.small.lost] {
-            *lost = (*lost - f64::from(borne)).max(0.0);
+            *lost = (*lost - f64::from(at_small)).max(0.0);
         }
         late - borne
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_arrives_late_was_lost_at_a_large_window_while_any_was() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut borne = Borne::default();
+        borne.add(1, 1, at(0), at(100));
+        borne.add(2, 0, at(50), at(150));
+        assert_eq!(borne.arrived(1, at(60)), (1, 0));
+        assert_eq!(borne.arrived(3, at(70)), (2, 1), "no more than were borne");
+        borne.add(2, 2, at(80), at(180));
+        assert_eq!(borne.arrived(1, at(200)), (0, 0), "a round trip later");
+        borne.add(1, 0, at(210), at(300));
+        assert_eq!(borne.arrived(2, at(220)), (1, 0), "those of before do not come any more");
     }
 }
