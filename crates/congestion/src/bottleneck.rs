@@ -4,7 +4,7 @@
 //! Delays are averaged over bins of a tenth of a second. Two paths are compared by the correlation `c` of the changes from bin to
 //! bin, in which older ones count less. It is near one where both see one queue, and near zero where they see two that have nothing to
 //! do with each other, though both fill slowly and empty at once. What varies besides, from packet to packet, makes it smaller, but
-//! not zero: a short queue is found after more changes, of a longer time.
+//! not zero: a short queue is found after more changes.
 
 use crate::correlation::{Correlation, Slots, weight};
 use clock::{Duration, Instant};
@@ -19,10 +19,6 @@ const CHANGES: f64 = 40.0;
 const SHARED: (f64, f64) = (0.42, 0.15);
 /// And above so many standard deviations of what chance gives.
 const CHANCE: f64 = 4.0;
-/// That is enough over a longer time: by what part a change counts less there with each one that follows, and how many a verdict takes.
-const LONGER: (f64, f64) = (0.0025, 200.0);
-/// Paths that were found to share one only thereby do so until `c` over that time falls below this.
-const SHARED_LONGER: f64 = 0.1;
 /// Changes that are smaller on average tell nothing; in seconds.
 const LEAST: f64 = 0.3e-3;
 /// A change counts as at most so many of the average: an outage is one event, however long its queue.
@@ -51,19 +47,7 @@ struct Delays {
 struct Pair {
     slots: Slots,
     changes: Correlation,
-    /// The same over a longer time.
-    longer: Correlation,
-    shared: Found,
-}
-
-/// Whether paths share a bottleneck, and how that was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    No,
-    /// By the changes of late.
-    Lately,
-    /// Only by those of a longer time.
-    Longer,
+    is_shared: bool,
 }
 
 /// What is known of the bottlenecks of an association's paths, by their slots.
@@ -112,12 +96,12 @@ impl Bottlenecks {
     /// Whether two paths share a bottleneck.
     pub fn are_shared(&self, one: usize, other: usize) -> bool {
         let slots = Slots { low: one.min(other), high: one.max(other) };
-        self.pairs.iter().any(|pair| pair.is_shared() && pair.slots == slots)
+        self.pairs.iter().any(|pair| pair.is_shared && pair.slots == slots)
     }
 
     /// How many paths, this one included, share its bottleneck.
     pub fn sharers(&self, slot: usize) -> u32 {
-        let is_of = |pair: &&Pair| pair.is_shared() && pair.slots.have(slot);
+        let is_of = |pair: &&Pair| pair.is_shared && pair.slots.have(slot);
         1 + self.pairs.iter().filter(is_of).count() as u32
     }
 
@@ -149,30 +133,16 @@ impl Delays {
 
 impl Pair {
     fn new(slots: Slots) -> Self {
-        Self { slots, changes: Correlation::default(), longer: Correlation::fading(LONGER.0), shared: Found::No }
+        Self { slots, changes: Correlation::default(), is_shared: false }
     }
 
     fn count(&mut self, one: f64, other: f64) {
         self.changes.count(one, other);
-        self.longer.count(one, other);
         let Some(c) = self.changes.of(CHANGES) else { return };
-        let longer = self.longer.of(LONGER.1);
-        let is_clear = c > SHARED.0.max(CHANCE * self.changes.chance());
-        self.shared = match self.shared {
-            Found::No if is_clear => Found::Lately,
-            Found::Lately if c < SHARED.1 => {
-                // What was before says nothing of what is now.
-                self.longer = Correlation::fading(LONGER.0);
-                Found::No
-            }
-            Found::No if longer.is_some_and(|longer| longer > CHANCE * self.longer.chance()) => Found::Longer,
-            Found::Longer if longer.is_some_and(|longer| longer < SHARED_LONGER) => Found::No,
-            found => found,
+        self.is_shared = match self.is_shared {
+            true => c >= SHARED.1,
+            false => c > SHARED.0.max(CHANCE * self.changes.chance()),
         };
-    }
-
-    fn is_shared(&self) -> bool {
-        self.shared != Found::No
     }
 }
 
@@ -241,30 +211,6 @@ mod tests {
                 }
                 assert_eq!(bottlenecks.sharers(0), expected, "seed {seed}");
             }
-        }
-    }
-
-    /// Of what differs from bin to bin, a third is the queue's: the correlation is 0.25, and twice that by chance once in a while.
-    #[test]
-    fn a_short_queue_is_found_in_a_longer_time() {
-        let run = |seed: u64, is_one: bool| {
-            let mut rng = clock::Streams::new(seed).stream("delays");
-            let mut bottlenecks = Bottlenecks::default();
-            for bin in 0..1_200 {
-                let queue = rng.range(0.0, 10.0);
-                for path in 0..2 {
-                    let queue = if is_one { queue } else { rng.range(0.0, 10.0) };
-                    let delay = Duration::from_secs_f64((queue + rng.range(0.0, 17.3)) / 1e3);
-                    for sample in 0..5 {
-                        let now = Instant::ZERO + Duration::from_millis(100 * bin + 20 * sample);
-                        bottlenecks.sample(now, path, delay);
-                    }
-                }
-            }
-            bottlenecks.sharers(0)
-        };
-        for seed in 1..=20 {
-            assert_eq!((run(seed, true), run(seed, false)), (2, 1), "seed {seed}");
         }
     }
 

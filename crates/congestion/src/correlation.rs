@@ -4,10 +4,8 @@
 pub(crate) const FADE: f64 = 0.01;
 
 /// Pearson's correlation of two series, in which older values count less.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Correlation {
-    /// By what part a pair of values counts less with each one that follows.
-    fade: f64,
     /// How many values there are.
     count: f64,
     /// Means of both, of their squares and of their product.
@@ -16,25 +14,14 @@ pub(crate) struct Correlation {
     product: f64,
 }
 
-impl Default for Correlation {
-    fn default() -> Self {
-        Self::fading(FADE)
-    }
-}
-
 impl Correlation {
-    /// In which a pair of values counts less by this part with each one that follows.
-    pub(crate) fn fading(fade: f64) -> Self {
-        Self { fade, count: 0.0, means: (0.0, 0.0), squares: (0.0, 0.0), product: 0.0 }
-    }
-
     /// The next value of each.
     pub(crate) fn count(&mut self, one: f64, other: f64) {
         self.count += 1.0;
         let means = [(&mut self.means.0, one), (&mut self.means.1, other), (&mut self.product, one * other)];
         let squares = [(&mut self.squares.0, one * one), (&mut self.squares.1, other * other)];
         for (mean, value) in means.into_iter().chain(squares) {
-            *mean += self.fade.max(1.0 / self.count) * (value - *mean);
+            *mean += weight(self.count) * (value - *mean);
         }
     }
 
@@ -53,7 +40,7 @@ impl Correlation {
 
     /// The standard deviation of what chance gives where nothing goes together.
     pub(crate) fn chance(&self) -> f64 {
-        1.0 / self.count.min(1.0 / self.fade).sqrt()
+        1.0 / self.count.min(1.0 / FADE).sqrt()
     }
 }
 
