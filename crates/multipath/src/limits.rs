@@ -16,7 +16,7 @@ pub(crate) const LEAVING: Duration = Duration::from_secs(2);
 const GROWN: f64 = 1.25;
 /// ... within this time have not found yet what paths carry. ...
 const SEARCH: Duration = Duration::from_secs(3);
-/// ... Where the larger part of them fills no queue meanwhile, what they carry in so long may wait, ...
+/// ... Where none of them fills a queue meanwhile, what they carry in so long may wait, ...
 const AHEAD_FOR: Duration = Duration::from_millis(600);
 /// ... but no more than so many bytes: a program that left slow start because of windows would not follow when they grow.
 const AHEAD: f64 = 1_024_000.0;
@@ -105,12 +105,11 @@ impl<P> Sender<P> {
         let is_capped = usable().any(|path| path.state.rate.is_some());
         let (bridge, at) = self.bridge;
         let bridge = if now - at < BRIDGED { bridge * BRIDGE } else { 0.0 };
-        let queued = controls().filter(|control| self.windows.has_queue(control.slot));
-        let queued: f64 = queued.map(|control| self.windows.window(control.slot)).sum();
+        let has_queue = controls().any(|control| self.windows.has_queue(control.slot));
         let wanted = windows * ENOUGH + bridge / CLAMPED;
         // A window can be clamped no further than to the least, and a flow that loses of that waits for its timer.
         let crowd = self.buffer.flows() as f64 * LEAST_WAITING as f64;
-        let is_searching = self.search.goes_on(now, windows) && queued < windows / 2.0 && !self.is_snooping();
+        let is_searching = self.search.goes_on(now, windows) && !has_queue && !self.is_snooping();
         let (least, ahead) = if is_searching {
             let timed = controls().filter_map(|control| Some((control.slot, control.sent.rtt().srtt()?.as_secs_f64())));
             let rate: f64 = timed.map(|(slot, rtt)| self.windows.window(slot) / rtt).sum();

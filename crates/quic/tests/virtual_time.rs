@@ -67,6 +67,15 @@ fn where_links_lose_at_random_it_has_most_of_them() {
     }
 }
 
+/// The same where packets overtake each other besides: what the links carry is 35 Mbit/s.
+#[test]
+fn where_links_lose_at_random_and_jitter_it_has_most_of_them() {
+    let congested = include_str!("../../../scenarios/field/congested.toml");
+    let of = |seed| run(&congested.replace("seed = 1", &format!("seed = {seed}"))).together_mbps;
+    let mean = (5..=8).map(of).sum::<f64>() / 4.0;
+    assert!(mean > 0.6 * 35.0, "{mean}");
+}
+
 /// Its window is too small for the distant path, and it fills the near one, whose queue brings the distant path no nearer. Headers leave
 /// 1420 of 1480 bytes, where it has 1452 without Sinnet, and reports and heartbeats take half a percent at most.
 #[test]
