@@ -1,11 +1,14 @@
-//! Which paths share a bottleneck: those whose queueing delays rise and fall together (in the spirit of RFC 8382, with
-//! the round-trip times that reports give).
+//! Which paths share a bottleneck: those whose queueing delays rise and fall together, or that lose at the same times (in the spirit of
+//! RFC 8382, with the round-trip times that reports give).
 //!
 //! Delays are averaged over bins of a tenth of a second. Two paths are compared by the correlation `c` of the changes from bin to
 //! bin, in which older ones count less. It is near one where both see one queue, and near zero where they see two that have nothing to
 //! do with each other, though both fill slowly and empty at once. What varies besides, from packet to packet, makes it smaller, but
-//! not zero: a short queue is found after more changes.
+//! not zero: at a short queue it is as small as that of two queues which one program fills. There losses tell (see
+//! [`crate::coincidence`]), and both are weighed together: `c` as `z²/2`, where `z` is `c` in standard deviations of what chance gives,
+//! which is the logarithm of a likelihood ratio as well.
 
+use crate::coincidence::{Coincidences, Losses};
 use crate::correlation::{Correlation, Slots, weight};
 use clock::{Duration, Instant};
 
@@ -15,10 +18,9 @@ const BIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_mi
 const SAMPLES: u32 = 3;
 /// Changes that a verdict takes.
 const CHANGES: f64 = 40.0;
-/// Paths share a bottleneck when `c` rises above the first, and no more when it falls below the second.
-const SHARED: (f64, f64) = (0.42, 0.15);
-/// And above so many standard deviations of what chance gives.
-const CHANCE: f64 = 4.0;
+/// Paths share a bottleneck when the evidence rises above the first, and no more when it falls below the second. With `c` of 100 changes
+/// alone that is 0.42 and 0.1.
+const SHARED: (f64, f64) = (8.8, 0.5);
 /// Changes that are smaller on average tell nothing; in seconds.
 const LEAST: f64 = 0.3e-3;
 /// A change counts as at most so many of the average: an outage is one event, however long its queue.
@@ -40,13 +42,15 @@ struct Delays {
     /// Bins in all, and without samples since there were any.
     bins: f64,
     silent: u32,
+    losses: Losses,
 }
 
-/// The changes of two paths.
+/// What two paths have in common.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     slots: Slots,
     changes: Correlation,
+    losses: Coincidences,
     is_shared: bool,
 }
 
@@ -55,6 +59,8 @@ struct Pair {
 pub struct Bottlenecks {
     paths: Vec<Delays>,
     pairs: Vec<Pair>,
+    /// The first of the paths that each one shares a bottleneck with, be it by way of others.
+    first: Vec<usize>,
     bin_start: Instant,
 }
 
@@ -69,6 +75,7 @@ impl Bottlenecks {
         if let Some(path) = self.paths.get_mut(slot) {
             path.sum += queueing.as_secs_f64();
             path.samples += 1;
+            path.losses.heard(now);
         }
         let age = now.saturating_since(self.bin_start);
         if age < BIN.0 || (age < BIN.1 && self.paths.iter().any(|path| path.silent < SILENT && path.samples < SAMPLES))
@@ -81,6 +88,25 @@ impl Bottlenecks {
         true
     }
 
+    /// Packets of a path were lost; its round trip is `srtt`, and at least `base`. True if it is time to look at
+    /// [`Bottlenecks::sharers`] anew.
+    pub fn lost(&mut self, now: Instant, slot: usize, (srtt, base): (Duration, Duration)) -> bool {
+        let is_new = self.paths.get_mut(slot).is_some_and(|path| path.losses.lost(now, srtt, base / 2));
+        if !is_new {
+            return false;
+        }
+        let Self { paths, pairs, .. } = self;
+        for pair in pairs.iter_mut().filter(|pair| pair.slots.have(slot)) {
+            let other = if pair.slots.low == slot { pair.slots.high } else { pair.slots.low };
+            if let (Some(one), Some(other)) = (paths.get(slot), paths.get(other)) {
+                pair.losses.count(&one.losses, &other.losses);
+                pair.judge();
+            }
+        }
+        self.regroup();
+        true
+    }
+
     /// The path is another now.
     pub fn forget(&mut self, slot: usize) {
         for pair in &mut self.pairs {
@@ -88,6 +114,7 @@ impl Bottlenecks {
                 *pair = Pair::new(pair.slots);
             }
         }
+        self.regroup();
         if let Some(path) = self.paths.get_mut(slot) {
             *path = Delays::default();
         }
@@ -95,14 +122,25 @@ impl Bottlenecks {
 
     /// Whether two paths share a bottleneck.
     pub fn are_shared(&self, one: usize, other: usize) -> bool {
-        let slots = Slots { low: one.min(other), high: one.max(other) };
-        self.pairs.iter().any(|pair| pair.is_shared && pair.slots == slots)
+        self.first.get(one).is_some_and(|first| self.first.get(other) == Some(first))
     }
 
     /// How many paths, this one included, share its bottleneck.
     pub fn sharers(&self, slot: usize) -> u32 {
-        let is_of = |pair: &&Pair| pair.is_shared && pair.slots.have(slot);
-        1 + self.pairs.iter().filter(is_of).count() as u32
+        (0..self.first.len()).filter(|other| *other != slot && self.are_shared(slot, *other)).count() as u32 + 1
+    }
+
+    /// Where one path shares a bottleneck with each of two others, these do, too.
+    fn regroup(&mut self) {
+        let Self { paths, pairs, first, .. } = self;
+        first.clear();
+        first.extend(0..paths.len());
+        for pair in pairs.iter().filter(|pair| pair.is_shared) {
+            let of = |slot: usize| first.get(slot).copied().unwrap_or(slot);
+            let (low, high) = (of(pair.slots.low), of(pair.slots.high));
+            let (kept, left) = (low.min(high), low.max(high));
+            first.iter_mut().filter(|first| **first == left).for_each(|first| *first = kept);
+        }
     }
 
     /// Counts the changes into the last bin.
@@ -116,6 +154,7 @@ impl Bottlenecks {
                 pair.count(one.change, other.change);
             }
         }
+        self.regroup();
     }
 }
 
@@ -133,16 +172,18 @@ impl Delays {
 
 impl Pair {
     fn new(slots: Slots) -> Self {
-        Self { slots, changes: Correlation::default(), is_shared: false }
+        Self { slots, changes: Correlation::default(), losses: Coincidences::default(), is_shared: false }
     }
 
     fn count(&mut self, one: f64, other: f64) {
         self.changes.count(one, other);
-        let Some(c) = self.changes.of(CHANGES) else { return };
-        self.is_shared = match self.is_shared {
-            true => c >= SHARED.1,
-            false => c > SHARED.0.max(CHANCE * self.changes.chance()),
-        };
+        self.judge();
+    }
+
+    fn judge(&mut self) {
+        let z = self.changes.of(CHANGES).map_or(0.0, |c| c.max(0.0) / self.changes.chance());
+        let evidence = z * z / 2.0 + self.losses.evidence();
+        self.is_shared = evidence > if self.is_shared { SHARED.1 } else { SHARED.0 };
     }
 }
 
@@ -212,6 +253,34 @@ mod tests {
                 assert_eq!(bottlenecks.sharers(0), expected, "seed {seed}");
             }
         }
+    }
+
+    /// Queues too short to be seen, and three paths: two lose when one of them overflows, the third once at a time of its own.
+    #[test]
+    fn paths_that_lose_together_share_a_bottleneck() {
+        let (rtt, mut bottlenecks) = (Duration::from_millis(60), Bottlenecks::default());
+        let lose = |bottlenecks: &mut Bottlenecks, from: u64, paths: [usize; 2]| {
+            for at in (from..from + 30_000).step_by(10) {
+                let now = Instant::ZERO + Duration::from_millis(at);
+                for path in 0..3 {
+                    bottlenecks.sample(now, path, Duration::ZERO);
+                }
+                for path in 0..3 {
+                    let (period, after) = if paths.contains(&path) { (1_500, 10 * path as u64) } else { (1_900, 700) };
+                    if at % period == after {
+                        bottlenecks.lost(now, path, (rtt, rtt));
+                    }
+                }
+            }
+        };
+        lose(&mut bottlenecks, 0, [0, 1]);
+        assert_eq!([0, 1, 2].map(|path| bottlenecks.sharers(path)), [2, 2, 1]);
+        // The third with the second, and so with the first.
+        lose(&mut bottlenecks, 30_000, [1, 2]);
+        assert_eq!([0, 1, 2].map(|path| bottlenecks.sharers(path)), [3, 3, 3]);
+        assert!(bottlenecks.are_shared(2, 0));
+        bottlenecks.forget(1);
+        assert_eq!([0, 1, 2].map(|path| bottlenecks.sharers(path)), [1, 1, 1]);
     }
 
     #[test]

@@ -197,6 +197,16 @@ impl<R: WindowRule> CoupledController<R> {
         self.fair_queues.iter_mut().for_each(|queues| queues.queued(path, queueing));
     }
 
+    /// Packets of `path` were lost, whatever that is answered with.
+    fn on_lost(&mut self, path: usize, now: Instant) {
+        let Some(state) = self.control.paths().get(path).filter(|state| state.base_rtt != Duration::MAX) else {
+            return;
+        };
+        if self.bottlenecks.lost(now, path, (state.srtt, state.base_rtt)) {
+            self.set_shares();
+        }
+    }
+
     /// How many paths share the bottleneck of `path`, this one included.
     pub fn sharers(&self, path: usize) -> u32 {
         self.bottlenecks.sharers(path)
@@ -205,6 +215,11 @@ impl<R: WindowRule> CoupledController<R> {
     /// Whether packets of `path` wait in a queue, as far as its round trips tell; `true` under a rule that does not look at them.
     pub fn has_queue(&self, path: usize) -> bool {
         self.random_loss.as_ref().and_then(|losses| losses.get(path)).is_none_or(RandomLoss::has_queue)
+    }
+
+    /// Whether what `path` loses may be its link's own loss; `false` under a rule that answers all losses.
+    pub fn is_doubtful(&self, path: usize) -> bool {
+        self.random_loss.as_ref().and_then(|losses| losses.get(path)).is_some_and(RandomLoss::is_doubtful)
     }
 
     /// Whether `path` rests, because another carries through the same bottleneck.
@@ -258,6 +273,9 @@ impl<R: WindowRule> CoupledController<R> {
     ///
     /// Under a rule that [bears random loss](crate::Kind) one that is the link's own reduces nothing.
     pub fn on_congestion(&mut self, path: usize, event: &Congestion, doubt: Doubt, now: Instant) -> bool {
+        if event.cause == Cause::Loss && self.couples {
+            self.on_lost(path, now);
+        }
         match self.judge(path, event, doubt, now) {
             Verdict::Answer => {}
             Verdict::Bear => {

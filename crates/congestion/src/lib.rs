@@ -34,6 +34,7 @@
 //! `examples/own_congestion_control.rs` is a rule from outside of the crate.
 
 mod bottleneck;
+mod coincidence;
 mod correlation;
 mod coupling;
 mod custom;
