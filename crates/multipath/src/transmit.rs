@@ -186,10 +186,13 @@ impl<P: Clone> Sender<P> {
                 control.last_sent = now;
                 windows.idle(now, control.slot);
             }
-            let window = if any_usable || is_snooping { windows.window(control.slot) } else { TRY };
             let same = retired.iter().filter_map(|old| old.control.as_ref()).filter(|old| old.slot == control.slot);
             let before: usize = same.map(|old| old.sent.in_flight()).sum();
-            let is_full = (control.sent.in_flight() + before) as f64 >= window;
+            let (flight, next) = (control.sent.in_flight() + before, next_wire.unwrap_or(path.state.mtu.into()));
+            let is_full = match any_usable || is_snooping {
+                true => windows.is_full(control.slot, flight, next),
+                false => flight as f64 >= TRY,
+            };
             // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
             control.busy |= is_full && !is_snooping;
             let (delivered, in_flight) = (control.sent.full_rate(), control.sent.in_flight());

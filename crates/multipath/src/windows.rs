@@ -204,6 +204,14 @@ impl Windows {
         (0..control.paths().len()).map(|path| control.blocked_until(path)).filter(|at| *at > now).min()
     }
 
+    /// Whether a packet of `next` bytes has no room in the path's window beside those in `flight`. A path that is alone has room while
+    /// less than the window is in flight. Of paths that are one flow together none has more in flight than its window, as a TCP: a part
+    /// of a packet more on each of them would be much where windows are of few packets. One packet always has room.
+    pub(crate) fn is_full(&self, slot: Slot, flight: usize, next: usize) -> bool {
+        let (window, is_one_of_several) = (self.window(slot), self.sharers(slot) > 1);
+        flight as f64 >= window || is_one_of_several && flight > 0 && (flight + next) as f64 > window
+    }
+
     /// Whether packets wait in a queue of the path.
     pub(crate) fn has_queue(&self, slot: Slot) -> bool {
         self.paths.has_queue(slot.0)
@@ -269,6 +277,21 @@ mod tests {
             &RttEstimator::default(),
             None,
         );
+    }
+
+    /// RFC 5681 §3.1: no more is in flight than the window, wherever more than one path could have a part of a packet above it.
+    #[test]
+    fn paths_that_are_one_flow_have_no_more_in_flight_than_their_windows() {
+        for (phase, may) in [(0, false), (1_000, true)] {
+            let (mut windows, slots) = two(|millis| (millis + phase) % 2_300);
+            windows.paths.control_mut().set_cwnd(slots[0].0, 2.5 * f64::from(MSS));
+            assert!(!windows.is_full(slots[0], 1500, 1500), "two packets fit");
+            assert_eq!(!windows.is_full(slots[0], 3000, 1500), may, "half of a third one does");
+            assert!(!windows.is_full(slots[0], 3000, 700), "a small one fits");
+            assert!(windows.is_full(slots[0], 3750, 100));
+            windows.paths.control_mut().set_cwnd(slots[0].0, 1000.0);
+            assert!(!windows.is_full(slots[0], 0, 1500), "one always may be");
+        }
     }
 
     #[test]

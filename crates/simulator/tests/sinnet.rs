@@ -239,6 +239,31 @@ fn two_paths_through_one_bottleneck_are_one_tcp() {
     assert!((0.6..1.6).contains(&shipped), "{shipped}");
 }
 
+/// Likewise at a queue of five packets, where what hosts take for each packet varies by more than the queue does: what tells that there
+/// is one queue is that both paths lose at the same times. Two CUBICs would have twice what one beside them has.
+#[test]
+fn two_paths_through_one_short_queue_are_one_tcp() {
+    let links = [("b", "b1", 2), ("b1", "s", 0), ("b", "b2", 4), ("b2", "s", 0), ("c", "s", 1)];
+    let links = links.map(|(from, to, delay)| {
+        format!("[[link]]\nbetween = [\"{from}\", \"{to}\"]\nrate = \"1Gbit/s\"\ndelay = \"{delay}ms\"\n")
+    });
+    let text = format!(
+        "name = \"short\"\nduration = \"150s\"\nwarm_up = \"30s\"\nprocessing = \"wander\"\n\
+         [[link]]\nbetween = [\"s\", \"a\"]\nrate = \"3.2Mbit/s\"\ndelay = \"35ms\"\nqueue = \"5p\"\n{}\
+         [[flow]]\nname = \"f\"\nfrom = \"b\"\nto = \"a\"\nprotocol = \"sinnet\"\n\
+         paths = [[\"b\", \"b1\", \"s\", \"a\"], [\"b\", \"b2\", \"s\", \"a\"]]\nstart = [\"0s\", \"1s\"]\n\
+         [[flow]]\nname = \"tcp\"\nfrom = \"c\"\nto = \"a\"\nprotocol = \"tcp\"\nprofile = \"linux\"\n\
+         congestion = \"cubic\"\nstart = [\"0s\", \"1s\"]\n",
+        links.concat()
+    );
+    let factor = |seed| {
+        let flows = run(&text, seed).flows;
+        flows[0].throughput_mbps / flows[1].throughput_mbps
+    };
+    let factors: Vec<f64> = (1..=4).map(factor).collect();
+    assert!(factors.iter().sum::<f64>() / 4.0 < 1.5, "{factors:?}");
+}
+
 /// Of a file whose first path breaks in its midst all arrives, at the rate of the other path from then on.
 #[test]
 fn a_path_that_dies_takes_nothing_along() {
