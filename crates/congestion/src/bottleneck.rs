@@ -19,8 +19,8 @@ const SAMPLES: u32 = 3;
 /// Changes that a verdict takes.
 const CHANGES: f64 = 40.0;
 /// Paths share a bottleneck when the evidence rises above the first, and no more when it falls below the second. With `c` of 100 changes
-/// alone that is 0.42 and 0.1.
-const SHARED: (f64, f64) = (8.8, 0.5);
+/// alone that is 0.42 and 0.15.
+const SHARED: (f64, f64) = (8.8, 1.1);
 /// Changes that are smaller on average tell nothing; in seconds.
 const LEAST: f64 = 0.3e-3;
 /// A change counts as at most so many of the average: an outage is one event, however long its queue.
@@ -52,6 +52,8 @@ struct Pair {
     changes: Correlation,
     losses: Coincidences,
     is_shared: bool,
+    /// Delays alone say so.
+    agrees: bool,
 }
 
 /// What is known of the bottlenecks of an association's paths, by their slots.
@@ -125,6 +127,12 @@ impl Bottlenecks {
         self.first.get(one).is_some_and(|first| self.first.get(other) == Some(first))
     }
 
+    /// Whether the delays of two paths rise and fall together, whatever they lose.
+    pub fn delays_agree(&self, one: usize, other: usize) -> bool {
+        let slots = Slots { low: one.min(other), high: one.max(other) };
+        self.pairs.iter().any(|pair| pair.agrees && pair.slots == slots)
+    }
+
     /// How many paths, this one included, share its bottleneck.
     pub fn sharers(&self, slot: usize) -> u32 {
         (0..self.first.len()).filter(|other| *other != slot && self.are_shared(slot, *other)).count() as u32 + 1
@@ -172,7 +180,13 @@ impl Delays {
 
 impl Pair {
     fn new(slots: Slots) -> Self {
-        Self { slots, changes: Correlation::default(), losses: Coincidences::default(), is_shared: false }
+        Self {
+            slots,
+            changes: Correlation::default(),
+            losses: Coincidences::default(),
+            is_shared: false,
+            agrees: false,
+        }
     }
 
     fn count(&mut self, one: f64, other: f64) {
@@ -182,8 +196,10 @@ impl Pair {
 
     fn judge(&mut self) {
         let z = self.changes.of(CHANGES).map_or(0.0, |c| c.max(0.0) / self.changes.chance());
-        let evidence = z * z / 2.0 + self.losses.evidence();
-        self.is_shared = evidence > if self.is_shared { SHARED.1 } else { SHARED.0 };
+        let (delays, losses) = (z * z / 2.0, self.losses.evidence());
+        let is_enough = |evidence: f64, before: bool| evidence > if before { SHARED.1 } else { SHARED.0 };
+        self.agrees = is_enough(delays, self.agrees);
+        self.is_shared = is_enough(delays + losses, self.is_shared);
     }
 }
 

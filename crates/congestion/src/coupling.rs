@@ -483,8 +483,8 @@ impl<R: WindowRule> Known for Paths<'_, R> {
         self.control.paths().get(slot).and_then(|path| path.rtt()).unwrap_or_default()
     }
 
-    fn are_shared(&self, one: usize, other: usize) -> bool {
-        self.bottlenecks.are_shared(one, other)
+    fn delays_agree(&self, one: usize, other: usize) -> bool {
+        self.bottlenecks.delays_agree(one, other)
     }
 }
 

@@ -140,7 +140,7 @@ pub(crate) trait Known {
     /// The round-trip time of a path in seconds.
     fn rtt(&self, slot: usize) -> f64;
     /// Whether two paths share a bottleneck by their delays.
-    fn are_shared(&self, one: usize, other: usize) -> bool;
+    fn delays_agree(&self, one: usize, other: usize) -> bool;
 }
 
 impl FairQueues {
@@ -248,7 +248,7 @@ impl FairQueues {
             let (c, sizes) = (pair.changes.of(CHANGES)?, pair.changes.sizes());
             let varies = sizes.0 > VARIES * one.mean && sizes.1 > VARIES * other.mean;
             let (is_opposed, is_shared) =
-                (c < -CHANCE * pair.changes.chance() || is_found, known.are_shared(low, high));
+                (c < -CHANCE * pair.changes.chance() || is_found, known.delays_agree(low, high));
             let (rests, carries) = if known.rtt(low) > known.rtt(high) { (low, high) } else { (high, low) };
             (is_same && varies && (is_opposed || is_shared)).then_some((rests, carries, !is_opposed))
         })
