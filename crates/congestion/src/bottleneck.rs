@@ -267,6 +267,7 @@ mod tests {
                     }
                 }
                 assert_eq!(bottlenecks.sharers(0), expected, "seed {seed}");
+                assert_eq!(bottlenecks.delays_agree(1, 0), is_one, "seed {seed}");
             }
         }
     }
@@ -294,7 +295,7 @@ mod tests {
         // The third with the second, and so with the first.
         lose(&mut bottlenecks, 30_000, [1, 2]);
         assert_eq!([0, 1, 2].map(|path| bottlenecks.sharers(path)), [3, 3, 3]);
-        assert!(bottlenecks.are_shared(2, 0));
+        assert!(bottlenecks.are_shared(2, 0) && !bottlenecks.delays_agree(1, 0));
         bottlenecks.forget(1);
         assert_eq!([0, 1, 2].map(|path| bottlenecks.sharers(path)), [1, 1, 1]);
     }
