@@ -135,7 +135,7 @@ impl Bottlenecks {
 
     /// How many paths, this one included, share its bottleneck.
     pub fn sharers(&self, slot: usize) -> u32 {
-        (0..self.first.len()).filter(|other| *other != slot && self.are_shared(slot, *other)).count() as u32 + 1
+        (0..self.first.len()).filter(|other| self.are_shared(slot, *other)).count().max(1) as u32
     }
 
     /// Where one path shares a bottleneck with each of two others, these do, too.

@@ -23,7 +23,7 @@ const EVENT: Duration = Duration::from_millis(50);
 pub(crate) struct Losses {
     /// When it was first heard of.
     since: Option<Instant>,
-    /// The last loss, and the last one that began an event.
+    /// The last loss.
     last: Option<Instant>,
     /// When the last event was at the bottleneck, in seconds, and the round trip then.
     event: Option<f64>,
@@ -148,7 +148,7 @@ mod tests {
         (highest, both.evidence())
     }
 
-    /// A ratio of e^8.8 comes by chance once in 6,600 independent looks (Markov's inequality); the memory makes those of ten minutes
+    /// A ratio of e^8.8 comes by chance at most once in 6,600 independent looks (Markov's inequality); the memory makes those of ten minutes
     /// some six.
     #[test]
     fn independent_losses_are_evidence_of_two_queues() {

@@ -217,11 +217,6 @@ impl<R: WindowRule> CoupledController<R> {
         self.random_loss.as_ref().and_then(|losses| losses.get(path)).is_none_or(RandomLoss::has_queue)
     }
 
-    /// Whether what `path` loses may be its link's own loss; `false` under a rule that answers all losses.
-    pub fn is_doubtful(&self, path: usize) -> bool {
-        self.random_loss.as_ref().and_then(|losses| losses.get(path)).is_some_and(RandomLoss::is_doubtful)
-    }
-
     /// Whether `path` rests, because another carries through the same bottleneck.
     pub fn rests(&self, path: usize) -> bool {
         self.fair_queues.as_ref().is_some_and(|queues| queues.rests(path))

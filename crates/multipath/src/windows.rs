@@ -208,8 +208,8 @@ impl Windows {
     /// less than the window is in flight. Of paths that are one flow together none has more in flight than its window, as a TCP: a part
     /// of a packet more on each of them would be much where windows are of few packets. One packet always has room.
     pub(crate) fn is_full(&self, slot: Slot, flight: usize, next: usize) -> bool {
-        let (window, is_one_of_several) = (self.window(slot), self.sharers(slot) > 1);
-        flight as f64 >= window || is_one_of_several && flight > 0 && (flight + next) as f64 > window
+        let window = self.window(slot);
+        flight as f64 >= window || flight > 0 && (flight + next) as f64 > window && self.sharers(slot) > 1
     }
 
     /// Whether packets wait in a queue of the path.

@@ -22,6 +22,11 @@ fn two_paths(paths: [(u32, u32); 2], duration: u32, change: &str, flows: &str) -
     head + &links.collect::<String>() + flows
 }
 
+/// A link that is no bottleneck, of so many milliseconds.
+fn fast_link(from: &str, to: &str, delay: u32) -> String {
+    format!("[[link]]\nbetween = [\"{from}\", \"{to}\"]\nrate = \"1Gbit/s\"\ndelay = \"{delay}ms\"\n")
+}
+
 fn flow(name: &str, keys: &str) -> String {
     format!(
         "[[flow]]\nname = \"{name}\"\nfrom = \"b\"\nto = \"a\"\nprotocol = \"sinnet\"\n\
@@ -219,9 +224,7 @@ fn two_paths_through_one_bottleneck_are_one_tcp() {
             ("c", "s"),
             ("r", "d"),
         ];
-        let links = links.map(|(from, to)| {
-            format!("[[link]]\nbetween = [\"{from}\", \"{to}\"]\nrate = \"1Gbit/s\"\ndelay = \"1ms\"\n")
-        });
+        let links = links.map(|(from, to)| fast_link(from, to, 1));
         format!(
             "name = \"shared\"\nduration = \"60s\"\nwarm_up = \"15s\"\n\
              [[link]]\nbetween = [\"s\", \"r\"]\nrate = \"10Mbit/s\"\ndelay = \"17ms\"\nqueue = \"1.5bdp\"\n{}\
@@ -244,9 +247,7 @@ fn two_paths_through_one_bottleneck_are_one_tcp() {
 #[test]
 fn two_paths_through_one_short_queue_are_one_tcp() {
     let links = [("b", "b1", 2), ("b1", "s", 0), ("b", "b2", 4), ("b2", "s", 0), ("c", "s", 1)];
-    let links = links.map(|(from, to, delay)| {
-        format!("[[link]]\nbetween = [\"{from}\", \"{to}\"]\nrate = \"1Gbit/s\"\ndelay = \"{delay}ms\"\n")
-    });
+    let links = links.map(|(from, to, delay)| fast_link(from, to, delay));
     let text = format!(
         "name = \"short\"\nduration = \"150s\"\nwarm_up = \"30s\"\nprocessing = \"wander\"\n\
          [[link]]\nbetween = [\"s\", \"a\"]\nrate = \"3.2Mbit/s\"\ndelay = \"35ms\"\nqueue = \"5p\"\n{}\
