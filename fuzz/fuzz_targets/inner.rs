@@ -54,8 +54,11 @@ fn inner(victim: &mut Victim, path: u8, number: Option<(u8, u16)>, content: &Con
         None => victim.esp(path, protocol, &payload),
         Some((kind, number)) => {
             let [a, b] = number.wrapping_add(round as u16).to_be_bytes();
-            let message = [&[kind & 0x30 | 2 | kind & 1, protocol, a, b][..], &payload].concat();
-            victim.esp(path, NEXT_HEADER, &message)
+            let what = [kind & 0x30 | 2 | kind & 1, protocol];
+            // ESP's next header says what follows, or bytes before the number.
+            let (next_header, what) =
+                if kind & 0x80 == 0 { (NEXT_HEADER, &what[..]) } else { (148 + kind % 104, &[][..]) };
+            victim.esp(path, next_header, &[what, &[a, b], &payload].concat())
         }
     }
 }

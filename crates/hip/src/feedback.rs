@@ -15,7 +15,8 @@ pub const PARAMETER: u16 = 0x9e5e;
 /// The version of what is said in ESP packets; the content of the parameter.
 const VERSION: u8 = 1;
 
-/// ESP's next header of what only Sinnet hosts say to each other: one of those for experiments (RFC 3692 §2.1).
+/// ESP's next header of what only Sinnet hosts say to each other: one of those for experiments (RFC 3692 §2.1). Where both have
+/// [`Features::short_numbers`], 148 to 251 are theirs as well.
 pub const NEXT_HEADER: u8 = 253;
 
 /// What two hosts that give feedback can do besides. Hosts that know none of them send a zero.
@@ -25,20 +26,22 @@ pub struct Features {
     pub implicit_iv: bool,
     /// Headers of flows in short, for receivers that have asked for it.
     pub short_headers: bool,
+    /// Numbers of packets without a header of their own: ESP's next header says of what.
+    pub short_numbers: bool,
 }
 
 impl Features {
-    /// Those of a host. One that keeps its keys for Wireshark has none, for Wireshark has neither.
+    /// Those of a host. One that keeps its keys for Wireshark has none, for Wireshark knows none.
     pub fn own(keylog: bool) -> Self {
-        Self { implicit_iv: !keylog, short_headers: !keylog }
+        Self { implicit_iv: !keylog, short_headers: !keylog, short_numbers: !keylog }
     }
 
     fn of_bits(bits: u8) -> Self {
-        Self { implicit_iv: bits & 1 != 0, short_headers: bits & 2 != 0 }
+        Self { implicit_iv: bits & 1 != 0, short_headers: bits & 2 != 0, short_numbers: bits & 4 != 0 }
     }
 
     fn bits(self) -> u8 {
-        u8::from(self.implicit_iv) | u8::from(self.short_headers) << 1
+        u8::from(self.implicit_iv) | u8::from(self.short_headers) << 1 | u8::from(self.short_numbers) << 2
     }
 
     fn shared(self, other: Self) -> Self {

@@ -12,16 +12,17 @@ use recovery::{Position, Role};
 use scheduler::PathId;
 use std::collections::BTreeMap;
 
-/// Bytes that a number takes on the wire.
-pub const HEADER: usize = 4;
-/// Bytes that the number of its copies takes besides.
-pub const COPY_HEADER: usize = 4;
+/// Bytes that a number takes on the wire. Two more have the first 256 packets of a flow whose header goes in short, and those of a peer
+/// that has no short numbers.
+pub const HEADER: usize = 2;
+/// Bytes that the number of its copies takes besides, with what it is a copy of.
+pub const COPY_HEADER: usize = 6;
 /// So many are the first of a flow: that one of them has overtaken others shows.
 const FIRST: u32 = 256;
 /// Flows whose numbers are remembered; if there are more, all begin anew.
 const FLOWS: usize = 4096;
 
-/// Bytes that the numbers of a packet take on the wire. A packet that has copies has room for its place, too.
+/// Bytes that the numbers of a packet take on the wire. One that has copies has room for its place, too.
 pub(crate) fn header(number: Option<Number>, copy: Option<CopyNumber>) -> usize {
     match (number, copy) {
         (_, Some(_)) => HEADER + COPY_HEADER,

@@ -2,7 +2,6 @@
 //! is open or not, some let packets wait for one path alone, and one has every packet copied to all paths.
 
 use crate::copies::CopyNumber;
-use crate::order::header;
 use crate::packet::QueuedPacket;
 use crate::path::SenderPath;
 use crate::policy::PolicyId;
@@ -182,7 +181,7 @@ impl<P> Sender<P> {
         let CopyNumber(number) = self.next_copy;
         self.next_copy = CopyNumber(number.wrapping_add(1));
         packet.copy = Some(CopyNumber(number));
-        packet.wire += header(packet.number, packet.copy) - header(packet.number, None);
+        packet.wire = self.wire(packet.len());
     }
 
     /// What waits for a path alone that is not usable any more goes on the others.

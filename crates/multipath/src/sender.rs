@@ -185,6 +185,17 @@ pub struct Sender<P> {
 }
 
 impl<P> Sender<P> {
+    /// Bytes of the outer packet in which so many are sealed, on whichever path.
+    pub(crate) fn wire(&self, sealed: usize) -> usize {
+        self.paths.first().map_or(0, |path| path.state.overhead.wire(sealed))
+    }
+
+    /// Bytes by which a number makes a packet longer at most.
+    pub(crate) fn wire_of_number(&self) -> usize {
+        let alignment = self.paths.first().map_or(1, |path| path.state.overhead.alignment.max(1));
+        crate::order::HEADER.next_multiple_of(alignment)
+    }
+
     /// Without paths.
     pub fn new(feedback: Feedback, rule: Rule) -> Self {
         let mut windows = Windows::new(rule);
@@ -510,7 +521,7 @@ impl<P: Clone> Sender<P> {
     /// As [`Sender::enqueue`], under a policy.
     pub fn enqueue_under(&mut self, now: Instant, meta: Meta, payload: P, policy: Option<PolicyId>) -> Enqueued {
         let packet = |wire| QueuedPacket { policy, ..QueuedPacket::new(meta, payload, wire) };
-        let wire = self.paths.first().map_or(0, |path| path.state.overhead.wire(meta.len));
+        let wire = self.wire(meta.len);
         // Where only a multiple of what came may be sent, all waits in one queue.
         let has_credit = self.paths.iter().any(|path| path.state.is_verified && path.state.allows(wire));
         let must_wait = self.feedback == Feedback::Reports && (self.is_starved(now) || self.is_crowded(now, &meta));

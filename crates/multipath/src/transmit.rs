@@ -230,7 +230,7 @@ impl<P: Clone> Sender<P> {
     fn next_wire(&self) -> Option<usize> {
         match (self.next_again(), self.again.len() + self.buffer.packets()) {
             (Some(packet), _) => Some(packet.wire),
-            (None, 1) => Some(self.buffer.bytes() + crate::order::HEADER),
+            (None, 1) => Some(self.buffer.bytes() + self.wire_of_number()),
             _ => None,
         }
     }
@@ -382,7 +382,7 @@ impl<P: Clone> Sender<P> {
         let has_number = in_order || packet.meta.ecn != Ecn::NotEct && !packet.meta.is_short;
         if let Some(flow) = packet.meta.flow.filter(|_| has_number) {
             packet.number = Some(self.numbers.next(flow));
-            packet.wire += crate::order::HEADER;
+            packet.wire = self.wire(packet.len());
         } else if !packet.meta.is_short {
             packet.meta.ecn = Ecn::NotEct;
         }

@@ -107,7 +107,7 @@ impl Hosts {
             let (path, packet) = (usize::from(dispatch.path.0), &dispatch.packet);
             self.sent[path] += 1;
             let (number, order, wire) = (self.sent[path], packet.number.unwrap(), packet.wire);
-            assert_eq!(wire, OVERHEAD.wire(PAYLOAD) + multipath::NUMBER);
+            assert_eq!(wire, OVERHEAD.wire(PAYLOAD + multipath::NUMBER));
             let frame = Frame::Data { number, order, packet: packet.payload, wire };
             let _ = self.forward[path].offer(now, frame, wire as u32);
             self.sender.on_sent(now, dispatch, number);
@@ -122,7 +122,7 @@ impl Hosts {
 
     /// The part of the paths' sum that payloads took.
     fn goodput(&self, from: usize, span: Duration, rates: u64) -> f64 {
-        let wire = (OVERHEAD.wire(PAYLOAD) + multipath::NUMBER) as f64;
+        let wire = (OVERHEAD.wire(PAYLOAD + multipath::NUMBER)) as f64;
         (self.delivered.len() - from) as f64 * wire * 8.0 / span.as_secs_f64() / rates as f64
     }
 }

@@ -3,11 +3,11 @@
 use crate::ecn::decapsulate;
 use crate::flows::{Family, Flows, flow_of, flow_of_quoted};
 use crate::heartbeat::{Beat, DATA};
-use crate::labels::{Assigned, arriving};
+use crate::labels::arriving;
 use crate::numbers::{Header, What};
 use crate::packet::{HEADROOM, Packet};
 use crate::path::outer_header;
-use crate::payload::Payload;
+use crate::peer::PeerState;
 use crate::report;
 use crate::status::Counters;
 use crate::wedge::Wedge;
@@ -16,7 +16,7 @@ use clock::Instant;
 use hip::Route;
 use hip::esp::OpenError;
 use hip::feedback::NEXT_HEADER;
-use multipath::{Acknowledgment, Asks, Ecn, Number, ReceivedPacket, Sender};
+use multipath::{Acknowledgment, Asks, Ecn, Number, ReceivedPacket};
 use rand_core::CryptoRng;
 use scheduler::PathId;
 use wire::Spi;
@@ -75,7 +75,8 @@ fn answers(flows: &Flows, view: &V6<'_>) -> bool {
 }
 
 /// When an authentic payload wants to be reported.
-fn asks(next_header: u8, payload: &[u8], assigned: &Assigned, sender: &Sender<Payload>) -> Asks {
+fn asks(next_header: u8, payload: &[u8], peer: &PeerState) -> Asks {
+    let PeerState { assigned, sender, .. } = peer;
     let is_bare_ack = |protocol, payload: &[u8]| match protocol {
         protocol::TCP => tcp::Segment::parse(payload)
             .is_ok_and(|segment| !segment.flags().contains(tcp::Flags::RST) && segment.sequence_len() == 0),
@@ -85,9 +86,9 @@ fn asks(next_header: u8, payload: &[u8], assigned: &Assigned, sender: &Sender<Pa
         }
         _ => false,
     };
-    let is_bare_ack = match (next_header, Header::parse(payload)) {
-        (NEXT_HEADER, Some(header)) => {
-            let behind = payload.get(header.len()..).unwrap_or_default();
+    let is_bare_ack = match (next_header, Header::parse(next_header, payload, peer.short_numbers)) {
+        (_, Some((header, len))) => {
+            let behind = payload.get(len..).unwrap_or_default();
             match header.what {
                 What::Protocol(protocol) => is_bare_ack(protocol, behind),
                 What::Label(label) => assigned.template(label).is_some_and(|template| {
@@ -185,7 +186,7 @@ impl Wedge {
         path.is_confirmed |= is_own_way;
         let (verified, before) = (path.verified, path.predecessor);
         if gives_feedback {
-            let asks = asks(next_header, inner.get(BEFORE..).unwrap_or_default(), &peer.assigned, &peer.sender);
+            let asks = asks(next_header, inner.get(BEFORE..).unwrap_or_default(), peer);
             let received = ReceivedPacket { number: header.seq, wire, is_marked: outer == Ecn::Ce, asks };
             peer.reporter.on_packet(now, id, received, srtt);
         }
@@ -227,15 +228,16 @@ impl Wedge {
         let mut inner_ecn = peer.gives_feedback().then_some(Ecn::NotEct);
         // RFC 7402 §3.2, BEET: the header is rebuilt from the HITs of the association.
         let (source, destination) = (peer.config.hit.address(), self.hit.address());
-        if next_header == NEXT_HEADER {
-            let message = inner.get(BEFORE..).unwrap_or_default();
-            let Some(header) = Header::parse(message) else {
-                return self.inbound_feedback(now, rng, index, id, message);
-            };
+        let message = inner.get(BEFORE..).unwrap_or_default();
+        let header = Header::parse(next_header, message, peer.short_numbers);
+        if header.is_none() && next_header == NEXT_HEADER {
+            return self.inbound_feedback(now, rng, index, id, message);
+        }
+        if let Some((header, len)) = header {
             if header.copy.is_some_and(|copy| !peer.copies.is_first(copy)) {
                 return;
             }
-            start += header.len();
+            start += len;
             (came.number, inner_ecn) = (header.number, Some(header.ecn));
             match header.what {
                 What::Protocol(protocol) => next_header = protocol,

@@ -13,6 +13,7 @@
 //! another flow only [`LIFE`] after the announcement. A network may keep an announcement for longer than that: then its clock is far
 //! behind that of the newest report, and the label is not taken.
 
+use crate::numbers::SHORTEST;
 use clock::{Duration, Instant};
 use multipath::FlowId;
 use std::collections::BTreeMap;
@@ -61,6 +62,7 @@ pub(crate) struct Candidate {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assigned {
     labels: BTreeMap<u16, (Template, Instant)>,
+    /// The next of those that take more bytes than the [`SHORTEST`].
     next: u16,
     /// Those that the sender has not heard of.
     unannounced: Vec<u16>,
@@ -139,13 +141,16 @@ impl Assigned {
                 template.timestamps = Timestamps::Whole;
             }
         }
-        let number = self.next;
-        let is_in_use = self.labels.get(&number).is_some_and(|(_, at)| now - *at < LIFE);
-        if is_in_use || self.unannounced.len() >= usize::from(LABELS) {
+        let is_free = |number: &u16| self.labels.get(number).is_none_or(|(_, at)| now - *at >= LIFE);
+        let shortest = (0..SHORTEST).find(is_free);
+        let Some(number) = shortest.or(Some(SHORTEST + self.next).filter(is_free)) else { return };
+        if self.unannounced.len() >= usize::from(LABELS) {
             return;
         }
         self.labels.insert(number, (template, now));
-        self.next = (number + 1) % LABELS;
+        if shortest.is_none() {
+            self.next = (self.next + 1) % (LABELS - SHORTEST);
+        }
         self.unannounced.push(number);
         candidate.pause = (candidate.pause * 2).clamp(PAUSE, GOOD_FOR);
         (candidate.whole, candidate.not_before) = (0, now + candidate.pause);
@@ -321,9 +326,10 @@ mod tests {
                 let template =
                     || Some(Template { protocol: protocol::TCP, source: 1, destination: 2, acknowledges, timestamps });
                 (0..=WHOLE).for_each(|_| assigned.came(at(second), &mut candidate, false, template));
-                templates.extend(
-                    assigned.poll_message(at(second)).map(|_| assigned.template(assigned.next - 1).unwrap().timestamps),
-                );
+                if let Some(message) = assigned.poll_message(at(second)) {
+                    let number = u16::from_be_bytes([message[HEAD], message[HEAD + 1]]);
+                    templates.push(assigned.template(number).unwrap().timestamps);
+                }
             }
             let is_whole: Vec<bool> = templates.iter().map(|stamps| *stamps == Timestamps::Whole).collect();
             assert_eq!(is_whole, [false, is_quick, is_quick, is_quick], "{ticks}");

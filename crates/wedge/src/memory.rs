@@ -132,7 +132,7 @@ mod tests {
                 let key = flow_of(17, &[a, b, 0, 7, 0, 0, 0, 0], false).unwrap();
                 let [c, d] = ((round % 200) as u16 + 1_000).to_be_bytes();
                 let kind = if round % 200 == 0 { [3, 17, 0, 0] } else { [2, 17, c, d] };
-                let number = Header::parse(&kind).unwrap().number;
+                let number = Header::parse(hip::feedback::NEXT_HEADER, &kind, true).unwrap().0.number;
                 wedge.touch(peer);
                 let state = &mut wedge.peers[peer];
                 state.inbound(Instant::ZERO, key, (PathId(0), number), vec![0; 1_200].into(), &mut Vec::new());

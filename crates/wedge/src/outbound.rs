@@ -314,6 +314,6 @@ mod tests {
         let payload = waiting.next().unwrap();
         assert_eq!((payload.bytes().len(), payload.bytes().as_ptr()), (1_008, at));
         let number = Some(Number { value: 1, is_early: false });
-        assert_eq!(payload.sealed((number, None), Ecn::NotEct).parts()[1].as_ptr(), at);
+        assert_eq!(payload.sealed((number, None), Ecn::NotEct, true).parts()[1].as_ptr(), at);
     }
 }

@@ -53,7 +53,7 @@ impl PeerState {
     fn numbers(&self) -> usize {
         match (self.gives_feedback(), self.has_copies) {
             (false, _) => 0,
-            (true, false) => multipath::NUMBER,
+            (true, false) => numbers::of_whole(self.short_numbers),
             (true, true) => numbers::ROOM,
         }
     }

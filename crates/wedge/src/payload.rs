@@ -5,7 +5,6 @@ use crate::labels::Announced;
 use crate::numbers::{Header, ROOM, What};
 use crate::window_clamp::Connections;
 use clock::Instant;
-use hip::feedback::NEXT_HEADER;
 use multipath::{Class, CopyNumber, Ecn, LARGEST_URGENT_ICMP, Meta, Number, PolicyId, Segment};
 use wire::ip::protocol;
 use wire::short::{self, Short};
@@ -77,8 +76,13 @@ impl Payload {
         self.bytes.get_mut(self.start..).unwrap_or_default()
     }
 
-    /// What is sealed.
-    pub(crate) fn sealed(&self, (number, copy): (Option<Number>, Option<CopyNumber>), ecn: Ecn) -> Sealed<'_> {
+    /// What is sealed, for a peer that has short numbers or not.
+    pub(crate) fn sealed(
+        &self,
+        (number, copy): (Option<Number>, Option<CopyNumber>),
+        ecn: Ecn,
+        short_numbers: bool,
+    ) -> Sealed<'_> {
         let bytes = self.bytes();
         let (what, short, body) = match &self.short {
             Some((label, short)) => {
@@ -86,14 +90,11 @@ impl Payload {
             }
             None => (What::Protocol(self.next_header), &[][..], bytes),
         };
-        if number.is_none() && copy.is_none() && self.short.is_none() {
-            return Sealed { next_header: self.next_header, head: [0; HEAD], len: 0, body };
-        }
-        let header = Header { what, number, copy, ecn };
+        let header = Header { what, number, copy, ecn }.emit(short_numbers);
         let mut head = [0; HEAD];
-        let parts = header.bytes().into_iter().take(header.len()).chain(short.iter().copied());
-        head.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
-        Sealed { next_header: NEXT_HEADER, head, len: header.len() + short.len(), body }
+        let parts = [header.bytes(), short];
+        head.iter_mut().zip(parts.into_iter().flatten()).for_each(|(to, from)| *to = *from);
+        Sealed { next_header: header.next_header, head, len: header.bytes().len() + short.len(), body }
     }
 
     /// Whether its header goes in short.
@@ -168,15 +169,15 @@ mod tests {
         for header in [20, 40] {
             let payload = Payload::behind(17, packet.clone(), header);
             assert_eq!(payload.bytes(), &packet[header..]);
-            let bare = payload.sealed((None, None), Ecn::Ect0);
+            let bare = payload.sealed((None, None), Ecn::Ect0, true);
             assert_eq!((bare.next_header, bare.parts()), (17, [&[], &packet[header..]]));
-            for copy in [None, Some(CopyNumber(7))] {
+            for (copy, short_numbers) in [(None, false), (None, true), (Some(CopyNumber(7)), true)] {
                 let number = Some(Number { value: 0x0102, is_early: false });
                 let numbers = Header { what: What::Protocol(17), number, copy, ecn: Ecn::Ect0 };
-                let sealed = payload.sealed((number, copy), Ecn::Ect0);
+                let sealed = payload.sealed((number, copy), Ecn::Ect0, short_numbers);
                 let [head, body] = sealed.parts();
-                assert_eq!((sealed.next_header, Header::parse(head)), (NEXT_HEADER, Some(numbers)));
-                assert_eq!((head.len(), body), (numbers.len(), &packet[header..]));
+                let parsed = Header::parse(sealed.next_header, head, short_numbers);
+                assert_eq!((parsed, body), (Some((numbers, head.len())), &packet[header..]));
             }
         }
     }

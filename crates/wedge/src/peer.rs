@@ -63,6 +63,8 @@ pub(crate) struct PeerState {
     pub copies: Copies,
     /// It can send headers in short, and so its flows are assigned labels.
     pub takes_labels: bool,
+    /// It has short numbers.
+    pub short_numbers: bool,
     /// The labels of flows that come from it.
     pub assigned: Assigned,
     /// The labels of flows that go to it.
@@ -107,6 +109,7 @@ impl PeerState {
             reporter: Reporter::default(),
             copies: Copies::default(),
             takes_labels: false,
+            short_numbers: false,
             assigned: Assigned::default(),
             announced: Announced::default(),
             silent_since: None,

@@ -34,7 +34,8 @@ impl PeerState {
         self.used_at = now;
         self.sender.restart(feedback, rule);
         self.copies = Copies::default();
-        self.takes_labels = features.is_some_and(|features| features.short_headers);
+        let features = features.unwrap_or_default();
+        (self.takes_labels, self.short_numbers) = (features.short_headers, features.short_numbers);
         (self.assigned, self.announced) = Default::default();
         self.share_memory();
     }
@@ -123,7 +124,7 @@ impl PeerState {
         // RFC 6040 §4.1, of the packet as it came: a mark of the send buffer's own is no congestion of the path, and stays inside
         // where the peer sees what is there.
         let ecn = if skips { dispatch.packet.meta.ecn } else { inner };
-        let sealed = dispatch.packet.payload.sealed(numbers, inner);
+        let sealed = dispatch.packet.payload.sealed(numbers, inner, self.short_numbers);
         let Ok(left) = path.seal((sealed.next_header, sealed.parts(), ecn), skips, rng, out) else {
             counters.exhausted += 1;
             return;

@@ -610,8 +610,12 @@ pub(crate) fn room(config: &WedgeConfig, path: &LocalPath) -> Result<usize, Wedg
     let payloads = config.hip.esp_suites.iter().map(|suite| suite.between(features).max_payload(space));
     // A host without feedback is one of any kind to its peers, and any suite may be chosen.
     let payload = if features.is_some() { payloads.max() } else { payloads.min() }.unwrap_or(0);
-    let numbers = if config.scheduler.needs().copies { numbers::ROOM } else { multipath::NUMBER };
-    let payload = payload.saturating_sub(if config.hip.feedback { numbers } else { 0 });
+    let numbers = match features {
+        Some(_) if config.scheduler.needs().copies => numbers::ROOM,
+        Some(features) => numbers::of_whole(features.short_numbers),
+        None => 0,
+    };
+    let payload = payload.saturating_sub(numbers);
     // Below this not even a TCP header with its options and some data fits.
     if payload < 100 { Err(WedgeError::NoRoom(path.name.clone())) } else { Ok(payload) }
 }

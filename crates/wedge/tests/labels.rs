@@ -69,3 +69,27 @@ fn a_label_that_is_lost_is_told_again() {
         assert_eq!(world.hosts[1].counters().unknown_labels, 0);
     }
 }
+
+/// ESP's next headers from 148 on say that a numbered packet of TCP or UDP follows; a program's packet of such a protocol is none.
+#[test]
+fn packets_of_any_protocol_arrive_as_they_were() {
+    let mut world = World::new(&[Spec::new(8_000_000, ms(20))]);
+    let (a, b) = (world.hit(0), world.hit(1));
+    let mut boxes = [Mailbox::default(), Mailbox::default()];
+    // Neither what is read as a HIP packet's or an extension header, nor ICMP, which has to be right.
+    let protocols = (100..=254_u8).filter(|protocol| !matches!(protocol, 135 | 139 | 140));
+    let packets = protocols
+        .map(|protocol| wire::ip::packet(a.address().into(), b.address().into(), protocol, &[1, 2, 3, 4]).unwrap());
+    let sent: Vec<Vec<u8>> = packets.collect();
+    let [left, right] = &mut boxes;
+    world.run(at(1_000), &mut [left, right]);
+    for (number, packet) in (0..).zip(&sent) {
+        boxes[0].to_send.push(packet.clone());
+        let [left, right] = &mut boxes;
+        world.run(at(1_000 + 20 * number), &mut [left, right]);
+    }
+    let [left, right] = &mut boxes;
+    world.run(at(8_000), &mut [left, right]);
+    let received: Vec<Vec<u8>> = boxes[1].received.iter().map(|(_, packet)| packet.clone()).collect();
+    assert!(received == sent, "{} of {}", received.len(), sent.len());
+}

@@ -91,7 +91,7 @@ proptest! {
 }
 
 /// By hand for AES-GCM with implicit IVs on IPv4 and UDP: 1400 less 28, 8 of ESP and 16 of ICV leave 1348, a multiple of 4, less pad
-/// length and next header 1346, less the number 1342; with the header that is not sent 1382, and of IPv4 1362.
+/// length and next header 1346, less the number 1344; with the header that is not sent 1384, and of IPv4 1364.
 #[test]
 fn programs_are_told_what_fits() {
     let (mut world, mut boxes) = settled(&[[1400, 1400]], |config| {
@@ -110,17 +110,17 @@ fn programs_are_told_what_fits() {
         }
         boxes[0].to_send.push(packet);
     };
-    v4(1362);
-    v4(1363);
-    boxes[0].to_send.push(udp_v6(a, b, (1, 1), &vec![0; 1382 - 48]));
-    boxes[0].to_send.push(udp_v6(a, b, (1, 2), &vec![0; 1383 - 48]));
+    v4(1364);
+    v4(1365);
+    boxes[0].to_send.push(udp_v6(a, b, (1, 1), &vec![0; 1384 - 48]));
+    boxes[0].to_send.push(udp_v6(a, b, (1, 2), &vec![0; 1385 - 48]));
     let [left, right] = &mut boxes;
     world.run(at(4_500), &mut [left, right]);
-    assert_eq!(told(&boxes[0]), [Some(1362), Some(1382)]);
+    assert_eq!(told(&boxes[0]), [Some(1364), Some(1384)]);
     let mut lengths: Vec<_> = boxes[1].received.iter().map(|(_, packet)| packet.len()).collect();
     lengths.sort_unstable();
     // Both as IPv6: a new flow is offered so.
-    assert_eq!(lengths, [1382, 1382]);
+    assert_eq!(lengths, [1384, 1384]);
     assert_eq!(world.hosts[0].counters().too_big, 2);
     only_probes_are_too_large(&world, [1400, 1400]);
 }
@@ -147,7 +147,7 @@ fn a_syn_says_what_the_narrowest_path_carries() {
     let segment = tcp::Segment::parse(packet.payload()).unwrap();
     assert!(segment.checksum_is_right(packet.src(), packet.dst()));
     // What is left of the outer packet, as above, without a header of TCP.
-    let room = (found[1] - 28 - 8 - 16) / 4 * 4 - 2 - 4;
+    let room = (found[1] - 28 - 8 - 16) / 4 * 4 - 2 - 2;
     assert_eq!(segment.mss(), Some(room - 20));
     assert_eq!((world.hosts[0].counters().mss_clamped, world.hosts[1].counters().mss_clamped), (1, 1));
 }
