@@ -289,10 +289,12 @@ impl Reach {
             && (path.outstanding as f64) < path.needed(path.rate.max(path.pace)) as f64 * ENOUGH
     }
 
-    /// Whether what a path loses costs a flow more than it carries, as late as it is.
-    pub(crate) fn is_too_lossy(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
+    /// Whether a path that is no later than others costs a flow more than it carries: by what it loses, or because only the queues on
+    /// the others make it no later, and a window that they hold is too small for more.
+    pub(crate) fn costs_more(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
         let window = self.flows.get(&flow).and_then(|flow| flow.known_window(now));
-        window.is_some_and(|window| path.is_too_lossy(window))
+        let costs = |window| if path.farther > NEAR { !path.is_worth(window) } else { path.is_too_lossy(window) };
+        window.is_some_and(costs)
     }
 
     /// Whether a flow will use a distant path if it has enough waiting.
@@ -384,14 +386,30 @@ mod tests {
     fn a_path_whose_losses_are_found_out_late_is_too_lossy_for_a_small_window() {
         let (mut reach, place) = after(4_300_000);
         let late = Distant { loss: 0.005, lateness: Duration::from_millis(100), ..distant(1000, 3_000_000) };
-        assert!(!reach.is_too_lossy(at(0), FLOW, &late), "nothing is known of the window");
+        assert!(!reach.costs_more(at(0), FLOW, &late), "nothing is known of the window");
         reach.silent(at(100), FLOW, (at(0), place), Duration::from_millis(340));
         reach.left(at(340), &meta(FLOW), FLOW, 1500, Duration::ZERO);
-        let is = |path: &Distant| (reach.is_too_far(at(341), FLOW, path), reach.is_too_lossy(at(341), FLOW, path));
+        let is = |path: &Distant| (reach.is_too_far(at(341), FLOW, path), reach.costs_more(at(341), FLOW, path));
         assert_eq!(is(&late), (true, true));
         assert_eq!(is(&Distant { own: 4_600_000, ..late }), (false, false));
         assert_eq!(is(&Distant { lateness: Duration::ZERO, ..late }), (false, false));
         assert_eq!(is(&Distant { loss: 0.0005, ..late }), (false, false));
+    }
+
+    /// 75 ms more make it no later than a near path whose queue takes 70 of them: 6.25 MB/s for 160 ms are 1,000,000 bytes. Where it would
+    /// be no later without queues either, only what is lost counts.
+    #[test]
+    fn a_path_that_is_near_by_the_queues_of_others_is_left_for_a_small_window() {
+        let (mut reach, place) = after(700_000);
+        let ms = Duration::from_millis;
+        reach.silent(at(100), FLOW, (at(0), place), ms(160));
+        reach.left(at(160), &meta(FLOW), FLOW, 1500, Duration::ZERO);
+        let near = Distant { late: ms(5), farther: ms(75), round: ms(160), ..distant(1000, 3_000_000) };
+        let is = |path: &Distant| reach.costs_more(at(161), FLOW, path);
+        assert_eq!(
+            (is(&near), is(&Distant { own: 800_000, ..near }), is(&Distant { farther: ms(5), ..near })),
+            (true, false, false)
+        );
     }
 
     #[test]

@@ -250,7 +250,8 @@ impl<P: Clone> Sender<P> {
         views.retain(|view| {
             let late = view.delay.saturating_sub(least);
             let Some(this) = around.iter().find(|path| path.id == view.id) else { return true };
-            if late <= NEAR && this.loss == 0.0 {
+            let farther = this.least_delay.saturating_sub(least_empty);
+            if late.max(farther) <= NEAR && this.loss == 0.0 {
                 return true;
             }
             let faster = || around.iter().filter(|path| path.delay < view.delay && path.id != view.id);
@@ -266,12 +267,11 @@ impl<P: Clone> Sender<P> {
             let drained = drained.min(Duration::of_transmission(waiting as u64, pace.max(1)));
             let drained = free_at.saturating_since(now) + drained;
             let rate = faster().map(|path| path.delivered).fold(0, u64::saturating_add);
-            let farther = this.least_delay.saturating_sub(least_empty);
             let Around { loss, lateness, .. } = *this;
             let round = view.delay + least;
             let distant = Distant { late, farther, round, rate, pace, outstanding, own, drained, loss, lateness };
             if late <= NEAR {
-                return flow.is_none_or(|flow| !reach.is_too_lossy(now, flow, &distant));
+                return flow.is_none_or(|flow| !reach.costs_more(now, flow, &distant));
             }
             let Some(flow) = flow else {
                 // The faster ones have room again after a round trip at the latest.
