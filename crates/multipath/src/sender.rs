@@ -17,7 +17,7 @@ use crate::send_buffer::SendBuffer;
 use crate::sent_packets::Kind;
 use crate::snooping::{Place, Snooping};
 use crate::transmit::{Around, Binding, Round};
-use crate::windows::Windows;
+use crate::windows::{Slot, Windows};
 use clock::{Duration, Instant};
 use congestion::Rule;
 use scheduler::{PathId, PathView, Scheduler};
@@ -156,6 +156,8 @@ pub struct Sender<P> {
     pub(crate) views: Vec<PathView>,
     /// All paths that are usable, whether or not they have room, where it matters how far away they are.
     pub(crate) around: Vec<Around>,
+    /// Bytes in flight on each path, and apart from them those that left on it before it had new keys.
+    pub(crate) flights: Vec<(Slot, usize)>,
     pub(crate) memory: Memory,
     /// What leaves past all that waits.
     pub(crate) ready: VecDeque<Dispatch<P>>,
@@ -221,6 +223,7 @@ impl<P> Sender<P> {
             next_copy: CopyNumber(0),
             views: Vec::new(),
             around: Vec::new(),
+            flights: Vec::new(),
             memory: Memory::default(),
             ready: VecDeque::new(),
             to_release: VecDeque::new(),

@@ -6,7 +6,7 @@ use crate::path::SenderPath;
 use crate::reach::{Distant, NEAR};
 use crate::send_buffer::Limits;
 use crate::sender::{Dispatch, Feedback, Sender, Treatment};
-use crate::windows::Windows;
+use crate::windows::{Windows, in_flight};
 use clock::{Duration, Instant};
 use queue::Ecn;
 use scheduler::{Decision, PacketMeta, PathId, PathScheduler, PathView};
@@ -172,9 +172,12 @@ impl<P: Clone> Sender<P> {
         let is_new = self.next_again().is_none();
         let compares_arrivals = self.scheduler.needs().arrivals;
         let looks_around = compares_arrivals && self.paths.len() > 1 && self.feedback == Feedback::Reports;
-        let Self { paths, retired, views, around, windows, .. } = self;
+        let Self { paths, retired, views, around, flights, windows, .. } = self;
         views.clear();
         around.clear();
+        flights.clear();
+        let controls = paths.iter().chain(retired.iter()).filter_map(|path| path.control.as_ref());
+        flights.extend(controls.map(|control| (control.slot, control.sent.in_flight())));
         for path in paths {
             let usable = allowed.may_carry(path) && path.state.allows(next_wire.unwrap_or(path.state.mtu.into()));
             let Some(control) = path.control.as_mut().filter(|_| usable) else { continue };
@@ -186,12 +189,10 @@ impl<P: Clone> Sender<P> {
                 control.last_sent = now;
                 windows.idle(now, control.slot);
             }
-            let same = retired.iter().filter_map(|old| old.control.as_ref()).filter(|old| old.slot == control.slot);
-            let before: usize = same.map(|old| old.sent.in_flight()).sum();
-            let (flight, next) = (control.sent.in_flight() + before, next_wire.unwrap_or(path.state.mtu.into()));
+            let next = next_wire.unwrap_or(path.state.mtu.into());
             let is_full = match any_usable || is_snooping {
-                true => windows.is_full(control.slot, flight, next),
-                false => flight as f64 >= TRY,
+                true => windows.is_full(control.slot, next, flights),
+                false => in_flight(flights, |slot| slot == control.slot) as f64 >= TRY,
             };
             // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
             control.busy |= is_full && !is_snooping;

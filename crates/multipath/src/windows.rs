@@ -14,6 +14,11 @@ const FIRST_RTT: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(usize);
 
+/// Bytes in flight on some of the paths.
+pub(crate) fn in_flight(flights: &[(Slot, usize)], on: impl Fn(Slot) -> bool) -> usize {
+    flights.iter().filter(|(slot, _)| on(*slot)).map(|(_, flight)| flight).sum()
+}
+
 /// All windows of one association.
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
@@ -204,12 +209,18 @@ impl Windows {
         (0..control.paths().len()).map(|path| control.blocked_until(path)).filter(|at| *at > now).min()
     }
 
-    /// Whether a packet of `next` bytes has no room in the path's window beside those in `flight`. A path that is alone has room while
-    /// less than the window is in flight. Of paths that are one flow together none has more in flight than its window, as a TCP: a part
-    /// of a packet more on each of them would be much where windows are of few packets. One packet always has room.
-    pub(crate) fn is_full(&self, slot: Slot, flight: usize, next: usize) -> bool {
-        let window = self.window(slot);
-        flight as f64 >= window || flight > 0 && (flight + next) as f64 > window && self.sharers(slot) > 1
+    /// Whether a packet of `next` bytes has no room in the path's window, where so much is in flight on each path. A path that is alone
+    /// has room while less than the window is in flight. Paths that are one flow have no more in flight together than their windows
+    /// are together, as a TCP: a part of a packet more on each of them would be much where windows are of few packets, and one less on
+    /// each of them, too. One packet always has room.
+    pub(crate) fn is_full(&self, slot: Slot, next: usize, flights: &[(Slot, usize)]) -> bool {
+        let (window, flight) = (self.window(slot), in_flight(flights, |other| other == slot));
+        if flight as f64 >= window || flight == 0 || (flight + next) as f64 <= window || self.sharers(slot) == 1 {
+            return flight as f64 >= window;
+        }
+        let carries = |path: &usize| flights.iter().any(|(slot, _)| slot.0 == *path);
+        let windows: f64 = self.paths.together(slot.0).filter(carries).map(|path| self.window(Slot(path))).sum();
+        (in_flight(flights, |other| self.paths.are_one(slot.0, other.0)) + next) as f64 > windows
     }
 
     /// Whether packets wait in a queue of the path.
@@ -279,18 +290,26 @@ mod tests {
         );
     }
 
-    /// RFC 5681 §3.1: no more is in flight than the window, wherever more than one path could have a part of a packet above it.
+    /// RFC 5681 §3.1: no more is in flight than the window, which more than one path could each exceed by a part of a packet.
     #[test]
     fn paths_that_are_one_flow_have_no_more_in_flight_than_their_windows() {
-        for (phase, may) in [(0, false), (1_000, true)] {
+        for (phase, are_one) in [(0, true), (1_000, false)] {
             let (mut windows, slots) = two(|millis| (millis + phase) % 2_300);
-            windows.paths.control_mut().set_cwnd(slots[0].0, 2.5 * f64::from(MSS));
-            assert!(!windows.is_full(slots[0], 1500, 1500), "two packets fit");
-            assert_eq!(!windows.is_full(slots[0], 3000, 1500), may, "half of a third one does");
-            assert!(!windows.is_full(slots[0], 3000, 700), "a small one fits");
-            assert!(windows.is_full(slots[0], 3750, 100));
+            for slot in slots {
+                windows.paths.control_mut().set_cwnd(slot.0, 2.5 * f64::from(MSS));
+            }
+            let is_full = |flights: [usize; 2], next| {
+                windows.is_full(slots[0], next, &[(slots[0], flights[0]), (slots[1], flights[1])])
+            };
+            assert!(!is_full([1500, 3750], 1500), "two packets fit");
+            assert!(!is_full([3000, 3000], 1500), "half of a third one and half of another's");
+            assert_eq!(is_full([3000, 4500], 1500), are_one, "the other has its half");
+            assert!(!is_full([3000, 3750], 700), "a small one fits");
+            assert!(is_full([3750, 0], 100));
+            // What left before the path had new keys is in flight on it as well.
+            assert!(windows.is_full(slots[0], 1500, &[(slots[0], 2250), (slots[0], 2250)]));
             windows.paths.control_mut().set_cwnd(slots[0].0, 1000.0);
-            assert!(!windows.is_full(slots[0], 0, 1500), "one always may be");
+            assert!(!windows.is_full(slots[0], 1500, &[(slots[0], 0), (slots[1], 3750)]), "one always may be");
         }
     }
 
