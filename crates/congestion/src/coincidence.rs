@@ -148,8 +148,8 @@ mod tests {
         (highest, both.evidence())
     }
 
-    /// A ratio of e^8.8 comes by chance at most once in 6,600 independent looks (Markov's inequality); the memory makes those of ten minutes
-    /// some six.
+    /// A ratio of e^8.8 comes by chance at most once in 6,600 independent looks (Markov's inequality); the memory makes those of ten
+    /// minutes some six.
     #[test]
     fn independent_losses_are_evidence_of_two_queues() {
         for rate in [0.05, 0.3, 1.0, 5.0] {

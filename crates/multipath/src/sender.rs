@@ -187,17 +187,6 @@ pub struct Sender<P> {
 }
 
 impl<P> Sender<P> {
-    /// Bytes of the outer packet in which so many are sealed, on whichever path.
-    pub(crate) fn wire(&self, sealed: usize) -> usize {
-        self.paths.first().map_or(0, |path| path.state.overhead.wire(sealed))
-    }
-
-    /// Bytes by which a number makes a packet longer at most.
-    pub(crate) fn wire_of_number(&self) -> usize {
-        let alignment = self.paths.first().map_or(1, |path| path.state.overhead.alignment.max(1));
-        crate::order::HEADER.next_multiple_of(alignment)
-    }
-
     /// Without paths.
     pub fn new(feedback: Feedback, rule: Rule) -> Self {
         let mut windows = Windows::new(rule);
@@ -240,6 +229,17 @@ impl<P> Sender<P> {
             binding: Binding::default(),
             counts: SenderCounts::default(),
         }
+    }
+
+    /// Bytes of the outer packet in which so many are sealed, on whichever path.
+    pub(crate) fn wire(&self, sealed: usize) -> usize {
+        self.paths.first().map_or(0, |path| path.state.overhead.wire(sealed))
+    }
+
+    /// Bytes by which a number makes a packet longer at most.
+    pub(crate) fn wire_of_number(&self) -> usize {
+        let alignment = self.paths.first().map_or(1, |path| path.state.overhead.alignment.max(1));
+        crate::order::HEADER.next_multiple_of(alignment)
     }
 
     /// With this scheduler in place of [`Scheduler::default`]. Towards a peer without reports one that sends copies sends
