@@ -36,6 +36,8 @@ pub(crate) struct Limits {
     pub most: usize,
     /// The same where the longest queue is of a flow that understands marks: until it hears of the first one, it sends on.
     pub most_marked: usize,
+    /// Bytes of memory that they may take.
+    pub memory: usize,
     /// What TCPs may fill whose receive windows we clamp, so that nothing is dropped.
     pub clamped: usize,
     /// How long the packets of a flow may wait.
@@ -143,6 +145,11 @@ impl<P> SendBuffer<P> {
         self.bytes
     }
 
+    /// Bytes of memory that they take: small packets little more than their entries.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.saturating_add(self.packets.saturating_mul(size_of::<Entry<P>>()))
+    }
+
     /// Packets that wait.
     pub(crate) fn packets(&self) -> usize {
         self.packets
@@ -237,14 +244,23 @@ impl<P> SendBuffer<P> {
         } else {
             queue.again.push_back(entry);
         }
-        while self.bytes > limits.most || self.bytes > limits.bytes && now >= self.warned_until {
+        while self.bytes > limits.most
+            || self.memory() > limits.memory
+            || self.bytes > limits.bytes && now >= self.warned_until
+        {
             // RFC 8290 §4.1.3, at the head: the sender hears of it sooner.
             // Of equal ones the one that came last, or it would always be the same.
-            let length = |queue: &Queue<P>| (queue.bytes, queue.packets.front().map(|entry| entry.at));
+            let no_memory = self.memory() > limits.memory;
+            let of_each = if no_memory { size_of::<Entry<P>>() } else { 0 };
+            let length = |queue: &Queue<P>| {
+                let entries = (queue.packets.len() + queue.again.len()) * of_each;
+                (queue.bytes + entries, queue.packets.front().map(|entry| entry.at))
+            };
             let longest = self.queues.values_mut().max_by_key(|queue| length(queue));
             // What is sent again goes last, but goes: programs must not fill the memory with it.
             let understands = longest.as_ref().is_some_and(|queue| queue.understands_marks());
-            let too_many = self.bytes > if understands { limits.most_marked } else { limits.most };
+            let most = if understands { limits.most_marked } else { limits.most };
+            let too_many = self.bytes > most || no_memory;
             if !too_many && now < self.warned_until {
                 break;
             }
@@ -403,6 +419,7 @@ mod tests {
         bytes: 1 << 20,
         most: 1 << 21,
         most_marked: 1 << 21,
+        memory: 1 << 23,
         clamped: 1 << 20,
         codel: codel::Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100) },
     };

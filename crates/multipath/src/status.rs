@@ -97,9 +97,9 @@ impl<P> Sender<P> {
     pub fn memory(&self) -> usize {
         let paths = self.paths.iter().chain(&self.successors).chain(&self.retired);
         let paths: usize = paths.map(SenderPath::memory).sum();
-        let packets = (self.buffer.packets() + self.again.len()).saturating_mul(size_of::<QueuedPacket<P>>());
+        let again = self.again.len().saturating_mul(size_of::<QueuedPacket<P>>()).saturating_add(self.again_bytes);
         let tables = [self.numbers.memory(), self.reach.memory(), self.snooping.memory()];
-        let all = [paths, packets, self.buffer.bytes(), self.again_bytes].into_iter().chain(tables);
+        let all = [paths, self.buffer.memory(), again].into_iter().chain(tables);
         all.fold(0, usize::saturating_add)
     }
 }

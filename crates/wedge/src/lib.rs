@@ -25,6 +25,7 @@
 //! | packets sent and not acknowledged | the windows, the peer's fourth | nothing more is sent |
 //! | records of packets sent | 65,536 a path | the oldest are forgotten |
 //! | packets that wait for one path alone, by some schedulers | as many as the windows, with the row before | left in the send buffer; of copies the oldest are dropped |
+//! | what is known of the windows of flows | 4,096 a peer | all is forgotten |
 //! | labels of flows | 1,024 a peer and direction | headers go whole |
 //! | which packets with copies have come | 16 KiB a peer | copies of older ones are dropped |
 //! | packets that wait for an association | 256, and 2,048 kept from the one before | dropped, the newest first |

@@ -113,15 +113,21 @@ fn what_waits_for_holes_is_bounded_in_bytes() {
     assert!(hostile.world.hosts[0].counters().given_up_for_memory > 0);
 }
 
-/// It acknowledges nothing while programs send it all they can, in many flows.
+/// It acknowledges nothing while programs send it all they can, in many flows: of small packets the books take most.
 #[test]
 fn what_waits_for_a_silent_peer_is_bounded_in_bytes() {
+    for (payload, steps) in [(1_200, 400), (1, 4_000)] {
+        most_for_a_silent_peer(payload, steps);
+    }
+}
+
+fn most_for_a_silent_peer(payload: usize, steps: u16) {
     let mut hostile = Hostile::new();
     let (a, b) = (hostile.world.hit(0), hostile.world.hit(1));
     let start = hostile.world.now;
     let (mut sent, mut most) = (0, 0);
-    for step in 0..400u16 {
-        let packets: Vec<_> = (0..50).map(|n| udp_v6(a, b, (n * 8 + step % 8, 7), &[0; 1_200])).collect();
+    for step in 0..steps {
+        let packets: Vec<_> = (0..50).map(|n| udp_v6(a, b, (n * 8 + step % 8, 7), &vec![0; payload])).collect();
         sent += packets.iter().map(Vec::len).sum::<usize>();
         let now = start + ms(u64::from(step));
         let World { hosts, rngs, .. } = &mut hostile.world;
@@ -129,8 +135,9 @@ fn what_waits_for_a_silent_peer_is_bounded_in_bytes() {
         most = most.max(hosts[0].held_bytes());
         hostile.held(now);
     }
-    assert!(sent > 2 * MEMORY, "{sent}");
-    assert!(most <= MEMORY / 4 + LEAST_SHARE, "{most}");
+    assert!(sent > MEMORY, "{sent}");
+    // A fourth of its share waits, a fourth is in flight; none has come.
+    assert!(most <= MEMORY / 8 + LEAST_SHARE, "{most}");
 }
 
 /// Thousands of flows with a packet each that may be offered again.

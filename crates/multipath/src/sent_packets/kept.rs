@@ -51,9 +51,9 @@ impl<P> Kept<P> {
         Some(packet)
     }
 
-    /// Bytes of payload.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
+    /// Bytes that the packets take, those of a place for each included: small ones take little else.
+    pub(super) fn held(&self) -> usize {
+        (self.places.len() - self.free.len()) * size_of::<Option<QueuedPacket<P>>>() + self.bytes
     }
 
     /// Bytes of memory.
