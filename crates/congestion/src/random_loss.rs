@@ -16,7 +16,8 @@
 //!   believed for so many losses, for it may have been chance, and then the window grows past it slowly;
 //! - a window of no more than the first one is small, also while nothing is known of queues, and packets that overtake each other
 //!   stand in no queue;
-//! - a twentieth of the packets and more is answered, whatever else is seen: others may be behind the same policer.
+//! - more than a twentieth of the packets, by more than chance, is answered, whatever else is seen: others may be behind the same
+//!   policer.
 //!
 //! That losses are told apart by what delays say goes back to S. Biaz and N. Vaidya (*Discriminating congestion losses from wireless
 //! losses using inter-arrival times at the receiver*, 1999); that neither delay nor loss alone does it, and that a lower rate has to
@@ -55,10 +56,8 @@ const BELIEVED: (f64, f64) = (32.0, 512.0);
 const DEVIATIONS: f64 = 3.0;
 /// ... up to so many at windows that are [`NEAR`] one that was seen to be too large, ...
 const FEWER: f64 = 2.5;
-/// ... but not more than this part of all packets, and so many packets more.
+/// ... but not more than this part of all packets, and [`DEVIATIONS`] of that, and one.
 const MOST: f64 = 0.05;
-/// See [`MOST`].
-const CHANCE: f64 = 4.0;
 /// Packets that are looked at for that.
 const RECENT: f64 = 200.0;
 /// What is known of small windows is of so many packets at most, so that it is of this path as it is now.
@@ -69,8 +68,9 @@ const SURE: f64 = 5.0;
 const MILD: u64 = 2;
 /// A window that lost again after a reduction from it was taken back is a limit, and so are those up to this many times it.
 const LIKE: std::ops::Range<f64> = 0.5..1.25;
-/// A queue overtakes nobody: where so much of what arrives comes behind later packets, delays differ for another reason.
-const REORDERED: f64 = 0.1;
+/// A queue overtakes nobody: where so much of what arrives, and so many packets more, come behind later packets, delays differ for
+/// another reason.
+const REORDERED: (f64, f64) = (0.1, 4.0);
 /// What a loss is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Verdict {
@@ -194,7 +194,7 @@ impl RandomLoss {
     /// Whether packets overtake each other.
     fn is_reordered(&self) -> bool {
         let [a, b] = self.recent;
-        a.reordered + b.reordered > REORDERED * (a.packets + b.packets) + CHANCE
+        a.reordered + b.reordered > REORDERED.0 * (a.packets + b.packets) + REORDERED.1
     }
 
     /// So many packets have arrived behind later ones.
@@ -351,7 +351,8 @@ impl RandomLoss {
 
     fn is_high(&self) -> bool {
         let (packets, lost) = self.lately();
-        lost > MOST * (packets + lost) + CHANCE
+        let most = MOST * (packets + lost);
+        lost > most + DEVIATIONS * most.sqrt() + 1.0
     }
 
     /// The window of `cwnd` bytes was reduced for a loss or a timeout, or for another sign, which needs no proof; `ssthresh` was its

@@ -129,7 +129,7 @@ fn mean(rule: &str, link: Link, value: impl Fn(&Outcome) -> f64) -> f64 {
 /// link at 1 %. What fills the link before it is answered has three quarters of it, as any Reno over a short queue.
 #[test]
 fn random_loss_without_a_queue_is_not_answered() {
-    for random in [0.002, 0.005, 0.01, 0.02] {
+    for random in [0.002, 0.005, 0.01, 0.02, 0.05] {
         let link = Link { random, ..CLEAN };
         let mathis = (1.5 / random).sqrt();
         let answered = mean("mhip", link, |outcome| outcome.window);
