@@ -121,7 +121,7 @@ fn paths_have_the_rule_that_is_named() {
 /// answered it is a tenth, √(3/2p) packets in a round trip on each (M. Mathis and others, 1997).
 #[test]
 fn random_loss_does_not_hold_paths_back() {
-    for (loss, inside) in [("0.5%", "cubic"), ("2%", "cubic"), ("2%", "bbr")] {
+    for (loss, inside) in [("0.5%", "cubic"), ("2%", "cubic"), ("2%", "bbr"), ("5%", "cubic"), ("5%", "bbr")] {
         let links =
             two_paths([(50, 19), (50, 19)], 30, "", "").replace("queue =", &format!("loss = \"{loss}\"\nqueue ="));
         let goodput = |rule: &str| {
