@@ -22,8 +22,6 @@ pub const LSIS: [Lsi; 2] = [Lsi([1, 0, 0, 1]), Lsi([1, 0, 0, 2])];
 const MEMORY: usize = 16 << 20;
 /// One peer may have so much of it, by the documentation of `wedge`.
 const SHARE: usize = MEMORY / 4 + (256 << 10);
-/// The tables that have bounds of their own take so much at most: 16,384 connections, 4,096 flows, and labels.
-const TABLES: usize = 5 << 20;
 /// The heap may grow by so much for one peer, in bytes: its share, as much again for what the books are kept in, and what is
 /// on its way through.
 pub const HEAP: usize = 2 * SHARE + (4 << 20);
@@ -204,7 +202,7 @@ impl Victim {
             }
         }
         let held = self.wedge.held_bytes();
-        assert!(held <= SHARE + TABLES, "the host says that it holds {held} bytes for one peer");
+        assert!(held <= SHARE, "the host says that it holds {held} bytes for one peer");
         self.watch.assert_below(HEAP, "a host with one hostile peer");
     }
 

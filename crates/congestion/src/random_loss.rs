@@ -324,7 +324,7 @@ impl RandomLoss {
         // Of few packets at small windows little is known.
         let unsure = (packets / self.small.packets.max(1.0)).min(1.0);
         let deviations = if self.proven.is_near(path.cwnd) { FEWER } else { DEVIATIONS };
-        lately <= explained + deviations * (explained * (1.0 + unsure)).sqrt() + 1.0
+        lately <= by_chance(explained, explained * (1.0 + unsure), deviations)
     }
 
     /// A window of so many bytes was too large. One that is not much smaller than the one that is known may have been so because of
@@ -352,7 +352,7 @@ impl RandomLoss {
     fn is_high(&self) -> bool {
         let (packets, lost) = self.lately();
         let most = MOST * (packets + lost);
-        lost > most + DEVIATIONS * most.sqrt() + 1.0
+        lost > by_chance(most, most, DEVIATIONS)
     }
 
     /// The window of `cwnd` bytes was reduced for a loss or a timeout, or for another sign, which needs no proof; `ssthresh` was its
@@ -385,6 +385,11 @@ impl RandomLoss {
         }
         late - borne
     }
+}
+
+/// How many losses chance makes of so many that are expected, with this variance.
+fn by_chance(expected: f64, variance: f64, deviations: f64) -> f64 {
+    expected + deviations * variance.sqrt() + 1.0
 }
 
 #[cfg(test)]

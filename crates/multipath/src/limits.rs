@@ -136,7 +136,7 @@ impl<P> Sender<P> {
             bytes,
             most: 2 * bytes,
             // Until slow start answers a mark, what is outstanding doubles: what waits, and what is in flight.
-            most_marked: (3 * bytes).min(self.memory.send_buffer),
+            most_marked: 3 * bytes,
             memory: self.memory.send_buffer,
             // Of slow paths the least that the buffer holds would stay longer than CoDel's target. But when snooping it is the
             // TCP inside that retransmits, and paths are not to run dry while its own window falls.
