@@ -127,7 +127,7 @@ impl<P> Sender<P> {
         let control = paths.iter_mut().find(|path| path.id == id).and_then(|path| path.control.as_mut());
         if let Some(control) = control {
             windows.queueing(now, control.slot, rtt.saturating_sub(least));
-            control.measured_empty(rtt);
+            control.answered(rtt);
         }
     }
 

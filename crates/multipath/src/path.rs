@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 
 /// What may be in flight beyond a full window, in bytes: some hundreds of acknowledgments.
 const BEYOND_WINDOW: f64 = 64_000.0;
+/// So many bytes in flight are heartbeats and answers to the peer's, of which reports tell later.
+const NO_QUEUE: usize = 500;
 /// What reports may be late by: their own pace, and timers.
 pub(crate) const REPORT_SLACK: Duration = Duration::from_millis(35);
 /// With this many packets unanswered, be they acknowledgments, and nothing coming from the peer, missing reports alone are proof of
@@ -286,10 +288,11 @@ impl<P> Control<P> {
         self.since_empty.map_or(srtt, |rtt| rtt.min(srtt))
     }
 
-    /// A heartbeat was answered after so long.
-    pub(crate) fn measured_empty(&mut self, rtt: Duration) {
-        if self.sent.in_flight() == 0 {
-            self.since_empty = Some(rtt).filter(|rtt| self.is_nearer(*rtt));
+    /// A heartbeat was answered after so long. A path whose rate fell is not tried again on the word of one.
+    pub(crate) fn answered(&mut self, rtt: Duration) {
+        if self.sent.in_flight() <= NO_QUEUE {
+            let before = self.since_empty.or(self.sent.rtt().srtt()).unwrap_or(rtt);
+            self.since_empty = Some((before + rtt) / 2).filter(|rtt| self.is_nearer(*rtt));
         }
     }
 
