@@ -60,7 +60,8 @@ impl Lately {
         let is_less = current.saturating_mul(FALLEN) < rate;
         self.stretches = [Stretch::new(now), *this];
         self.has_fallen = has_queue && (self.has_fallen || is_less);
-        (self.has_fallen && is_less).then_some(current)
+        // The first stretch has what arrived before the fall as well.
+        (self.has_fallen && current < rate).then_some(current)
     }
 
     fn rate(bytes: u64, time: Duration) -> u64 {
