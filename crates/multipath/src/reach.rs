@@ -20,7 +20,8 @@ const FLOWS: usize = 4096;
 pub(crate) const NEAR: Duration = Duration::from_millis(10);
 /// Of what the faster paths carry, so much has to be outstanding before a distant one is used: rates are known as well as that.
 const ENOUGH: f64 = 0.9;
-/// One that is in use was too far away where a window was less than this part of it. Windows are smaller at times.
+/// One that is in use was too far away where a window was less than this part of it: windows are smaller at times. Of a path that carries
+/// less than the faster ones the part is larger by as much, for there is less to win.
 const SHORT: f64 = 0.75;
 /// A packet has to cost less than this many bytes of others: it is worth no more than what it carries.
 const WORTH: f64 = 1_000.0;
@@ -135,6 +136,8 @@ pub(crate) struct Distant {
     pub rate: u64,
     /// What they may be sent, which while nothing is known of them is a guess.
     pub pace: u64,
+    /// What this one is known to carry, in bit/s; as much as they while nobody knows.
+    pub carries: u64,
     /// Bytes that programs have waiting and in flight; and what of it is known to be the flow's.
     pub outstanding: u64,
     pub own: u64,
@@ -168,7 +171,9 @@ impl Distant {
 
     /// Whether a flow has more with it than without whose window was seen to be so large.
     fn is_worth(&self, window: u64) -> bool {
-        window.max(self.own) as f64 >= self.needed(self.rate) as f64 * SHORT && !self.is_too_lossy(window)
+        let part = (self.carries as f64 / self.rate.max(1) as f64).min(1.0);
+        let short = 1.0 - (1.0 - SHORT) * part;
+        window.max(self.own) as f64 >= self.needed(self.rate) as f64 * short && !self.is_too_lossy(window)
     }
 
     /// What a flow has to have sent before it is taken to go on, in bytes.
@@ -333,6 +338,7 @@ mod tests {
             round: ms(340),
             rate,
             pace: rate,
+            carries: rate,
             outstanding,
             own: 0,
             drained: ms(drained),
@@ -410,6 +416,21 @@ mod tests {
             (is(&near), is(&Distant { own: 800_000, ..near }), is(&Distant { farther: ms(5), ..near })),
             (true, false, false)
         );
+    }
+
+    /// 1.8 MB are 0.85 of what the faster path carries until a packet is acknowledged.
+    #[test]
+    fn a_path_that_carries_little_has_to_cost_little() {
+        let (mut reach, place) = after(1_800_000);
+        reach.silent(at(100), FLOW, (at(0), place), Duration::from_millis(340));
+        reach.left(at(340), &meta(FLOW), FLOW, 1500, Duration::ZERO);
+        for (carries, is_too_far) in [(2_000_000, true), (25_000_000, true), (35_000_000, false), (90_000_000, false)] {
+            let path = Distant { carries, ..distant(1000, 1_000_000) };
+            assert_eq!(reach.is_too_far(at(341), FLOW, &path), is_too_far, "{carries}");
+        }
+        // With as much outstanding as the faster path takes it costs nothing.
+        let path = Distant { carries: 2_000_000, own: 2_125_000, ..distant(1000, 3_000_000) };
+        assert!(!reach.is_too_far(at(341), FLOW, &path));
     }
 
     #[test]

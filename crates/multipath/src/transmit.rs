@@ -269,8 +269,11 @@ impl<P: Clone> Sender<P> {
             let drained = free_at.saturating_since(now) + drained;
             let rate = faster().map(|path| path.delivered).fold(0, u64::saturating_add);
             let Around { loss, lateness, .. } = *this;
+            // In slow start nobody knows what it carries.
+            let carries = if this.doubles || this.delivered == 0 { pace } else { this.delivered };
             let round = view.delay + least;
-            let distant = Distant { late, farther, round, rate, pace, outstanding, own, drained, loss, lateness };
+            let distant =
+                Distant { late, farther, round, rate, pace, carries, outstanding, own, drained, loss, lateness };
             if late <= NEAR {
                 return flow.is_none_or(|flow| !reach.costs_more(now, flow, &distant));
             }

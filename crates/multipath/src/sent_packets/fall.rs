@@ -173,6 +173,18 @@ mod tests {
         assert_eq!(lately.fallen_to(at(2500)), None);
     }
 
+    /// From 12 to 2 Mbit/s in the middle of a stretch: the first that is found has what arrived before as well.
+    #[test]
+    fn a_fallen_rate_is_followed_down() {
+        let (mut lately, mut known) = (Lately::new(at(0)), vec![20_000_000]);
+        for now in (0..230).chain((230..800).step_by(6)) {
+            if lately.arrived(at(now), 1500, Some(Duration::from_millis(100))) {
+                known.extend(lately.fell(at(now), 150_000, (*known.last().unwrap(), LEAST)));
+            }
+        }
+        assert!(known[1] > 3_000_000 && *known.last().unwrap() < 2_100_000, "{known:?}");
+    }
+
     /// The last packets that a program had to send have waited behind others, and nothing follows them.
     #[test]
     fn an_end_is_no_fall() {
