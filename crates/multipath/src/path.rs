@@ -291,8 +291,8 @@ impl<P> Control<P> {
     /// A heartbeat was answered after so long. A path whose rate fell is not tried again on the word of one.
     pub(crate) fn answered(&mut self, rtt: Duration) {
         if self.sent.in_flight() <= NO_QUEUE {
-            let before = self.since_empty.or(self.sent.rtt().srtt()).unwrap_or(rtt);
-            self.since_empty = Some((before + rtt) / 2).filter(|rtt| self.is_nearer(*rtt));
+            self.since_empty = self.since_empty.or(self.sent.rtt().srtt());
+            self.measured(rtt);
         }
     }
 

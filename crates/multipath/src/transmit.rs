@@ -590,13 +590,17 @@ mod tests {
         assert!(delay(&sender) > ms(28), "so much is jitter");
         // The peer's heartbeat was answered a moment before, and neither has been reported when the answer comes.
         (0..2).for_each(|_| sender.on_control_sent(at(4099), PathId(0), next(), 88, true));
+        // Delays are halves of round trips, in whole nanoseconds.
+        let halfway = |before: Duration, rtt| (before * 2 + ms(rtt)) / 4;
+        let is_close = |one: Duration, other: Duration| one.max(other) - one.min(other) <= Duration::from_nanos(2);
         for (at, below) in [(4100, 16), (4101, 9), (4102, 5)] {
             let before = delay(&sender);
             heartbeat(&mut sender, at, 1);
-            assert!(delay(&sender) < ms(below) && delay(&sender) > before / 3, "half as far: {}", delay(&sender));
+            assert!(is_close(delay(&sender), halfway(before, 1)) && delay(&sender) < ms(below), "{}", delay(&sender));
         }
+        let before = delay(&sender);
         answered(&mut sender, 4110, 2);
-        assert!(delay(&sender) < ms(3));
+        assert!(is_close(delay(&sender), halfway(before, 2)) && delay(&sender) < ms(3), "{}", delay(&sender));
         for round in 0..5 {
             answered(&mut sender, 4200 + round * 100, 60);
         }
