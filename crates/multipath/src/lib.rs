@@ -30,6 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bunches;
 mod copies;
 mod feedback;
 mod heartbeat;
@@ -54,10 +55,12 @@ mod sender;
 mod sent_packets;
 mod snooping;
 mod status;
+mod stretch;
 mod transmit;
 mod usual;
 mod windows;
 
+pub use bunches::Bunches;
 pub use copies::{Copies, CopyNumber};
 pub use heartbeat::{Change, Heartbeat};
 pub use liveness::PathEvent;

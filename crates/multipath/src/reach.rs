@@ -11,6 +11,7 @@
 //! a packet. Nobody knows what a program will still send; it is taken to be about as much as it has sent.
 
 use crate::packet::{Class, FlowId, Meta};
+use crate::stretch::{self, Spare, Stretch};
 use clock::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -57,11 +58,20 @@ const METERED: (Duration, u64) = (Duration::from_secs(1), 500_000);
 const LARGE: usize = 600;
 /// ... until so many smaller ones have followed: who sends only those acknowledges, and an acknowledgment waits for none.
 const SMALL: u32 = 8;
+/// The protocol whose acknowledgments can be told from others.
+const TCP: u8 = 6;
+/// How much of a flow waits is seen in this time.
+const LATELY: Duration = Duration::from_millis(200);
+/// A flow grows that has so many times what it had in the period before.
+const GROWS: f64 = 1.1;
+/// Flows that are stretched at a time.
+const STRETCHED: usize = 16;
 
 /// The flows of an association.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
     flows: BTreeMap<FlowId, Flow>,
+    stretched: BTreeMap<FlowId, Stretch>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,14 +92,41 @@ struct Flow {
     period: (u64, Instant),
     /// It has sent much in this or the last period.
     is_bulk: bool,
+    /// Bytes per second in the last period, and in the one before.
+    rates: [f64; 2],
     waited_at: Option<Instant>,
+    waiting: Waiting,
     /// Of QUIC: small packets since the last large one.
     quic: Option<u32>,
+    /// How often in turn it was stretched for nothing, and until when it is left alone.
+    failed: u32,
+    rests_until: Instant,
 }
 
 impl Flow {
     fn has_quic_data(&self) -> bool {
         self.quic.is_some_and(|small| small < SMALL)
+    }
+}
+
+/// How much of a flow waits for paths: of one whose window is larger than theirs most does.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    /// Bytes that have left since then, and those of them that had waited.
+    since: Instant,
+    left: u64,
+    waited: u64,
+    /// What was found last.
+    is_most: bool,
+}
+
+impl Waiting {
+    fn left(&mut self, now: Instant, bytes: u64, has_waited: bool) {
+        if now - self.since > LATELY {
+            *self = Self { since: now, left: 0, waited: 0, is_most: self.waited * 2 > self.left };
+        }
+        self.left += bytes;
+        self.waited += if has_waited { bytes } else { 0 };
     }
 }
 
@@ -202,9 +239,11 @@ impl Reach {
     pub(crate) fn left(&mut self, now: Instant, meta: &Meta, flow: FlowId, wire: usize, waited: Duration) -> Left {
         if self.flows.len() >= FLOWS && !self.flows.contains_key(&flow) {
             self.flows.clear();
+            self.stretched.clear();
         }
+        let is_stretched = self.stretched.contains_key(&flow);
         let flow = self.flows.entry(flow).or_insert_with(|| Flow { period: (0, now), ..Flow::default() });
-        if let Some(silence) = flow.silence.take() {
+        if let Some(silence) = flow.silence.take().filter(|_| !is_stretched) {
             let age = now - silence.since;
             if age >= silence.round.mul_f64(EARLIEST) && age <= silence.round.mul_f64(LATEST.0) + LATEST.1 {
                 flow.window = Some(Window { bytes: silence.behind, seen_at: now, offered: silence.offered });
@@ -219,9 +258,11 @@ impl Reach {
         let (before, since) = flow.period;
         let is_much = flow.sent - before >= METERED.1;
         if now - since > METERED.0 {
+            flow.rates = [(flow.sent - before) as f64 / (now - since).as_secs_f64(), flow.rates[0]];
             (flow.period, flow.is_bulk) = ((flow.sent, now), is_much);
         }
         flow.is_bulk |= is_much;
+        flow.waiting.left(now, wire as u64, waited > UNORDERED);
         if waited > UNORDERED {
             flow.waited_at = Some(now);
         }
@@ -280,6 +321,55 @@ impl Reach {
         }
     }
 
+    /// Whether a flow is stretched for a distant path. That begins where the path is worth it, with a bulk flow of TCP whose window was seen
+    /// to be too small, or which waits for nothing although the nearer paths have a queue.
+    pub(crate) fn stretches(&mut self, now: Instant, id: FlowId, path: &Spare) -> bool {
+        let Some(flow) = self.flows.get_mut(&id).filter(|flow| flow.is_bulk && id.protocol == TCP) else {
+            return false;
+        };
+        if let Some(stretch) = self.stretched.get_mut(&id) {
+            match stretch.judge(now, flow.rates) {
+                Some(false) => {
+                    flow.rests_until = now + stretch::rest(flow.failed);
+                    flow.failed += 1;
+                    self.stretched.remove(&id);
+                    return false;
+                }
+                Some(true) => flow.failed = 0,
+                None => {}
+            }
+            if path.is_wanted && path.is_worth() {
+                stretch.wants(now, path);
+            }
+            return !stretch.is_paused();
+        }
+        let [rate, before] = flow.rates;
+        // One that grows by itself needs no help.
+        let grows = before > 0.0 && rate > before * GROWS;
+        if now < flow.rests_until || rate == 0.0 || grows || !path.is_worth() {
+            return false;
+        }
+        let is_short = flow.known_window(now).is_some_and(|window| (window as f64) < path.needed());
+        if !is_short && (flow.waiting.is_most || !path.is_wanted) {
+            return false;
+        }
+        if self.stretched.len() >= STRETCHED {
+            self.stretched.retain(|_, stretch| !stretch.is_over(now));
+        }
+        if self.stretched.len() >= STRETCHED {
+            return false;
+        }
+        (flow.window, flow.period, flow.rates) = (None, (flow.sent, now), [0.0; 2]);
+        self.stretched.insert(id, Stretch::new(now, rate, path));
+        true
+    }
+
+    /// Until when an acknowledgment of a flow that has come now is held.
+    pub(crate) fn holds(&mut self, now: Instant, flow: FlowId) -> Option<Instant> {
+        let stretch = self.stretched.get_mut(&flow)?;
+        stretch.holds(now, !self.flows.get(&flow)?.waiting.is_most)
+    }
+
     /// Whether a path is too far away for the next packet of a flow.
     pub(crate) fn is_too_far(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
         let Some(known) = self.flows.get(&flow) else { return path.drained < path.late };
@@ -311,7 +401,8 @@ impl Reach {
 
     /// Bytes of memory that it takes.
     pub(crate) fn memory(&self) -> usize {
-        self.flows.len() * 2 * (size_of::<FlowId>() + size_of::<Flow>())
+        let stretched = self.stretched.len() * 2 * (size_of::<FlowId>() + size_of::<Stretch>());
+        self.flows.len() * 2 * (size_of::<FlowId>() + size_of::<Flow>()) + stretched
     }
 }
 
@@ -525,5 +616,97 @@ mod tests {
         assert!(!bulk(1501, 0));
         let mut call = |now, waited| reach.left(at(now), &meta(CALL), CALL, 200, ms(waited)).in_order;
         assert!((0..5000).step_by(20).all(|now| call(now, 6) && !call(now + 10, 0)));
+    }
+
+    /// 40 Mbit/s over a near path of 50 and 40 ms, whose window is 80 ms; another of 50 Mbit/s is acknowledged after 140 ms.
+    fn spare() -> Spare {
+        let ms = Duration::from_millis;
+        Spare { rtt: ms(40), round: ms(140), rate: 50_000_000, carries: 50_000_000, is_wanted: true }
+    }
+
+    /// A flow that sends 5 kB each ms from 0 to `until` ms.
+    fn sending(flow: FlowId, until: u64, waited: Duration) -> Reach {
+        let mut reach = Reach::default();
+        (0..until).for_each(|now| {
+            reach.left(at(now), &meta(flow), flow, 5_000, waited);
+        });
+        reach
+    }
+
+    #[test]
+    fn a_bulk_tcp_that_waits_for_nothing_is_stretched_where_near_paths_have_queues() {
+        let stretches =
+            |flow, until, waited, path: &Spare| sending(flow, until, waited).stretches(at(until), flow, path);
+        let (none, waits) = (Duration::ZERO, Duration::from_millis(6));
+        assert!(stretches(FLOW, 2500, none, &spare()));
+        assert!(!stretches(CALL, 2500, none, &spare()), "its acknowledgments cannot be told");
+        assert!(!stretches(FLOW, 900, none, &spare()), "nobody knows what it has");
+        assert!(!stretches(FLOW, 2500, waits, &spare()), "its window is larger than the paths'");
+        assert!(!stretches(FLOW, 2500, none, &Spare { is_wanted: false, ..spare() }));
+        assert!(!stretches(FLOW, 2500, none, &Spare { carries: 1_000_000, ..spare() }));
+        // Whose window was seen to be too small need not fill a queue.
+        for (window, is_stretched) in [(500_000, true), (900_000, false)] {
+            let (mut reach, round) = (sending(FLOW, 2500, none), Duration::from_millis(140));
+            reach.silent(at(2505), FLOW, (at(2365), 12_500_000 - window), round);
+            reach.left(at(2506), &meta(FLOW), FLOW, 1500, none);
+            let path = Spare { is_wanted: false, ..spare() };
+            assert_eq!(reach.stretches(at(2507), FLOW, &path), is_stretched, "{window}");
+        }
+    }
+
+    #[test]
+    fn what_is_stretched_uses_a_distant_path_and_is_left_alone_if_it_has_no_more_by_that() {
+        let far = Distant { late: Duration::from_millis(100), ..distant(1000, 0) };
+        let far = Distant { farther: Duration::from_millis(100), round: Duration::from_millis(140), ..far };
+        for (bytes, goes_on) in [(7_000, true), (5_200, false)] {
+            let mut reach = sending(FLOW, 2500, Duration::ZERO);
+            assert!(reach.holds(at(2500), FLOW).is_none() && reach.stretches(at(2500), FLOW, &spare()));
+            let held = at(2500) + Duration::from_millis(95);
+            assert_eq!((reach.holds(at(2500), FLOW), reach.holds(at(2500), CALL)), (Some(held), None));
+            for now in 2500..5600 {
+                reach.left(at(now), &meta(FLOW), FLOW, bytes, Duration::ZERO);
+                // That its window ends while acknowledgments are held tells nothing.
+                reach.silent(at(now), FLOW, (at(now - 140), 0), Duration::from_millis(140));
+                assert!(!reach.is_too_far(at(now), FLOW, &far));
+            }
+            let is_stretched = reach.stretches(at(5600), FLOW, &spare());
+            assert_eq!((is_stretched, reach.holds(at(5600), FLOW).is_some()), (goes_on, goes_on), "{bytes}");
+            if !goes_on {
+                (5600..25_600).step_by(100).for_each(|now| {
+                    reach.left(at(now), &meta(FLOW), FLOW, 600_000, Duration::ZERO);
+                    assert!(!reach.stretches(at(now), FLOW, &spare()), "{now}");
+                });
+                assert!(reach.stretches(at(25_600), FLOW, &spare()), "tried again");
+            }
+        }
+    }
+
+    /// One that grows by itself is left alone; others have to get more than the near paths carry.
+    #[test]
+    fn it_is_judged_by_what_near_paths_carry() {
+        // Bytes each millisecond in the first second, in the next, and stretched; the near path carries 6,250.
+        for (first, second, stretched, begins, goes_on) in [
+            (5_000, 6_000, 0, false, false),
+            (9_000, 8_000, 7_200, true, true),
+            (9_000, 8_000, 6_500, true, false),
+            (4_000, 4_000, 4_300, true, false),
+            (4_000, 4_000, 4_500, true, true),
+        ] {
+            let mut reach = Reach::default();
+            let send = |reach: &mut Reach, from, to, bytes| {
+                (from..to).for_each(|now| {
+                    reach.left(at(now), &meta(FLOW), FLOW, bytes, Duration::ZERO);
+                });
+            };
+            send(&mut reach, 0, 1002, first);
+            send(&mut reach, 1002, 2004, second);
+            assert_eq!(reach.stretches(at(2004), FLOW, &spare()), begins, "{first} {second}");
+            send(&mut reach, 2004, 5010, stretched);
+            let holds = |reach: &mut Reach| {
+                reach.stretches(at(5010), FLOW, &spare());
+                reach.stretched.contains_key(&FLOW)
+            };
+            assert_eq!(holds(&mut reach), goes_on, "{first} {second} {stretched}");
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Which packet leaves next, and on which path: a round in which the windows and the paces of all paths are asked again for
 //! each packet, until nothing waits or nothing may leave.
 
-use crate::packet::QueuedPacket;
+use crate::packet::{FlowId, QueuedPacket};
 use crate::path::SenderPath;
-use crate::reach::{Distant, NEAR};
+use crate::reach::{Distant, NEAR, Reach};
 use crate::send_buffer::Limits;
 use crate::sender::{Dispatch, Feedback, Sender, Treatment};
+use crate::stretch::Spare;
 use crate::windows::{Windows, in_flight};
 use clock::{Duration, Instant};
 use queue::Ecn;
@@ -21,6 +22,8 @@ const PATIENT_TIME: Duration = Duration::from_millis(2);
 const SPARE: f64 = 3_000.0;
 /// A path whose round-trip time is longer by this is another one for a thin flow.
 const FARTHER: Duration = Duration::from_millis(20);
+/// A queue of less than this is none, nor is one of less than an eighth of the least round trip.
+const QUEUE: Duration = Duration::from_millis(1);
 /// How long a packet that may be sent is held at most, so that it leaves back to back with the next.
 const PAIR: Duration = Duration::from_millis(4);
 /// A path that was idle for so long begins anew.
@@ -53,10 +56,20 @@ pub(crate) struct Around {
     /// Its window has room.
     has_room: bool,
     in_flight: usize,
+    /// It has something of a queue, where that is known.
+    has_queue: bool,
     /// Which part of its packets its link loses, as far as that is known.
     loss: f64,
     /// By how much its packets come behind later ones.
     lateness: Duration,
+}
+
+impl Around {
+    /// Whether what is in flight there is more than arrives in the least round trip.
+    fn has_queue(in_flight: usize, delivered: u64, least_rtt: Duration) -> bool {
+        let takes = Duration::of_transmission(in_flight as u64, delivered.max(1));
+        delivered > 0 && takes > least_rtt + (least_rtt / 8).max(QUEUE)
+    }
 }
 
 /// Which of the two loops was the limit, and for how long.
@@ -215,6 +228,7 @@ impl<P: Clone> Sender<P> {
                     doubles: cwnd < ssthresh,
                     has_room: !is_full,
                     in_flight,
+                    has_queue: least_rtt.is_some_and(|rtt| Around::has_queue(in_flight, delivered, rtt)),
                     loss: windows.own_loss(slot),
                     lateness,
                 });
@@ -248,6 +262,7 @@ impl<P: Clone> Sender<P> {
         let outstanding = (in_flight + waiting) as u64;
         let own = if self.buffer.flows() == 1 { outstanding } else { 0 };
         let Self { views, around, reach, bridge, .. } = self;
+        let is_stretched = flow.is_some_and(|flow| stretches(now, reach, flow, around));
         views.retain(|view| {
             let late = view.delay.saturating_sub(least);
             let Some(this) = around.iter().find(|path| path.id == view.id) else { return true };
@@ -291,6 +306,11 @@ impl<P: Clone> Sender<P> {
             }
             may
         });
+        // What would make a queue goes where there is none.
+        let has_queue = |view: &PathView| around.iter().any(|path| path.id == view.id && path.has_queue);
+        if is_stretched && !views.iter().all(has_queue) {
+            views.retain(|view| !has_queue(view));
+        }
     }
 
     /// Notes which programs have nothing to send while a packet of theirs is on a path that is later than another.
@@ -392,6 +412,25 @@ impl<P: Clone> Sender<P> {
         }
         Some(packet)
     }
+}
+
+/// Whether the flow of the next packet is stretched for one of these paths. They are compared as they are without queues: one that the flow
+/// itself makes on a near path brings no other nearer.
+fn stretches(now: Instant, reach: &mut Reach, flow: FlowId, around: &[Around]) -> bool {
+    let Some(least) = around.iter().map(|path| path.least_delay).min() else { return false };
+    let is_distant = |path: &&Around| path.least_delay > least + NEAR && path.loss == 0.0;
+    around.iter().filter(is_distant).fold(false, |is_stretched, this| {
+        let nearer = || around.iter().filter(|path| path.least_delay < this.least_delay);
+        let rate = nearer().map(|path| path.delivered).fold(0, u64::saturating_add);
+        let path = Spare {
+            rtt: least * 2,
+            round: this.least_delay + least,
+            rate,
+            carries: if this.doubles || this.delivered == 0 { rate } else { this.delivered },
+            is_wanted: nearer().all(|path| path.has_queue) && this.has_room,
+        };
+        reach.stretches(now, flow, &path) || is_stretched
+    })
 }
 
 impl<P> SenderPath<P> {

@@ -6,8 +6,8 @@
 use clock::{Duration, Instant, Rng};
 use congestion::{InitialWindow, Rule, WindowRule as _};
 use multipath::{
-    Asks, Change, Class, Copies, CopyNumber, Dispatch, Ecn, Enqueued, Feedback, FlowId, HEARTBEAT, Heartbeat, Memory,
-    Meta, Number, Overhead, PathEvent, PathState, ReceivedPacket, Reordering, Report, Reporter, ReportingPath,
+    Asks, Bunches, Change, Class, Copies, CopyNumber, Dispatch, Ecn, Enqueued, Feedback, FlowId, HEARTBEAT, Heartbeat,
+    Memory, Meta, Number, Overhead, PathEvent, PathState, ReceivedPacket, Reordering, Report, Reporter, ReportingPath,
     Resequencing, SKIPPED, Segment, Sender, UNKNOWN_RATE,
 };
 use recovery::{Position, Role};
@@ -229,6 +229,7 @@ pub(crate) struct End {
     sender: Sender<Inside>,
     reporter: Reporter,
     resequencing: Resequencing<Inside>,
+    bunches: Bunches<Inside>,
     order: Reordering,
     copies: Copies,
     paths: Vec<EndPath>,
@@ -270,6 +271,7 @@ impl End {
             sender: Sender::new(Feedback::None, config.rule.clone()),
             reporter: Reporter::default(),
             resequencing: Resequencing::default(),
+            bunches: Bunches::default(),
             order: Reordering::default(),
             copies: Copies::default(),
             counted: vec![Counted::default(); flows * paths.len()],
@@ -352,11 +354,19 @@ impl End {
                 let place =
                     number.map_or_else(|| self.place_in_tcp(inner, id, &packet.packet), |n| Some(n.position(id)));
                 self.count_arrival(inner, index, wire, &packet.packet);
+                let id_inside = inner.id(self.end);
+                let is_bare = inner.is_bare_ack(&packet.packet) && packet.blocks.is_none();
+                if let Some(until) = is_bare.then(|| self.sender.holds_acknowledgment(now, id_inside)).flatten() {
+                    let bytes = packet.packet.bytes as usize;
+                    self.bunches.hold(id_inside, until, (packet, bytes));
+                    return self.settle(now);
+                }
+                self.delivered.append(&mut self.bunches.take(id_inside));
                 match place {
                     Some(position) => {
                         let bytes = packet.packet.bytes as usize;
                         let Self { resequencing, order, delivered, .. } = self;
-                        resequencing.offer(now, inner.id(self.end), position, (packet, bytes), order, delivered);
+                        resequencing.offer(now, id_inside, position, (packet, bytes), order, delivered);
                     }
                     None => self.delivered.push(packet),
                 }
@@ -374,6 +384,7 @@ impl End {
             self.settle(now);
             let mut ready = Vec::new();
             self.resequencing.handle_timeout(now, &mut ready);
+            self.bunches.handle_timeout(now, &mut ready);
             self.delivered.extend(ready.into_iter().map(|(_, packet)| packet));
             if self.deadline() > now {
                 break;
@@ -397,6 +408,7 @@ impl End {
             self.sender.poll_queues(),
             self.sender.poll_timeout(),
             self.resequencing.poll_timeout(),
+            self.bunches.poll_timeout(),
         ];
         beats.chain(reports).chain(rest.into_iter().flatten()).min().unwrap_or(Instant::FAR_FUTURE)
     }

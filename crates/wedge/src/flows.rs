@@ -8,7 +8,7 @@
 use crate::labels::Candidate;
 use crate::packet::Packet;
 use clock::{Duration, Instant};
-use multipath::{FlowId, Number, Reordering, Resequencing};
+use multipath::{Bunches, FlowId, Number, Reordering, Resequencing};
 use recovery::{Position, Role};
 use scheduler::PathId;
 use std::collections::BTreeMap;
@@ -82,6 +82,8 @@ pub(crate) struct Flows {
     flows: BTreeMap<FlowId, Flow>,
     /// What waits for packets before it.
     pub resequencing: Resequencing<Packet>,
+    /// Acknowledgments that are let go together.
+    bunches: Bunches<Packet>,
     swept_at: Instant,
     /// Bytes that all of it takes, but for what waits.
     bytes: usize,
@@ -117,6 +119,7 @@ impl Flows {
         Self {
             flows: BTreeMap::new(),
             resequencing: Resequencing::default(),
+            bunches: Bunches::default(),
             swept_at: Instant::ZERO,
             bytes: 0,
             most: usize::MAX,
@@ -145,7 +148,28 @@ impl Flows {
 
     /// Bytes that they take: packets that wait, those that may be offered again, and the table.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes + self.resequencing.bytes()
+        self.bytes + self.resequencing.bytes() + self.bunches.bytes()
+    }
+
+    /// When something of it has waited long enough.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        [self.resequencing.poll_timeout(), self.bunches.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Holds until then what of a flow is to be delivered. Where nothing is to be held, what was held of the flow is delivered before it.
+    pub(crate) fn bunch(&mut self, key: FlowId, until: Option<Instant>, ready: &mut Vec<(Family, Packet)>) {
+        if let Some(until) = until {
+            for (_, packet) in ready.drain(..) {
+                let bytes = packet.len() + HELD;
+                self.bunches.hold(key, until, (packet, bytes));
+            }
+            return;
+        }
+        let held = self.bunches.take(key);
+        if !held.is_empty() {
+            let family = self.family(key);
+            ready.splice(0..0, held.into_iter().map(|packet| (family, packet)));
+        }
     }
 
     /// Makes room until no more than so many bytes are taken: what would be given up soonest is given up first, and so
@@ -153,6 +177,9 @@ impl Flows {
     pub(crate) fn relieve(&mut self, most: usize, out: &mut Vec<(Family, Packet)>) -> u64 {
         self.most = most;
         let (mut holes, mut ready) = (0, Vec::new());
+        if self.bytes() > most {
+            self.bunches.relieve(&mut ready);
+        }
         while self.bytes() > most
             && let Some(is_hole) = self.resequencing.relieve(&mut ready)
         {
@@ -245,6 +272,7 @@ impl Flows {
     pub(crate) fn handle_timeout(&mut self, now: Instant, out: &mut Vec<(Family, Packet)>) {
         let mut ready = Vec::new();
         self.resequencing.handle_timeout(now, &mut ready);
+        self.bunches.handle_timeout(now, &mut ready);
         out.extend(ready.into_iter().map(|(key, packet)| (self.family(key), packet)));
     }
 
@@ -343,6 +371,37 @@ mod tests {
         assert_eq!(inbound(&mut flows, key(80), udp(2)), [(Family::Four, udp(2))]);
         flows.outbound(ms(2), key(80), Family::Four);
         assert_eq!(inbound(&mut flows, key(80), udp(3)), [(Family::Four, udp(3))]);
+    }
+
+    /// What is held leaves in its time, before what waits for nothing, or for want of memory, and is counted.
+    #[test]
+    fn acknowledgments_are_held_and_let_go_together() {
+        let held = || {
+            let mut flows = Flows::new();
+            flows.outbound(ms(1), key(80), Family::Four);
+            let empty = flows.bytes();
+            for number in 1..=3 {
+                let mut ready = inbound(&mut flows, key(80), udp(number));
+                flows.bunch(key(80), Some(ms(50)), &mut ready);
+                assert!(ready.is_empty());
+            }
+            assert_eq!((flows.poll_timeout(), flows.bytes() - empty), (Some(ms(50)), 3 * (udp(1).len() + HELD)));
+            (flows, empty)
+        };
+        let three: Vec<_> = (1..=3).map(|number| (Family::Four, udp(number))).collect();
+        let (mut flows, empty) = held();
+        let mut out = Vec::new();
+        flows.handle_timeout(ms(49), &mut out);
+        assert!(out.is_empty());
+        flows.handle_timeout(ms(50), &mut out);
+        assert_eq!((&out, flows.bytes()), (&three, empty));
+        let (mut flows, empty) = held();
+        let mut ready = inbound(&mut flows, key(80), udp(4));
+        flows.bunch(key(80), None, &mut ready);
+        assert_eq!((&ready[..3], &ready[3..], flows.bytes()), (&three[..], &[(Family::Four, udp(4))][..], empty));
+        let (mut flows, empty) = held();
+        let (most, mut out) = (flows.bytes() - 1, Vec::new());
+        assert_eq!((flows.relieve(most, &mut out), &out, flows.bytes()), (0, &three, empty));
     }
 
     #[test]

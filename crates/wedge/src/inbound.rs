@@ -310,11 +310,14 @@ impl Wedge {
         let Some(key) = flow_of(view.protocol(), view.payload(), false) else {
             return self.deliver(now, index, Family::Six, packet);
         };
+        let mut is_bare_ack = false;
         if view.protocol() == protocol::TCP
             && let Ok(segment) = tcp::Segment::parse(view.payload())
         {
             let sacked: Vec<(u32, u32)> = segment.sack_blocks().map(|block| (block.start, block.end)).collect();
             let flags = segment.flags();
+            // What tells of holes is for those who wait for them.
+            is_bare_ack = flags == tcp::Flags::ACK && segment.payload_len() == 0 && sacked.is_empty();
             let ack = flags.contains(tcp::Flags::ACK).then_some(segment.ack());
             let heard = Acknowledgment { resets: flags.contains(tcp::Flags::RST), ack, sacked: &sacked };
             peer.on_acknowledgment(now, key, &heard, &mut self.counters);
@@ -325,7 +328,8 @@ impl Wedge {
             peer.assigned.came(now, candidate, came.is_short, || Template::of(view.protocol(), view.payload()));
         }
         let mut ready = Vec::new();
-        self.counters.given_up_for_memory += peer.inbound(now, key, (came.path, came.number), packet, &mut ready);
+        self.counters.given_up_for_memory +=
+            peer.inbound(now, key, (came.path, came.number), (packet, is_bare_ack), &mut ready);
         for (family, packet) in ready {
             self.deliver(now, index, family, packet);
         }

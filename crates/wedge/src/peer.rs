@@ -145,7 +145,7 @@ impl PeerState {
         now: Instant,
         key: FlowId,
         (path, number): (PathId, Option<Number>),
-        packet: Packet,
+        (packet, is_bare_ack): (Packet, bool),
         out: &mut Vec<(Family, Packet)>,
     ) -> u64 {
         let order = match number {
@@ -154,6 +154,8 @@ impl PeerState {
             None => Order::OfTcp,
         };
         self.flows.inbound(now, key, path, packet, (order, &self.order), out);
+        let until = if is_bare_ack { self.sender.holds_acknowledgment(now, key) } else { None };
+        self.flows.bunch(key, until, out);
         self.flows.relieve(self.share.flows(), out)
     }
 
@@ -190,7 +192,7 @@ impl PeerState {
         let pacing = [self.sender.poll_pacing(), self.sender.poll_queues()].into_iter().flatten();
         let pacing = pacing.map(|at| (at, TimerKind::Pacing));
         let silence = self.sender.poll_timeout().map(|at| (at, TimerKind::Feedback));
-        let flows = self.flows.resequencing.poll_timeout().map(|at| (at, TimerKind::Resequencing));
+        let flows = self.flows.poll_timeout().map(|at| (at, TimerKind::Resequencing));
         let doubt = self.doubt_deadline().map(|at| (at, TimerKind::Heartbeat));
         let idle = self.idle_deadline().map(|at| (at, TimerKind::Heartbeat));
         let retired = self.retirement_deadline().map(|at| (at, TimerKind::Feedback));
