@@ -66,6 +66,11 @@ impl<P> Sender<P> {
         !delivered.is_empty()
     }
 
+    /// An acknowledgment without data has come of a flow, for its program: until when it is held, if it is ([`crate::Bunches`]).
+    pub fn holds_acknowledgment(&mut self, now: Instant, flow: FlowId) -> Option<Instant> {
+        self.reach.holds(now, flow)
+    }
+
     /// Queues lost packets to be sent again; the rest is left to the programs.
     pub(crate) fn retransmit(&mut self, packets: Vec<QueuedPacket<P>>) {
         if self.is_snooping() {

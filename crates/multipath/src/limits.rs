@@ -80,11 +80,6 @@ impl<P> Sender<P> {
         self.reach.offers(flow, bytes);
     }
 
-    /// An acknowledgment without data has come of a flow, for its program: until when it is held, if it is ([`crate::Bunches`]).
-    pub fn holds_acknowledgment(&mut self, now: Instant, flow: FlowId) -> Option<Instant> {
-        self.reach.holds(now, flow)
-    }
-
     pub(crate) fn queues_are_full(&self) -> bool {
         let (queued, limit) = self.queues();
         queued >= limit

@@ -16,6 +16,13 @@ pub struct FlowId {
     pub remote: u16,
 }
 
+impl FlowId {
+    /// Whether it is TCP's.
+    pub(crate) fn is_tcp(self) -> bool {
+        self.protocol == 6
+    }
+}
+
 /// Where a TCP segment belongs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {

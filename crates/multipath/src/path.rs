@@ -270,10 +270,14 @@ impl<P> Control<P> {
     /// How long a packet takes there at the least, if what is in flight leaves at the rate at which packets arrived lately:
     /// round trips tell of a queue only when it has been there for as long.
     pub(crate) fn forecast(&self) -> Duration {
-        let (base, rate) = (self.sent.rtt().min(), self.sent.full_rate());
-        let Some(base) = base.filter(|_| rate > 0) else { return Duration::ZERO };
-        let queue = Duration::of_transmission(self.sent.in_flight() as u64, rate).saturating_sub(base);
-        base / 2 + queue
+        self.queue().map_or(Duration::ZERO, |(base, queue)| base / 2 + queue)
+    }
+
+    /// The least round trip, and how much longer what is in flight takes at the rate at which packets arrived lately, where both are known.
+    pub(crate) fn queue(&self) -> Option<(Duration, Duration)> {
+        let (base, rate) = (self.sent.rtt().min()?, self.sent.full_rate());
+        let takes = (rate > 0).then(|| Duration::of_transmission(self.sent.in_flight() as u64, rate))?;
+        Some((base, takes.saturating_sub(base)))
     }
 
     /// How long a packet takes there one way, of this smoothed round trip. Snooped round trips forecast nothing.

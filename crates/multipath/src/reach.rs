@@ -58,8 +58,6 @@ const METERED: (Duration, u64) = (Duration::from_secs(1), 500_000);
 const LARGE: usize = 600;
 /// ... until so many smaller ones have followed: who sends only those acknowledges, and an acknowledgment waits for none.
 const SMALL: u32 = 8;
-/// The protocol whose acknowledgments can be told from others.
-const TCP: u8 = 6;
 /// How much of a flow waits is seen in this time.
 const LATELY: Duration = Duration::from_millis(200);
 /// A flow grows that has so many times what it had in the period before.
@@ -262,8 +260,9 @@ impl Reach {
             (flow.period, flow.is_bulk) = ((flow.sent, now), is_much);
         }
         flow.is_bulk |= is_much;
-        flow.waiting.left(now, wire as u64, waited > UNORDERED);
-        if waited > UNORDERED {
+        let waits = waited > UNORDERED;
+        flow.waiting.left(now, wire as u64, waits);
+        if waits {
             flow.waited_at = Some(now);
         }
         let has_waited = flow.waited_at.is_some_and(|at| now - at < METERED.0);
@@ -273,7 +272,7 @@ impl Reach {
             flow.quic = Some(if wire >= LARGE { 0 } else { SMALL });
         }
         let in_order = meta.is_tcp() || flow.has_quic_data();
-        Left { place, in_order: in_order || waited > UNORDERED || has_waited && flow.is_bulk }
+        Left { place, in_order: in_order || waits || has_waited && flow.is_bulk }
     }
 
     /// Whether a flow is QUIC's and its data go from here: what comes of it is small then, and acknowledges them.
@@ -321,10 +320,10 @@ impl Reach {
         }
     }
 
-    /// Whether a flow is stretched for a distant path. That begins where the path is worth it, with a bulk flow of TCP whose window was seen
-    /// to be too small, or which waits for nothing although the nearer paths have a queue.
+    /// Whether a flow is stretched for a distant path. That begins where the path is worth it, with a bulk flow of TCP, whose acknowledgments
+    /// can be told, whose window was seen to be too small or which waits for nothing although the nearer paths have a queue.
     pub(crate) fn stretches(&mut self, now: Instant, id: FlowId, path: &Spare) -> bool {
-        let Some(flow) = self.flows.get_mut(&id).filter(|flow| flow.is_bulk && id.protocol == TCP) else {
+        let Some(flow) = self.flows.get_mut(&id).filter(|flow| flow.is_bulk && id.is_tcp()) else {
             return false;
         };
         if let Some(stretch) = self.stretched.get_mut(&id) {

@@ -11,9 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What waits for others fits in here, per flow, in bytes.
 const CAPACITY: usize = 8 << 20;
 
-/// The protocol whose receivers offer the room that there is for all that was sent.
-const TCP: u8 = 6;
-
 /// The order of all flows of a peer.
 #[derive(Debug)]
 pub struct Resequencing<P> {
@@ -33,7 +30,7 @@ pub struct Resequencing<P> {
 struct Flow<P> {
     resequencer: Resequencer<(P, usize)>,
     release: Release<P>,
-    /// All that is in order leaves at once.
+    /// All that is in order leaves at once: the receiver of a TCP offers the room that there is for all that was sent.
     has_room: bool,
 }
 
@@ -42,7 +39,7 @@ impl<P> Flow<P> {
         Self {
             resequencer: Resequencer::bounded(CAPACITY, LONGEST_REPAIR),
             release: Release::default(),
-            has_room: id.protocol == TCP,
+            has_room: id.is_tcp(),
         }
     }
 

@@ -24,8 +24,8 @@ const GAIN: f64 = 1.1;
 /// ... and after so long whether it has less than this part of that.
 const SEEN: Duration = Duration::from_millis(1_200);
 const LOSS: f64 = 0.9;
-/// After this time, or at once if it neither grows nor falls, there is a pause of at most so long, and another after four times as long, each
-/// time: a flow needs to be stretched if it falls to less than this part then.
+/// After this time, or at once if it neither grows nor falls, there is a pause of at most so long, and another after four times as long,
+/// each time: a flow needs to be stretched if it falls to less than this part then.
 const TESTED: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_secs(4);
 const NEEDED: f64 = 0.9;

@@ -64,14 +64,6 @@ pub(crate) struct Around {
     lateness: Duration,
 }
 
-impl Around {
-    /// Whether what is in flight there is more than arrives in the least round trip.
-    fn has_queue(in_flight: usize, delivered: u64, least_rtt: Duration) -> bool {
-        let takes = Duration::of_transmission(in_flight as u64, delivered.max(1));
-        delivered > 0 && takes > least_rtt + (least_rtt / 8).max(QUEUE)
-    }
-}
-
 /// Which of the two loops was the limit, and for how long.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Binding {
@@ -214,6 +206,7 @@ impl<P: Clone> Sender<P> {
             if is_full && compares_arrivals && !looks_around {
                 continue;
             }
+            let has_queue = control.queue().is_some_and(|(base, queue)| queue > (base / 8).max(QUEUE));
             let slot = control.slot;
             let view = path.view_under_window(windows, is_snooping);
             if looks_around {
@@ -228,7 +221,7 @@ impl<P: Clone> Sender<P> {
                     doubles: cwnd < ssthresh,
                     has_room: !is_full,
                     in_flight,
-                    has_queue: least_rtt.is_some_and(|rtt| Around::has_queue(in_flight, delivered, rtt)),
+                    has_queue,
                     loss: windows.own_loss(slot),
                     lateness,
                 });
@@ -262,7 +255,7 @@ impl<P: Clone> Sender<P> {
         let outstanding = (in_flight + waiting) as u64;
         let own = if self.buffer.flows() == 1 { outstanding } else { 0 };
         let Self { views, around, reach, bridge, .. } = self;
-        let is_stretched = flow.is_some_and(|flow| stretches(now, reach, flow, around));
+        let is_stretched = flow.is_some_and(|flow| stretches(now, reach, flow, (around, least_empty)));
         views.retain(|view| {
             let late = view.delay.saturating_sub(least);
             let Some(this) = around.iter().find(|path| path.id == view.id) else { return true };
@@ -415,9 +408,8 @@ impl<P: Clone> Sender<P> {
 }
 
 /// Whether the flow of the next packet is stretched for one of these paths. They are compared as they are without queues: one that the flow
-/// itself makes on a near path brings no other nearer.
-fn stretches(now: Instant, reach: &mut Reach, flow: FlowId, around: &[Around]) -> bool {
-    let Some(least) = around.iter().map(|path| path.least_delay).min() else { return false };
+/// itself makes on a near path brings no other nearer. `least` is the least of their delays then.
+fn stretches(now: Instant, reach: &mut Reach, flow: FlowId, (around, least): (&[Around], Duration)) -> bool {
     let is_distant = |path: &&Around| path.least_delay > least + NEAR && path.loss == 0.0;
     around.iter().filter(is_distant).fold(false, |is_stretched, this| {
         let nearer = || around.iter().filter(|path| path.least_delay < this.least_delay);

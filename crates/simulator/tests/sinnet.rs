@@ -117,9 +117,9 @@ fn paths_have_the_rule_that_is_named() {
     assert_eq!(digest("sinnet"), run(&two_paths([(8, 14), (4, 34)], 16, "", &flow("f", "")), 1).digest);
 }
 
-/// A BBR paces itself by what one path delivers, and has a window of two of the least round trips: it fills no path, and a packet of a distant
-/// one is acknowledged after that. All the same it has more than over the better path without Sinnet, or nearly as much where the near path is
-/// the slow one: it drains its paths each ten seconds, and then begins with that.
+/// A BBR paces itself by what one path delivers, and has a window of two of the least round trips: it fills no path, and a packet of a
+/// distant one is acknowledged after that. All the same it has more than over the better path without Sinnet, or nearly as much where the
+/// near path is the slow one: it drains its paths each ten seconds, and then begins with that.
 #[test]
 fn a_program_that_paces_itself_has_a_distant_path_as_well() {
     for (paths, least) in [
