@@ -78,7 +78,7 @@ struct Rested {
     other: f64,
 }
 
-/// The window of a path that rests, in packets: enough to see whether it is there and how long its queue is.
+/// The window of a path that rests on trial, in packets: enough to see whether it is there and how long its queue is.
 const RESTING: f64 = 2.0;
 
 /// A part that is not larger or smaller by more than this, as a logarithm, is left as it is: round trips differ all the time.
@@ -220,6 +220,13 @@ impl<R: WindowRule> CoupledController<R> {
     /// Whether `path` rests, because another carries through the same bottleneck.
     pub fn rests(&self, path: usize) -> bool {
         self.fair_queues.as_ref().is_some_and(|queues| queues.rests(path))
+    }
+
+    /// Until when no new data are to leave on `path`: the rule says so, or it rests and another carries. That time may become later.
+    pub fn blocked_until(&self, path: usize) -> Instant {
+        let known = Paths { control: &self.control, bottlenecks: &self.bottlenecks };
+        let silent = self.fair_queues.as_ref().and_then(|queues| queues.silent_until(path, &known));
+        silent.unwrap_or(Instant::ZERO).max(self.control.blocked_until(path))
     }
 
     /// Whether a loss on one of these paths is one on the other, too.
@@ -480,6 +487,10 @@ impl<R: WindowRule> Known for Paths<'_, R> {
 
     fn delays_agree(&self, one: usize, other: usize) -> bool {
         self.bottlenecks.delays_agree(one, other)
+    }
+
+    fn are_one_queue(&self, one: usize, other: usize) -> bool {
+        self.bottlenecks.are_one_queue(one, other)
     }
 }
 

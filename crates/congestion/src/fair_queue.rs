@@ -2,9 +2,10 @@
 //! part there, however small their windows are together. So one of them carries, and the others rest.
 //!
 //! Two paths are suspect if both are full, have the same rate, which changes all the time, and either one has less when the other has
-//! more, or they are known to share a bottleneck by their delays. Then the farther one rests on trial. If the nearer one has more soon, and
-//! the few packets that are still sent on the other do not wait as long as its own, the bottleneck is such a one. From time to
-//! time a path that rests carries again for a moment. If the other has no less then, both carry from then on.
+//! more, or they are known to share a bottleneck by their delays; but not if these change so much alike, or both lose so often at the same
+//! times, that there must be one queue for both. Then the farther one rests on trial. If the nearer one has more soon, and in the end the
+//! few packets that are still sent on the other do not wait as long as its own, the bottleneck is such a one, and nothing is sent on the
+//! other any more. From time to time a path that rests carries again for a moment. If the other has no less then, both carry from then on.
 
 use crate::correlation::{Correlation, Slots, weight};
 use clock::{Duration, Instant};
@@ -41,8 +42,9 @@ const REST: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 const GAIN: f64 = 0.15;
 /// The packets of a path that rests have been in the other's queue if they wait for more than this part of the time that the other's wait.
 const OWN: f64 = 0.85;
-/// How long after a trial in vain the next one may begin. It is twice as long after each, up to [`LONGEST`].
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long after a trial in vain the next one may begin. It is twice as long after each, up to [`LONGEST`]. One trial in four is in vain
+/// where each flow has its queue: that of the path that carries is short then.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// See [`PATIENCE`].
 const LONGEST: Duration = Duration::from_secs(1800);
 /// If the path that carries has less than this part of what it had when the other began to rest, something has changed.
@@ -141,6 +143,8 @@ pub(crate) trait Known {
     fn rtt(&self, slot: usize) -> f64;
     /// Whether two paths share a bottleneck by their delays.
     fn delays_agree(&self, one: usize, other: usize) -> bool;
+    /// Whether two paths have one queue for both, by their delays or losses.
+    fn are_one_queue(&self, one: usize, other: usize) -> bool;
 }
 
 impl FairQueues {
@@ -171,6 +175,13 @@ impl FairQueues {
     /// Whether a path rests.
     pub(crate) fn rests(&self, slot: usize) -> bool {
         self.paths.get(slot).is_some_and(|path| path.role.is_rest())
+    }
+
+    /// Until when nothing is to be sent on a path unless more is heard of the one that carries. After its trial the packets of a path that
+    /// rests would tell nothing, and take what is another flow's.
+    pub(crate) fn silent_until(&self, slot: usize, known: &impl Known) -> Option<Instant> {
+        let Role::Rests(rest, _) = self.paths.get(slot)?.role else { return None };
+        Some(self.paths.get(rest.beside)?.carried.at + silence(rest.beside, known))
     }
 
     /// The path is another now, or does not answer. Those that rested because of it carry again.
@@ -250,7 +261,8 @@ impl FairQueues {
             let (is_opposed, is_shared) =
                 (c < -CHANCE * pair.changes.chance() || is_found, known.delays_agree(low, high));
             let (rests, carries) = if known.rtt(low) > known.rtt(high) { (low, high) } else { (high, low) };
-            (is_same && varies && (is_opposed || is_shared)).then_some((rests, carries, !is_opposed))
+            let is_suspect = is_same && varies && (is_opposed || is_shared) && !known.are_one_queue(low, high);
+            is_suspect.then_some((rests, carries, !is_opposed))
         })
     }
 
@@ -289,9 +301,8 @@ impl FairQueues {
         let role = self.paths.get(slot)?.role;
         let rest = role.rest()?;
         let carried = self.paths.get(rest.beside)?.carried;
-        let silence = Duration::from_secs_f64(2.0 * known.rtt(rest.beside)).max(BIN / 2);
         let State { mean, bins, .. } = *self.paths.get(rest.beside)?;
-        if now.saturating_since(carried.at) > silence || bins >= GROWS && mean < LEAST * rest.rate {
+        if now.saturating_since(carried.at) > silence(rest.beside, known) || bins >= GROWS && mean < LEAST * rest.rate {
             return self.carry(slot);
         }
         let (from, own_from) = (Mark { at: now, ..carried }, self.paths.get(slot)?.carried);
@@ -305,7 +316,7 @@ impl FairQueues {
                 } else if is_soon && (age < SOON || rest.from.at >= rest.since + SOON) {
                     return None;
                 } else if self.gain(now, &rest).is_none_or(|gain| gain < if is_soon { GAIN / 2.0 } else { GAIN })
-                    || is_soon && !self.may_have_own_queue(slot, &rest)
+                    || !is_soon && !self.may_have_own_queue(slot, &rest)
                 {
                     let path = self.paths.get_mut(slot)?;
                     path.patience = (path.patience * 2).clamp(PATIENCE, LONGEST);
@@ -346,6 +357,11 @@ impl FairQueues {
         self.paths.get_mut(slot)?.role = role;
         step
     }
+}
+
+/// So long without an acknowledgment, and a path does not carry any more.
+fn silence(slot: usize, known: &impl Known) -> Duration {
+    Duration::from_secs_f64(2.0 * known.rtt(slot)).max(BIN / 2)
 }
 
 impl Role {

@@ -1,7 +1,7 @@
 //! Of paths through one bottleneck that has a queue for each flow one carries, and paths that do not share one all carry.
 
 use clock::{Duration, Instant, Rng, Streams};
-use congestion::{Acked, CoupledController, EngineConfig, NewReno, Share};
+use congestion::{Acked, Cause, Congestion, CoupledController, Doubt, EngineConfig, NewReno, Share};
 use fairness::Network;
 
 const MSS: u32 = 1500;
@@ -113,7 +113,10 @@ impl Bench {
             self.upto += 1;
             self.level = (self.level + self.rng.range(-1e-3, 1e-3)).clamp(0.0, 0.02);
             let rates = self.rates(bottleneck);
-            for path in (0..2).filter(|path| Some(*path) != silent) {
+            for path in 0..2 {
+                if Some(path) == silent || self.paths.blocked_until(path) > self.now {
+                    continue;
+                }
                 let own = if self.paths.rests(path) { 0.001 } else { self.rng.range(0.005, 0.015) };
                 let queue = if bottleneck == Bottleneck::Queue { self.level } else { own };
                 self.paths.on_queueing(path, Duration::from_secs_f64(queue), self.now);
@@ -136,6 +139,26 @@ fn one_path_carries_through_a_bottleneck_with_a_queue_for_each_flow() {
         bench.run(60, Bottleneck::FairQueue(others), None);
         let rested = bench.run(240, Bottleneck::FairQueue(others), None);
         assert!(rested > 0.8, "seed {seed}, {others} others: {rested}");
+        let is_blocked = [0, 1].map(|path| bench.paths.blocked_until(path) > bench.now);
+        assert_eq!(is_blocked, [false, true], "seed {seed}, {others} others");
+    }
+}
+
+/// What overflows for both is one queue, whatever rates and delays look like.
+#[test]
+fn paths_that_lose_together_all_carry() {
+    for seed in 1..=10 {
+        let mut bench = Bench::new(seed);
+        let mut rested = 0.0;
+        for _ in 0..200 {
+            for path in 0..2 {
+                let (flight, next) = (bench.paths.control().cwnd(path), bench.upto + 1);
+                let event = Congestion { cause: Cause::Loss, flight, next };
+                bench.paths.on_congestion(path, &event, Doubt::NONE, bench.now);
+            }
+            rested += bench.run(1, Bottleneck::FairQueue(1), None);
+        }
+        assert_eq!(rested, 0.0, "seed {seed}");
     }
 }
 

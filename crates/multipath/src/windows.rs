@@ -198,15 +198,14 @@ impl Windows {
         self.paths.control_mut().on_idle(slot.0, now);
     }
 
-    /// Whether the rule lets no new data go out on the path; what was lost may be sent again.
+    /// Whether no new data go out on the path, because of the rule or because it rests; what was lost may be sent again.
     pub(crate) fn is_blocked(&self, slot: Slot, now: Instant) -> bool {
-        self.paths.control().blocked_until(slot.0) > now
+        self.paths.blocked_until(slot.0) > now
     }
 
     /// When the first of the blocked paths is open again.
     pub(crate) fn unblocked_at(&self, now: Instant) -> Option<Instant> {
-        let control = self.paths.control();
-        (0..control.paths().len()).map(|path| control.blocked_until(path)).filter(|at| *at > now).min()
+        (0..self.paths.control().paths().len()).map(|path| self.paths.blocked_until(path)).filter(|at| *at > now).min()
     }
 
     /// Whether a packet of `next` bytes has no room in the path's window, where so much is in flight on each path. A path that is alone

@@ -291,6 +291,36 @@ fn two_paths_through_one_short_queue_are_one_tcp() {
     assert!(factors.iter().sum::<f64>() / 4.0 < 1.5, "{factors:?}");
 }
 
+/// Likewise where each flow has a queue of its own: three paths would have three times what the flow beside them has, if they all carried,
+/// and a few packets in each round trip on those that rest would be half as much again.
+#[test]
+fn three_paths_through_a_fair_queue_are_one_tcp() {
+    let ends = (0..3).flat_map(|path| [("b", path, path), ("a", path, 0)]);
+    let links = ends.map(|(end, path, delay)| {
+        let (way, router) = (format!("{end}{path}"), if end == "b" { "s" } else { "r" });
+        fast_link(end, &way, 2 * delay) + &fast_link(&way, router, 0)
+    });
+    let paths = [0, 1, 2].map(|path| format!("[\"b\", \"b{path}\", \"s\", \"r\", \"a{path}\", \"a\"]"));
+    let text = format!(
+        "name = \"fair\"\nduration = \"150s\"\nwarm_up = \"30s\"\nprocessing = \"wander\"\n\
+         [[link]]\nbetween = [\"s\", \"r\"]\nrate = \"4Mbit/s\"\ndelay = \"20ms\"\nqueue = {{ kind = \"fq_codel\", limit = \"100p\" }}\n\
+         {}{}{}[[flow]]\nname = \"f\"\nfrom = \"b\"\nto = \"a\"\nprotocol = \"sinnet\"\npaths = [{}]\nstart = [\"0s\", \"1s\"]\n\
+         [[flow]]\nname = \"tcp\"\nfrom = \"c\"\nto = \"d\"\nprotocol = \"tcp\"\nprofile = \"linux\"\n\
+         congestion = \"cubic\"\nstart = [\"0s\", \"1s\"]\n",
+        fast_link("c", "s", 2),
+        fast_link("r", "d", 0),
+        links.collect::<String>(),
+        paths.join(", ")
+    );
+    let factor = |seed| {
+        let flows = run(&text, seed).flows;
+        flows[0].throughput_mbps / flows[1].throughput_mbps
+    };
+    let mut factors: Vec<f64> = (1..=5).map(factor).collect();
+    factors.sort_by(f64::total_cmp);
+    assert!(factors[2] < 1.2, "{factors:?}");
+}
+
 /// Of a file whose first path breaks in its midst all arrives, at the rate of the other path from then on.
 #[test]
 fn a_path_that_dies_takes_nothing_along() {
