@@ -12,8 +12,8 @@
 //! - a reduction after which the losses went on did not help, and is taken back, once for each such window;
 //! - a window that grows to a quarter more than the one that lost, without another loss, was not too large: that loss was the link's;
 //! - where losses are known to be the link's own, the window grows as in slow start up to what is small, and after each of them
-//!   beyond that as in conservative slow start, to half as much again, or to half of one that was seen to be too large. That is
-//!   believed for so many losses, for it may have been chance, and then the window grows past it slowly;
+//!   beyond that as in conservative slow start, to half as much again, or to half of one that was seen to be too large, and slowly to
+//!   near that. It is believed for so many losses, for it may have been chance, and then the window grows past it slowly;
 //! - a window of no more than the first one is small, also while nothing is known of queues, and packets that overtake each other
 //!   stand in no queue;
 //! - more than a twentieth of the packets, by more than chance, is answered, whatever else is seen: others may be behind the same
@@ -44,8 +44,8 @@ const PROBE: f64 = 1.5;
 const SAFE: f64 = 0.5;
 /// It grows by this part of itself in a round trip, as in the conservative slow start of RFC 9406 §4.2, ...
 const QUICK: f64 = 1.0 / 4.0;
-/// ... and by this one where it is like one that was seen to be too large: what is more than the link takes is lost before anybody
-/// knows.
+/// ... and by this one beyond that part of one that was seen to be too large, or where it is like that: what is more than the link takes
+/// is lost before anybody knows.
 const SLOW: f64 = 1.0 / 32.0;
 /// Those are like it.
 const NEAR: std::ops::Range<f64> = 0.85..PASSED;
@@ -95,6 +95,8 @@ struct Tally {
 struct Proven {
     /// In bytes; zero while there is none.
     cwnd: f64,
+    /// A queue stood.
+    has_queue: bool,
     /// Losses that may still be borne until it is believed no more.
     left: f64,
     /// How many there were at first.
@@ -250,8 +252,10 @@ impl RandomLoss {
         let (believed, near, more) = (self.proven.believed(), NEAR.start * self.proven.cwnd, PROBE * path.cwnd);
         if !self.is_known() {
             (0.0, 0.0)
-        } else if believed > 0.0 {
+        } else if believed > 0.0 && (path.cwnd < SAFE * believed || !self.proven.has_queue) {
             (SAFE * believed, QUICK)
+        } else if believed > 0.0 {
+            (more.min(near), SLOW)
         } else if path.cwnd < near {
             (more.min(near), QUICK)
         } else {
@@ -286,7 +290,7 @@ impl RandomLoss {
                 return Verdict::Bear;
             }
             if self.is_known() {
-                self.on_proven(path.cwnd);
+                self.on_proven(path.cwnd, !self.delays.are_quiet());
             }
             return Verdict::Answer;
         }
@@ -303,7 +307,7 @@ impl RandomLoss {
             return Verdict::Answer;
         }
         if !self.is_explained(path) {
-            self.on_proven(path.cwnd);
+            self.on_proven(path.cwnd, false);
             return Verdict::Answer;
         }
         self.bear(lost, 0, now);
@@ -329,12 +333,12 @@ impl RandomLoss {
 
     /// A window of so many bytes was too large. One that is not much smaller than the one that is known may have been so because of
     /// that, a moment before.
-    fn on_proven(&mut self, cwnd: f64) {
+    fn on_proven(&mut self, cwnd: f64, has_queue: bool) {
         let before = self.proven;
         if cwnd > before.believed() || cwnd <= SAFE * before.believed() {
             let is_like = LIKE.contains(&(cwnd / before.cwnd.max(1.0)));
             let believed = if is_like { (before.believed * 2.0).min(BELIEVED.1) } else { BELIEVED.0 };
-            self.proven = Proven { cwnd, left: believed, believed };
+            self.proven = Proven { cwnd, has_queue, left: believed, believed };
         }
     }
 

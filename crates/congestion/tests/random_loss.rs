@@ -244,6 +244,16 @@ fn a_window_that_lost_by_chance_is_not_too_large_for_long() {
     assert!(mean > 1.0 - 1.0 / 14.0, "{mean}");
 }
 
+/// A window that was too large because a queue stood is soon near that again: 0.95 of the link are used, where a Reno that falls to
+/// half and grows by a packet in a round trip uses three quarters of the window that overflows, if nothing else is lost.
+#[test]
+fn a_lossy_link_that_was_filled_is_soon_filled_again() {
+    for random in [0.01, 0.02] {
+        let window = mean("sinnet", Link { random, queue: BDP / 3.0, ..CLEAN }, |outcome| outcome.window);
+        assert!(window > 0.95 * BDP, "{random}: {window} of {BDP}");
+    }
+}
+
 /// A policer or a short queue of less than a first window is answered as by others.
 #[test]
 fn what_drops_of_a_first_window_for_the_rate_is_answered() {
