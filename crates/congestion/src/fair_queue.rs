@@ -2,10 +2,10 @@
 //! part there, however small their windows are together. So one of them carries, and the others rest.
 //!
 //! Two paths are suspect if both are full, have the same rate, which changes all the time, and either one has less when the other has
-//! more, or they are known to share a bottleneck by their delays; but not if these change so much alike, or both lose so often at the same
-//! times, that there must be one queue for both. Then the farther one rests on trial. If the nearer one has more soon, and in the end the
-//! few packets that are still sent on the other do not wait as long as its own, the bottleneck is such a one, and nothing is sent on the
-//! other any more. From time to time a path that rests carries again for a moment. If the other has no less then, both carry from then on.
+//! more, or they are known to share a bottleneck by their delays; but not where delays or losses show one queue for both
+//! ([`crate::Bottlenecks`]). Then the farther one rests on trial. If the nearer one has more soon, and in the end the few packets that are
+//! still sent on the other do not wait as long as its own, the bottleneck is such a one, and nothing is sent on the other any more. From
+//! time to time a path that rests carries again for a moment. If the other has no less then, both carry from then on.
 
 use crate::correlation::{Correlation, Slots, weight};
 use clock::{Duration, Instant};
@@ -42,8 +42,8 @@ const REST: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 const GAIN: f64 = 0.15;
 /// The packets of a path that rests have been in the other's queue if they wait for more than this part of the time that the other's wait.
 const OWN: f64 = 0.85;
-/// How long after a trial in vain the next one may begin. It is twice as long after each, up to [`LONGEST`]. One trial in four is in vain
-/// where each flow has its queue: that of the path that carries is short then.
+/// How long after a trial in vain the next one may begin. It is twice as long after each, up to [`LONGEST`]. Where each flow has a queue,
+/// one trial in four is in vain by chance: the queue of the path that carries happens to be short.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// See [`PATIENCE`].
 const LONGEST: Duration = Duration::from_secs(1800);

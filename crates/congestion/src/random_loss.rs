@@ -13,7 +13,7 @@
 //! - a window that grows to a quarter more than the one that lost, without another loss, was not too large: that loss was the link's;
 //! - where losses are known to be the link's own, the window grows as in slow start up to what is small, and after each of them
 //!   beyond that as in conservative slow start, to half as much again, or to half of one that was seen to be too large, and slowly to
-//!   near that. It is believed for so many losses, for it may have been chance, and then the window grows past it slowly;
+//!   near one at which a queue stood. That is believed for so many losses, for it may have been chance, and then the window grows past it slowly;
 //! - a window of no more than the first one is small, also while nothing is known of queues, and packets that overtake each other
 //!   stand in no queue;
 //! - more than a twentieth of the packets, by more than chance, is answered, whatever else is seen: others may be behind the same
@@ -44,8 +44,8 @@ const PROBE: f64 = 1.5;
 const SAFE: f64 = 0.5;
 /// It grows by this part of itself in a round trip, as in the conservative slow start of RFC 9406 §4.2, ...
 const QUICK: f64 = 1.0 / 4.0;
-/// ... and by this one beyond that part of one that was seen to be too large, or where it is like that: what is more than the link takes
-/// is lost before anybody knows.
+/// ... and by this one from [`SAFE`] to near a window at which a queue stood, and past it: what is more than the link takes is lost before
+/// anybody knows.
 const SLOW: f64 = 1.0 / 32.0;
 /// Those are like it.
 const NEAR: std::ops::Range<f64> = 0.85..PASSED;
@@ -95,7 +95,7 @@ struct Tally {
 struct Proven {
     /// In bytes; zero while there is none.
     cwnd: f64,
-    /// A queue stood.
+    /// A queue stood when it lost; else more was lost than is the link's own.
     has_queue: bool,
     /// Losses that may still be borne until it is believed no more.
     left: f64,
@@ -290,7 +290,7 @@ impl RandomLoss {
                 return Verdict::Bear;
             }
             if self.is_known() {
-                self.on_proven(path.cwnd, !self.delays.are_quiet());
+                self.on_proven(path.cwnd);
             }
             return Verdict::Answer;
         }
@@ -307,7 +307,7 @@ impl RandomLoss {
             return Verdict::Answer;
         }
         if !self.is_explained(path) {
-            self.on_proven(path.cwnd, false);
+            self.on_proven(path.cwnd);
             return Verdict::Answer;
         }
         self.bear(lost, 0, now);
@@ -333,8 +333,8 @@ impl RandomLoss {
 
     /// A window of so many bytes was too large. One that is not much smaller than the one that is known may have been so because of
     /// that, a moment before.
-    fn on_proven(&mut self, cwnd: f64, has_queue: bool) {
-        let before = self.proven;
+    fn on_proven(&mut self, cwnd: f64) {
+        let (before, has_queue) = (self.proven, !self.delays.are_quiet());
         if cwnd > before.believed() || cwnd <= SAFE * before.believed() {
             let is_like = LIKE.contains(&(cwnd / before.cwnd.max(1.0)));
             let believed = if is_like { (before.believed * 2.0).min(BELIEVED.1) } else { BELIEVED.0 };

@@ -244,13 +244,25 @@ fn a_window_that_lost_by_chance_is_not_too_large_for_long() {
     assert!(mean > 1.0 - 1.0 / 14.0, "{mean}");
 }
 
-/// A window that was too large because a queue stood is soon near that again: 0.95 of the link are used, where a Reno that falls to
-/// half and grows by a packet in a round trip uses three quarters of the window that overflows, if nothing else is lost.
+/// A window that was too large because a queue stood is soon near that again. From two thirds of the link, half of what overflows a queue
+/// of a third of it, to all of it takes 13 round trips where a window grows by 1/32 in each (ln 1.5 / ln (33/32)), and 56 where it grows by
+/// a packet; the mean window is a little less than the link then.
 #[test]
 fn a_lossy_link_that_was_filled_is_soon_filled_again() {
     for random in [0.01, 0.02] {
         let window = mean("sinnet", Link { random, queue: BDP / 3.0, ..CLEAN }, |outcome| outcome.window);
         assert!(window > 0.95 * BDP, "{random}: {window} of {BDP}");
+    }
+    for (random, queue) in
+        [0.003, 0.01, 0.02].into_iter().flat_map(|random| [20.0, BDP / 3.0, BDP].map(|q| (random, q)))
+    {
+        let link = Link { random, queue, ..CLEAN };
+        let windows = |seed| run("sinnet", link, 1_000, seed).windows.split_off(200);
+        let is_free: Vec<Vec<bool>> =
+            (1..=10).map(|seed| windows(seed).into_iter().map(|window| window < BDP).collect()).collect();
+        let rounds = is_free.iter().flatten().filter(|free| **free).count();
+        let falls = is_free.iter().flat_map(|free| free.windows(2)).filter(|pair| !pair[0] && pair[1]).count();
+        assert!(rounds < 20 * falls, "{random}, {queue}: {falls} falls, {rounds} round trips below the link");
     }
 }
 
