@@ -2,7 +2,7 @@
 
 use clock::{Duration, Instant};
 
-use crate::group::Group;
+use crate::group::{Group, Path};
 use crate::math::cbrt;
 use crate::reference::Reference;
 use crate::rule::{Backoff, Cause, WindowRule};
@@ -21,8 +21,13 @@ pub(super) const REFERENCE: Reference = Reference {
 const C: f64 = 0.4;
 /// RFC 9438 §4.6: the multiplicative decrease.
 const BETA: f64 = 0.7;
-/// RFC 9438 §4.3: additive increase that is as aggressive as Reno's at a decrease of `BETA`.
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// RFC 5681 §3.1: Reno's.
+const HALF: f64 = 0.5;
+
+/// RFC 9438 §4.3: the additive increase that is as aggressive as Reno's where a loss leaves this part of the window.
+fn alpha(part: f64) -> f64 {
+    3.0 * (1.0 - part) / (1.0 + part)
+}
 
 /// Packets acknowledged for each that the window grows by at least, before the first loss.
 const UNTOLD: f64 = 20.0;
@@ -39,8 +44,9 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// The same for a tunnel's paths. Where Reno would have more it is Reno, at losses as well: it halves the window then, and grows by a
-    /// packet in a round trip. And what it reduces is the window, however much of it was in use.
+    /// The same for a tunnel's paths. Where Reno would have more it is Reno, at losses as well: it halves the window then, unless the link
+    /// would be empty by that, and grows as RFC 9438 §4.3 has it for such a decrease: by a packet in a round trip after a half. And what it
+    /// reduces is the window, however much of it was in use.
     pub(super) fn or_reno() -> Self {
         Self { or_reno: true, ..Self::default() }
     }
@@ -57,10 +63,10 @@ struct State {
     unused: Option<Instant>,
     /// After a timeout K is 0 (RFC 9438 §4.8).
     after_timeout: bool,
-    /// The last reduction was Reno's, to half.
-    is_halved: bool,
+    /// What the last reduction left of the window, if that was Reno's.
+    reno: Option<f64>,
     /// For undo.
-    saved: (f64, f64, bool),
+    saved: (f64, f64, Option<f64>),
 }
 
 /// From the first increase after a reduction to the next reduction.
@@ -93,7 +99,7 @@ impl State {
         }
         // RFC 9438 §4.2; with no loss yet, or the window already above the last plateau, the epoch starts there.
         self.w_max = self.w_max.max(w);
-        let w_est = if self.is_halved { w.max(BETA * self.cwnd_prior).min(self.w_max) } else { w };
+        let w_est = if self.reno.is_some() { w.max(BETA * self.cwnd_prior).min(self.w_max) } else { w };
         let k = |w: f64| cbrt((self.w_max - w) / C);
         Epoch { start: now, k: k(w), k_est: k(w_est), w_reno: w, w_est, is_on_curve: false, own: w }
     }
@@ -128,9 +134,10 @@ impl WindowRule for Cubic {
         epoch.start = (epoch.start + unused).min(now);
         let t = now.saturating_since(epoch.start).as_secs_f64();
         // RFC 9438 §4.3: once Reno would be where the window was, it grows as Reno does.
-        let alpha = if epoch.w_est >= state.cwnd_prior { 1.0 } else { ALPHA };
-        epoch.w_est += alpha * segments / w;
-        epoch.w_reno += if state.is_halved { 1.0 } else { alpha } * segments / w;
+        let alpha = |part| if epoch.w_est >= state.cwnd_prior { 1.0 } else { alpha(part) };
+        let (reno, est) = (alpha(state.reno.unwrap_or(BETA)), alpha(BETA));
+        epoch.w_est += est * segments / w;
+        epoch.w_reno += reno * segments / w;
         epoch.is_on_curve = state.curve(t, epoch.k_est) >= epoch.w_est;
         let packets = if state.curve(t, epoch.k) < epoch.w_reno {
             (epoch.w_reno - w).max(0.0)
@@ -152,7 +159,7 @@ impl WindowRule for Cubic {
         let state = &mut self.paths[path];
         let path = group.path(path);
         let w = path.packets();
-        state.saved = (state.w_max, state.cwnd_prior, state.is_halved);
+        state.saved = (state.w_max, state.cwnd_prior, state.reno);
         // RFC 9438 §4.7: a flow that loses below its last plateau leaves room for others.
         state.w_max = if w < state.w_max { w * (1.0 + BETA) / 2.0 } else { w };
         state.cwnd_prior = w;
@@ -163,9 +170,9 @@ impl WindowRule for Cubic {
             // Then it does not tell how much the path carries, and what is lost at smaller windows will tell whose losses they are.
             state.w_max = 0.0;
         }
-        state.is_halved = self.or_reno && !is_on_curve || is_doubtful;
-        let (of, part) = (if self.or_reno { path.cwnd } else { path.flight }, if state.is_halved { 0.5 } else { BETA });
-        Backoff::to(part * of, 2.0 * path.unit)
+        state.reno = if is_doubtful { Some(HALF) } else { (self.or_reno && !is_on_curve).then(|| without_queue(path)) };
+        let of = if self.or_reno { path.cwnd } else { path.flight };
+        Backoff::to(state.reno.unwrap_or(BETA) * of, 2.0 * path.unit)
     }
 
     fn limited(&mut self, path: usize, group: Group<'_>, _acked: f64) {
@@ -182,16 +189,22 @@ impl WindowRule for Cubic {
 
     fn undone(&mut self, path: usize, _group: Group<'_>) {
         let state = &mut self.paths[path];
-        (state.w_max, state.cwnd_prior, state.is_halved) = state.saved;
+        (state.w_max, state.cwnd_prior, state.reno) = state.saved;
         state.epoch = None;
         state.after_timeout = false;
     }
 }
 
+/// What a loss leaves of the window: what the link holds without the queue, so that it is not empty, between Reno's half and CUBIC's 0.7.
+/// (H-TCP, Leith and Shorten 2004, divides the same two times.)
+fn without_queue(path: &Path) -> f64 {
+    let (base, top) = (path.base_rtt.as_secs_f64(), path.top_rtt.as_secs_f64());
+    if top > 0.0 { (base / top).clamp(HALF, BETA) } else { HALF }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group::Path;
     use crate::vector::{number, vector};
 
     fn path(packets: f64) -> Path {
@@ -205,7 +218,7 @@ mod tests {
         let (input, output) = vector("cubic.1");
         let k = cbrt((number(&input["w_max"]) - number(&input["cwnd_epoch"])) / C);
         assert!((k - number(&output["K"])).abs() < 1e-9);
-        assert!((ALPHA - number(&output["alpha_reno"])).abs() < 1e-9);
+        assert!((alpha(BETA) - number(&output["alpha_reno"])).abs() < 1e-9);
         let (input, output) = vector("cubic.2");
         let (cwnd, w_max) = (number(&input["cwnd"]), number(&input["w_max"]));
         let mut rule = Cubic::default();

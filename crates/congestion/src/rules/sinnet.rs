@@ -8,9 +8,9 @@ use crate::rules::Cubic;
 
 pub(super) const REFERENCE: Reference = Reference {
     name: "sinnet",
-    increase: "as cubic on each path; 1/w per packet where Reno has more",
-    decrease: "0.7w on the path of the loss where cubic is on its curve, else w/2, at least 2; w of a loss that is the link's own: no \
-               queue, and no less at a smaller window; w/2 of one that may be",
+    increase: "as cubic on each path; 3(1 − β)/(1 + β)/w per packet where Reno has more, 1/w from the window before the loss on",
+    decrease: "βw on the path of the loss, at least 2: β = 0.7 where cubic is on its curve, else the lowest RTT by the highest, from 0.5 to \
+               0.7; w of a loss that is the link's own: no queue, and no less at a smaller window; w/2 of one that may be",
     source: "RFC 9438; `CoupledController` tells losses apart",
     section: ("6.7", "67-losses-of-the-links-own-sinnet-o"),
     tunables: &[],
@@ -74,12 +74,14 @@ mod tests {
 
     const MSS: f64 = 1_500.0;
 
-    /// A path that loses one packet whenever its window is `full`, round trip by round trip.
+    /// A path that loses one packet whenever its window is `full`, round trip by round trip. A window that is larger than `holds` waits
+    /// in its queue.
     struct Link {
         control: Controller<Sinnet>,
         now: Instant,
         next: u64,
         rtt: Duration,
+        holds: f64,
     }
 
     impl Link {
@@ -88,7 +90,7 @@ mod tests {
             let path = control.add_path(MSS as u32);
             control.set_cwnd(path, window * MSS);
             control.set_ssthresh(path, window * MSS);
-            Self { control, now: Instant::ZERO + Duration::from_secs(1), next: 1, rtt }
+            Self { control, now: Instant::ZERO + Duration::from_secs(1), next: 1, rtt, holds: f64::INFINITY }
         }
 
         fn window(&self) -> f64 {
@@ -99,11 +101,12 @@ mod tests {
         fn round(&mut self, idle: Option<u64>) {
             let (first, packets) = (self.next, self.window() as u64);
             self.next += packets;
+            let took = self.rtt.mul_f64((self.window() / self.holds).max(1.0));
             for number in first..self.next {
-                self.now += self.rtt.mul_f64(1.0 / packets as f64);
+                self.now += took.mul_f64(1.0 / packets as f64);
                 let is_full = idle.is_none_or(|idle| number % idle != 0);
                 let flight = if is_full { self.control.cwnd(0) as u64 } else { 0 };
-                let (rtt, srtt) = (Some(self.rtt), self.rtt);
+                let (rtt, srtt) = (Some(took), took);
                 let acked = Acked { bytes: MSS as u64, flight, upto: number, next: self.next, rtt, srtt };
                 self.control.on_ack(0, &acked, self.now);
             }
@@ -140,16 +143,28 @@ mod tests {
         }
     }
 
-    /// RFC 9438 §4.3 and §4.2: where a path is short, half of the window comes back in so many round trips; where it is long, an eighth is
-    /// missing after half of K = (0.3·w/0.4)^(1/3) seconds.
+    /// RFC 9438 §4.3 and §4.2: where a path is short, what a loss took comes back as fast as a Reno's half would bring as much in the mean,
+    /// and what is left fills the link, unless that is less than half or more than 0.7; where it is long, an eighth is missing after half
+    /// of K = (0.3·w/0.4)^(1/3) seconds.
     #[test]
     fn a_short_path_is_a_renos_and_a_long_one_a_cubics() {
-        for (full, milliseconds) in [(20.0, 20), (60.0, 10), (300.0, 5)] {
-            let rtt = Duration::from_millis(milliseconds);
-            let (part, seconds) = Link::new(full, rtt).tooth(full, None);
-            assert!((part - 0.5).abs() < 0.05, "{full}: {part}");
-            let reno = 7.0 / 8.0 * full / 2.0 * rtt.as_secs_f64();
-            assert!((seconds / reno - 1.0).abs() < 0.15, "{full}: {seconds} s where it is {reno}");
+        let short = [(20.0, 20), (60.0, 10), (300.0, 5)];
+        for ((full, milliseconds), queue) in
+            short.iter().flat_map(|path| [3.0, 1.0, 0.6, 0.2].map(|queue| (*path, queue)))
+        {
+            let (rtt, holds) = (Duration::from_millis(milliseconds), full / (1.0 + queue));
+            let (part, seconds) = Link { holds, ..Link::new(full, rtt) }.tooth(full, None);
+            let theory = (holds / full).clamp(0.5, 0.7);
+            assert!((part - theory).abs() < 0.05, "{full}, {queue}: {part} where it is {theory}");
+            // From part·full on by so much in a round trip, which is longer by what waits.
+            let (grows, mut window, mut reno) = (3.0 * (1.0 - theory) / (1.0 + theory), theory * full, 0.0);
+            while window < full - full * (1.0 - theory) / 8.0 {
+                reno += rtt.as_secs_f64() * (window / holds).max(1.0);
+                window += grows;
+            }
+            // The window is looked at once in a round trip.
+            let most = 0.15 * reno + rtt.as_secs_f64() * (full / holds);
+            assert!((seconds - reno).abs() < most, "{full}, {queue}: {seconds} s where it is {reno}");
         }
         for (full, milliseconds) in [(100.0, 100), (400.0, 60), (800.0, 200)] {
             let (part, seconds) = Link::new(full, Duration::from_millis(milliseconds)).tooth(full, None);
