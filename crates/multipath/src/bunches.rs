@@ -3,7 +3,7 @@
 
 use crate::packet::FlowId;
 use clock::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The acknowledgments that are held, by flow.
 #[derive(Debug)]
@@ -13,12 +13,9 @@ pub struct Bunches<P> {
     bytes: usize,
 }
 
-#[derive(Debug)]
-struct Bunch<P> {
-    /// When all of them are let go.
-    until: Instant,
-    packets: Vec<(P, usize)>,
-}
+/// The acknowledgments of a flow, in the order in which they came, each with its bytes and until when it is held: none leaves before an
+/// earlier one.
+type Bunch<P> = VecDeque<(P, usize, Instant)>;
 
 impl<P> Default for Bunches<P> {
     fn default() -> Self {
@@ -27,10 +24,11 @@ impl<P> Default for Bunches<P> {
 }
 
 impl<P> Bunches<P> {
-    /// Holds a packet of so many bytes with those of its flow; the first of them says until when.
+    /// Holds a packet of so many bytes behind those of its flow.
     pub fn hold(&mut self, flow: FlowId, until: Instant, (packet, bytes): (P, usize)) {
-        let bunch = self.flows.entry(flow).or_insert_with(|| Bunch { until, packets: Vec::new() });
-        bunch.packets.push((packet, bytes));
+        let bunch = self.flows.entry(flow).or_default();
+        let until = bunch.back().map_or(until, |(_, _, last)| until.max(*last));
+        bunch.push_back((packet, bytes, until));
         self.bytes += bytes;
     }
 
@@ -39,16 +37,22 @@ impl<P> Bunches<P> {
         if self.flows.is_empty() {
             return Vec::new();
         }
-        let packets = self.flows.remove(&flow).map_or_else(Vec::new, |bunch| bunch.packets);
-        self.bytes -= packets.iter().map(|(_, bytes)| bytes).sum::<usize>();
-        packets.into_iter().map(|(packet, _)| packet).collect()
+        let packets = self.flows.remove(&flow).unwrap_or_default();
+        self.bytes -= packets.iter().map(|(_, bytes, _)| bytes).sum::<usize>();
+        packets.into_iter().map(|(packet, _, _)| packet).collect()
     }
 
     /// Appends to `out` those whose time has come, and whose they are.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Vec<(FlowId, P)>) {
-        while let Some(flow) = self.flows.iter().find(|(_, bunch)| bunch.until <= now).map(|(flow, _)| *flow) {
-            out.extend(self.take(flow).into_iter().map(|packet| (flow, packet)));
-        }
+        let Self { flows, bytes } = self;
+        flows.retain(|flow, bunch| {
+            let due = bunch.iter().take_while(|(_, _, until)| *until <= now).count();
+            for (packet, size, _) in bunch.drain(..due) {
+                *bytes -= size;
+                out.push((*flow, packet));
+            }
+            !bunch.is_empty()
+        });
     }
 
     /// Appends to `out` all of them, for want of memory.
@@ -58,7 +62,7 @@ impl<P> Bunches<P> {
 
     /// When the first of them are let go.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.flows.values().map(|bunch| bunch.until).min()
+        self.flows.values().filter_map(VecDeque::front).map(|(_, _, until)| *until).min()
     }
 
     /// Bytes that are held.

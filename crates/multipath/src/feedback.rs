@@ -66,9 +66,10 @@ impl<P> Sender<P> {
         !delivered.is_empty()
     }
 
-    /// An acknowledgment without data has come of a flow, for its program: until when it is held, if it is ([`crate::Bunches`]).
-    pub fn holds_acknowledgment(&mut self, now: Instant, flow: FlowId) -> Option<Instant> {
-        self.reach.holds(now, flow)
+    /// An acknowledgment without data, of all up to `ack`, has come of a flow, for its program: until when it is held, if it is
+    /// ([`crate::Bunches`]).
+    pub fn holds_acknowledgment(&mut self, now: Instant, flow: FlowId, ack: u32) -> Option<Instant> {
+        self.reach.holds(now, flow, ack)
     }
 
     /// Queues lost packets to be sent again; the rest is left to the programs.

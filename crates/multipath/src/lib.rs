@@ -32,6 +32,7 @@
 
 mod bunches;
 mod copies;
+mod equal;
 mod feedback;
 mod heartbeat;
 mod limits;

@@ -239,7 +239,14 @@ impl Reach {
             self.flows.clear();
             self.stretched.clear();
         }
-        let is_stretched = self.stretched.contains_key(&flow);
+        let mut stretch = self.stretched.get_mut(&flow);
+        if let Some((stretch, segment)) = stretch.as_mut().zip(meta.segment())
+            && segment.len > 0
+            && !segment.is_retransmission
+        {
+            stretch.sent(segment.seq.wrapping_add(segment.len), segment.len, now - waited);
+        }
+        let is_stretched = stretch.is_some();
         let flow = self.flows.entry(flow).or_insert_with(|| Flow { period: (0, now), ..Flow::default() });
         if let Some(silence) = flow.silence.take().filter(|_| !is_stretched) {
             let age = now - silence.since;
@@ -337,8 +344,11 @@ impl Reach {
                 Some(true) => flow.failed = 0,
                 None => {}
             }
-            if path.is_wanted && path.is_worth() {
-                stretch.wants(now, path);
+            if path.is_worth() {
+                stretch.reaches(now, path);
+                if path.is_wanted {
+                    stretch.wants(now, path);
+                }
             }
             return !stretch.is_paused();
         }
@@ -363,10 +373,10 @@ impl Reach {
         true
     }
 
-    /// Until when an acknowledgment of a flow that has come now is held.
-    pub(crate) fn holds(&mut self, now: Instant, flow: FlowId) -> Option<Instant> {
+    /// Until when an acknowledgment of all of a flow up to `ack` is held that has come now.
+    pub(crate) fn holds(&mut self, now: Instant, flow: FlowId, ack: u32) -> Option<Instant> {
         let stretch = self.stretched.get_mut(&flow)?;
-        stretch.holds(now, !self.flows.get(&flow)?.waiting.is_most)
+        stretch.holds(now, ack, !self.flows.get(&flow)?.waiting.is_most)
     }
 
     /// Whether a path is too far away for the next packet of a flow.
@@ -400,7 +410,8 @@ impl Reach {
 
     /// Bytes of memory that it takes.
     pub(crate) fn memory(&self) -> usize {
-        let stretched = self.stretched.len() * 2 * (size_of::<FlowId>() + size_of::<Stretch>());
+        let stretched = self.stretched.len() * 2 * (size_of::<FlowId>() + size_of::<Stretch>())
+            + self.stretched.values().map(Stretch::memory).sum::<usize>();
         self.flows.len() * 2 * (size_of::<FlowId>() + size_of::<Flow>()) + stretched
     }
 }
@@ -659,9 +670,9 @@ mod tests {
         let far = Distant { farther: Duration::from_millis(100), round: Duration::from_millis(140), ..far };
         for (bytes, goes_on) in [(7_000, true), (5_200, false)] {
             let mut reach = sending(FLOW, 2500, Duration::ZERO);
-            assert!(reach.holds(at(2500), FLOW).is_none() && reach.stretches(at(2500), FLOW, &spare()));
+            assert!(reach.holds(at(2500), FLOW, 0).is_none() && reach.stretches(at(2500), FLOW, &spare()));
             let held = at(2500) + Duration::from_millis(95);
-            assert_eq!((reach.holds(at(2500), FLOW), reach.holds(at(2500), CALL)), (Some(held), None));
+            assert_eq!((reach.holds(at(2500), FLOW, 0), reach.holds(at(2500), CALL, 0)), (Some(held), None));
             for now in 2500..5600 {
                 reach.left(at(now), &meta(FLOW), FLOW, bytes, Duration::ZERO);
                 // That its window ends while acknowledgments are held tells nothing.
@@ -669,7 +680,7 @@ mod tests {
                 assert!(!reach.is_too_far(at(now), FLOW, &far));
             }
             let is_stretched = reach.stretches(at(5600), FLOW, &spare());
-            assert_eq!((is_stretched, reach.holds(at(5600), FLOW).is_some()), (goes_on, goes_on), "{bytes}");
+            assert_eq!((is_stretched, reach.holds(at(5600), FLOW, 0).is_some()), (goes_on, goes_on), "{bytes}");
             if !goes_on {
                 (5600..25_600).step_by(100).for_each(|now| {
                     reach.left(at(now), &meta(FLOW), FLOW, 600_000, Duration::ZERO);

@@ -9,6 +9,7 @@
 //! So such a flow is stretched: what would wait on the near paths goes on the distant one, and every five round trips acknowledgments are
 //! held, and let go together ([`crate::Bunches`]). A program that has no more by that, or as much in a pause, is left alone.
 
+use crate::equal::RoundTrips;
 use clock::{Duration, Instant};
 
 /// The longest time that acknowledgments are held: BBR takes no more for a burst, and timers of TCPs are longer (RFC 6298 (2.4): 1 s;
@@ -29,11 +30,16 @@ const LOSS: f64 = 0.9;
 const TESTED: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_secs(4);
 const NEEDED: f64 = 0.9;
-/// One falls that has less than this part of what it had in the period before.
+/// One falls that has less than this part of what it had in the period before, and grows where that had less than this part of it.
 const STEADY: f64 = 0.95;
 /// One that is stretched for nothing is left alone for so long, and twice as long each time, up to so many times.
 const REST: Duration = Duration::from_secs(20);
 const DOUBLINGS: u32 = 4;
+
+/// A path that is not seen for so long cannot be reached any more.
+const FORGOTTEN: Duration = Duration::from_secs(1);
+/// What was held is heard of so much later, at the latest.
+const HEARD: Duration = Duration::from_millis(5);
 
 /// A path is worth it that carries so many times what the flow loses while it is silent, and besides this part of what nearer ones carry.
 const WORTH: (f64, f64) = (2.0, 0.05);
@@ -77,7 +83,7 @@ impl Spare {
 }
 
 /// A flow that is stretched.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stretch {
     /// What the flow had before, what of that the nearer paths carry, and the least that it has had in a period since, in bytes per second.
     had: f64,
@@ -101,6 +107,9 @@ pub(crate) struct Stretch {
     paused: Option<(Instant, f64)>,
     /// It has fallen in one.
     is_needed: bool,
+    /// What its round trips are to be, as it is known since then.
+    round_trip: (Duration, Instant),
+    round_trips: RoundTrips,
 }
 
 impl Stretch {
@@ -121,7 +130,10 @@ impl Stretch {
             interval: TESTED * 4,
             paused: None,
             is_needed: false,
+            round_trip: (Duration::ZERO, now),
+            round_trips: RoundTrips::default(),
         };
+        stretch.reaches(now, path);
         stretch.wants(now, path);
         stretch
     }
@@ -133,12 +145,32 @@ impl Stretch {
         self.hold = self.hold.max(path.hold());
     }
 
-    /// Until when an acknowledgment that has come now is held. None is where no path has been wanted for a while, nor any more where
-    /// they may not be: a window that leaves something waiting is large enough.
-    pub(crate) fn holds(&mut self, now: Instant, may: bool) -> Option<Instant> {
+    /// A path that is worth it can be reached.
+    pub(crate) fn reaches(&mut self, now: Instant, path: &Spare) {
+        let (round, since) = self.round_trip;
+        if path.round >= round || now - since > FORGOTTEN {
+            self.round_trip = (path.round, now);
+        }
+    }
+
+    /// The program has sent `len` bytes of new data then, up to this number.
+    pub(crate) fn sent(&mut self, end: u32, len: u32, at: Instant) {
+        self.round_trips.sent(end, len, at);
+    }
+
+    /// Until when an acknowledgment of all up to `ack` is held that has come now. With others none is where no path has been wanted for a
+    /// while, nor any more where they may not be: a window that leaves something waiting is large enough.
+    pub(crate) fn holds(&mut self, now: Instant, ack: u32, may: bool) -> Option<Instant> {
+        let is_held = now < self.held_until + HEARD;
+        let (round, since) = self.round_trip;
+        let equal = self.round_trips.acknowledged(now, ack, round, is_held).filter(|_| now - since <= FORGOTTEN);
         if self.paused.is_some() {
             return None;
         }
+        equal.max(self.bunches(now, may))
+    }
+
+    fn bunches(&mut self, now: Instant, may: bool) -> Option<Instant> {
         if now < self.held_until {
             return Some(self.held_until);
         }
@@ -178,10 +210,11 @@ impl Stretch {
         // BBR drains its paths now and then, and has less for a moment.
         let most = std::mem::take(&mut self.most);
         let changes = most >= self.had * GAIN || rate >= self.least * GAIN || rate < previous * STEADY;
-        let is_worth = most >= self.near * GAIN;
+        // One that grows may still get there.
+        let is_worth = most >= self.near * GAIN || previous < rate * STEADY && rate >= self.near;
         self.judged_at = now;
         // One that neither grows nor falls may have as much without.
-        if is_worth && (now >= self.test_at || !changes && !self.is_needed) {
+        if is_worth && !self.round_trips.are_equal() && (now >= self.test_at || !changes && !self.is_needed) {
             self.paused = Some((now, rate));
         }
         Some(is_worth)
@@ -190,6 +223,11 @@ impl Stretch {
     /// Whether there is a pause.
     pub(crate) fn is_paused(&self) -> bool {
         self.paused.is_some()
+    }
+
+    /// Bytes of memory that it takes besides.
+    pub(crate) fn memory(&self) -> usize {
+        self.round_trips.memory()
     }
 
     /// Whether nothing was sent for long.
@@ -251,24 +289,24 @@ mod tests {
         let mut stretch = Stretch::new(at(1000), 2.5e6, &path);
         // Five quarters of 45 ms, less 20.
         let until = at(1000) + Duration::from_micros(36_250);
-        assert_eq!([1000, 1010, 1036].map(|now| stretch.holds(at(now), true)), [Some(until); 3]);
+        assert_eq!([1000, 1010, 1036].map(|now| stretch.holds(at(now), 0, true)), [Some(until); 3]);
         let every: Vec<u64> = (1037..1500)
             .filter(|now| {
                 stretch.wants(at(*now), &path);
-                stretch.holds(at(*now), true).is_some()
+                stretch.holds(at(*now), 0, true).is_some()
             })
             .collect();
         assert_eq!((every.first(), every.len()), (Some(&1262), 37), "{every:?}");
         // However short it is, timers of programs are longer.
         let mut far = Stretch::new(at(1000), 2.5e6, &spare((10, 120), (50, 50)));
-        assert_eq!(far.holds(at(1000), true), Some(at(1100)));
+        assert_eq!(far.holds(at(1000), 0, true), Some(at(1100)));
     }
 
     #[test]
     fn nothing_is_held_of_what_waits_or_does_not_want_the_path() {
         let new = || Stretch::new(at(1000), 2.5e6, &spare((5, 40), (20, 200)));
-        assert_eq!((new().holds(at(1100), false), new().holds(at(1100), true).is_some()), (None, true));
-        assert_eq!((new().holds(at(1224), true).is_some(), new().holds(at(1225), true)), (true, None));
+        assert_eq!((new().holds(at(1100), 0, false), new().holds(at(1100), 0, true).is_some()), (None, true));
+        assert_eq!((new().holds(at(1224), 0, true).is_some(), new().holds(at(1225), 0, true)), (true, None));
     }
 
     #[test]
@@ -319,7 +357,7 @@ mod tests {
             assert_eq!((stretch.judge(at(20_999), [4e6; 2]), stretch.is_paused()), (Some(true), false));
             assert_eq!((stretch.judge(at(24_000), [3.5e6; 2]), stretch.is_paused()), (Some(true), true));
             stretch.wants(at(24_100), &path);
-            assert_eq!((stretch.holds(at(24_100), true), stretch.judge(at(25_000), [4e6; 2])), (None, None));
+            assert_eq!((stretch.holds(at(24_100), 0, true), stretch.judge(at(25_000), [4e6; 2])), (None, None));
             let early = stretch.judge(at(26_000), [without; 2]);
             assert_eq!((early, stretch.is_paused()), (is_needed.then_some(true), !is_needed));
             if !is_needed {
@@ -330,7 +368,7 @@ mod tests {
                 continue;
             }
             stretch.wants(at(26_001), &path);
-            assert!(stretch.holds(at(26_002), true).is_some());
+            assert!(stretch.holds(at(26_002), 0, true).is_some());
             // It has time to get there again, and is tested no sooner than after four times as long.
             assert_eq!((stretch.judge(at(34_999), [0.0; 2]), stretch.judge(at(35_000), [4e6; 2])), (None, Some(true)));
             assert_eq!((stretch.judge(at(105_999), [4e6; 2]), stretch.is_paused()), (Some(true), false));

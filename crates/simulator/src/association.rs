@@ -137,6 +137,14 @@ impl Inner {
         matches!(self.kind, Kind::Tcp { .. }) && packet.flags.has(Flags::ACK)
     }
 
+    /// Up to which number a packet that is such a one, and tells of no holes, acknowledges all.
+    fn acknowledged(&self, packet: &Inside) -> Option<u32> {
+        let Kind::Tcp { mss, headers } = self.kind else { return None };
+        let is_bare = self.is_bare_ack(&packet.packet) && packet.blocks.is_none();
+        let next = expand(packet.packet.position, self.high);
+        is_bare.then(|| sequence((mss, headers), next, &packet.packet).0)
+    }
+
     /// What the core has to know of a packet that leaves this end: what the daemon reads from its headers.
     pub(crate) fn meta(&mut self, end: usize, packet: &Packet) -> Meta {
         let len = packet.bytes.saturating_sub(IP_HEADER) as usize;
@@ -355,8 +363,8 @@ impl End {
                     number.map_or_else(|| self.place_in_tcp(inner, id, &packet.packet), |n| Some(n.position(id)));
                 self.count_arrival(inner, index, wire, &packet.packet);
                 let id_inside = inner.id(self.end);
-                let is_bare = inner.is_bare_ack(&packet.packet) && packet.blocks.is_none();
-                if let Some(until) = is_bare.then(|| self.sender.holds_acknowledgment(now, id_inside)).flatten() {
+                let bare_ack = inner.acknowledged(&packet);
+                if let Some(until) = bare_ack.and_then(|ack| self.sender.holds_acknowledgment(now, id_inside, ack)) {
                     let bytes = packet.packet.bytes as usize;
                     self.bunches.hold(id_inside, until, (packet, bytes));
                     return self.settle(now);

@@ -310,14 +310,15 @@ impl Wedge {
         let Some(key) = flow_of(view.protocol(), view.payload(), false) else {
             return self.deliver(now, index, Family::Six, packet);
         };
-        let mut is_bare_ack = false;
+        let mut bare_ack = None;
         if view.protocol() == protocol::TCP
             && let Ok(segment) = tcp::Segment::parse(view.payload())
         {
             let sacked: Vec<(u32, u32)> = segment.sack_blocks().map(|block| (block.start, block.end)).collect();
             let flags = segment.flags();
             // What tells of holes is for those who wait for them.
-            is_bare_ack = flags == tcp::Flags::ACK && segment.payload_len() == 0 && sacked.is_empty();
+            let is_bare_ack = flags == tcp::Flags::ACK && segment.payload_len() == 0 && sacked.is_empty();
+            bare_ack = is_bare_ack.then_some(segment.ack());
             let ack = flags.contains(tcp::Flags::ACK).then_some(segment.ack());
             let heard = Acknowledgment { resets: flags.contains(tcp::Flags::RST), ack, sacked: &sacked };
             peer.on_acknowledgment(now, key, &heard, &mut self.counters);
@@ -329,7 +330,7 @@ impl Wedge {
         }
         let mut ready = Vec::new();
         self.counters.given_up_for_memory +=
-            peer.inbound(now, key, (came.path, came.number), (packet, is_bare_ack), &mut ready);
+            peer.inbound(now, key, (came.path, came.number), (packet, bare_ack), &mut ready);
         for (family, packet) in ready {
             self.deliver(now, index, family, packet);
         }

@@ -135,7 +135,7 @@ mod tests {
                 let number = Header::parse(hip::feedback::NEXT_HEADER, &kind, true).unwrap().0.number;
                 wedge.touch(peer);
                 let state = &mut wedge.peers[peer];
-                state.inbound(Instant::ZERO, key, (PathId(0), number), (vec![0; 1_200].into(), false), &mut Vec::new());
+                state.inbound(Instant::ZERO, key, (PathId(0), number), (vec![0; 1_200].into(), None), &mut Vec::new());
                 wedge.count_memory(peer);
                 wedge.touched.clear();
                 most = most.max(wedge.held);

@@ -145,7 +145,7 @@ impl PeerState {
         now: Instant,
         key: FlowId,
         (path, number): (PathId, Option<Number>),
-        (packet, is_bare_ack): (Packet, bool),
+        (packet, bare_ack): (Packet, Option<u32>),
         out: &mut Vec<(Family, Packet)>,
     ) -> u64 {
         let order = match number {
@@ -154,7 +154,7 @@ impl PeerState {
             None => Order::OfTcp,
         };
         self.flows.inbound(now, key, path, packet, (order, &self.order), out);
-        let until = if is_bare_ack { self.sender.holds_acknowledgment(now, key) } else { None };
+        let until = bare_ack.and_then(|ack| self.sender.holds_acknowledgment(now, key, ack));
         self.flows.bunch(key, until, out);
         self.flows.relieve(self.share.flows(), out)
     }
