@@ -1,11 +1,13 @@
 //! Round trips of a flow that are made equal: an acknowledgment of what went on a near path is held until one of a distant path may have
 //! come.
 //!
-//! BBR's window is made for the least round trip that it has seen. When it has seen none as short for 10 s, it sends no more than four
-//! packets for 200 ms, and takes for the least what it sees then (`bbr_update_min_rtt` of Linux' `tcp_bbr.c`;
-//! draft-cardwell-iccrg-bbr-congestion-control-00 §4.3.5). If those are round trips of the distant path, its window is large enough for both
-//! from then on, and it probes for more as it would on that path alone. Before, it would have less by that. So acknowledgments are held
-//! from when a flow stops, and from then on if it was seen to have so few packets outstanding for as long.
+//! BBR's window is made for the least round trip that it knows. When it has seen none as short for 10 s, it looks: it sends no more than
+//! four packets for 200 ms, and takes the least of what it sees then (`bbr_update_min_rtt` of Linux' `tcp_bbr.c`;
+//! draft-cardwell-iccrg-bbr-congestion-control-00 §4.3.5). If that is the distant path's, its window is large enough for both paths, and it
+//! probes for more as it would on the distant one alone. As long as it knows a shorter one, later acknowledgments only leave it less.
+//!
+//! So nothing is held before the look. A flow that stops may be looking: from there on its acknowledgments are held, and that stays if it
+//! has few packets outstanding for long enough.
 
 use clock::{Duration, Instant};
 use std::collections::VecDeque;
@@ -16,10 +18,10 @@ const SPACING: Duration = Duration::from_millis(1);
 const REMEMBERED: usize = 512;
 /// A flow has stopped that has sent nothing for so long while its packets were acknowledged, ...
 const STOPPED: Duration = Duration::from_millis(5);
-/// ... with more than so many outstanding. It is seeing what the least round trip is if it has no more afterwards, ...
+/// ... with more than so many outstanding. It looks for the least round trip if it has no more outstanding afterwards, ...
 const FEW: u32 = 8;
 /// ... for so long, from its next packet on.
-const SEEING: Duration = Duration::from_millis(100);
+const LOOKS: Duration = Duration::from_millis(100);
 /// One that sends nothing for so long has nothing to send.
 const IDLE: Duration = Duration::from_millis(500);
 
@@ -63,7 +65,7 @@ impl RoundTrips {
             let next = next.unwrap_or(at);
             self.state = match self.outstanding() > FEW || at - since > IDLE {
                 true => State::Own,
-                false if at - next >= SEEING => State::Equal,
+                false if at - next >= LOOKS => State::Equal,
                 false => State::Stops(since, Some(next)),
             };
         }
@@ -148,7 +150,7 @@ mod tests {
         }
 
         /// It sends no more from 1,000 ms on until all but four of 30 packets are acknowledged; then four at a time, until `until`.
-        fn sees_the_least(&mut self, until: u64) {
+        fn looks(&mut self, until: u64) {
             self.send(1_000, 20);
             let first = self.end - 30 * MSS;
             for n in 1..=30 {
@@ -166,9 +168,9 @@ mod tests {
     /// `bbr_update_min_rtt` of Linux' `tcp_bbr.c`: four packets for 200 ms. By then all round trips are as long as the distant path's, and
     /// later.
     #[test]
-    fn a_program_that_sees_the_least_round_trip_sees_the_distant_paths() {
+    fn a_program_that_looks_for_the_least_round_trip_sees_the_distant_paths() {
         let mut program = Program::new();
-        program.sees_the_least(1_240);
+        program.looks(1_240);
         assert!(program.trips.are_equal());
         for now in 1_300..1_500 {
             program.send(now, 1);
@@ -195,13 +197,13 @@ mod tests {
     fn a_program_that_goes_on_has_its_own_round_trips() {
         // It was silent, and has many outstanding again.
         let mut program = Program::new();
-        program.sees_the_least(1_100);
+        program.looks(1_100);
         program.send(1_110, 40);
         assert!(!program.trips.are_equal());
         assert_eq!(program.trips.acknowledged(at(1_120), program.end, ROUND, false), None);
         // It had nothing to send.
         let mut program = Program::new();
-        program.sees_the_least(1_040);
+        program.looks(1_040);
         program.send(2_000, 1);
         assert_eq!(program.trips.acknowledged(at(2_010), program.end, ROUND, false), None);
         // It has sent no more than a few packets at a time ever, as one that is slow does.
