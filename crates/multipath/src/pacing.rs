@@ -12,11 +12,6 @@ const USED: f64 = 0.975;
 /// What a late timer may catch up with: packets that should have left meanwhile leave at once.
 const CATCH_UP: Duration = Duration::from_millis(5);
 
-/// What leaves at once when a window opens, in bytes: what a TCP sends after an acknowledgment of two packets while its window grows, ...
-const BURST: f64 = 3.0 * 1_500.0;
-/// ... or this part of the window. One report acknowledges more, and all of that at once would fill a short queue.
-const PART: f64 = 1.0 / 16.0;
-
 /// What is used of a configured rate, in bit/s.
 pub(crate) fn used(rate: u64) -> u64 {
     ((rate as f64 * USED) as u64).max(1)
@@ -28,8 +23,6 @@ pub(crate) struct Pacer<P> {
     rate: u64,
     /// When all that was released has left at the path's rate.
     clear_at: Instant,
-    /// The window was full when the path was looked at last.
-    is_full: bool,
     queue: VecDeque<QueuedPacket<P>>,
     queued: usize,
 }
@@ -37,7 +30,7 @@ pub(crate) struct Pacer<P> {
 impl<P> Pacer<P> {
     /// For a path of this rate in bit/s.
     pub(crate) fn new(rate: u64) -> Self {
-        Self { rate: used(rate), clear_at: Instant::ZERO, is_full: false, queue: VecDeque::new(), queued: 0 }
+        Self { rate: used(rate), clear_at: Instant::ZERO, queue: VecDeque::new(), queued: 0 }
     }
 
     /// From now on packets are released at this rate in bit/s.
@@ -90,16 +83,6 @@ impl<P> Pacer<P> {
     /// Counts a packet that did not wait.
     pub(crate) fn sent(&mut self, wire: usize, now: Instant) {
         self.clear_at = self.clear_at.max(now - CATCH_UP) + Duration::of_transmission(wire as u64, self.rate);
-    }
-
-    /// The window of so many bytes is full now, or not. No timer was late while it was: when it opens, no more than [`BURST`] or [`PART`]
-    /// of it leaves at once.
-    pub(crate) fn set_full(&mut self, now: Instant, is_full: bool, window: f64) {
-        if self.is_full {
-            let burst = Duration::of_transmission(BURST.max(window * PART) as u64, self.rate);
-            self.clear_at = self.clear_at.max(now - burst.min(CATCH_UP));
-        }
-        self.is_full = is_full;
     }
 
     /// When the next packet may leave; `None` while none waits.
@@ -159,25 +142,6 @@ mod tests {
             }
             let all = (sent[sent.len() - 1].0 - start).as_secs_f64();
             prop_assert!(all <= transmission(total) + 0.005 + 1e-6);
-        }
-    }
-
-    /// Packets wait for 20 ms at 100 Mbit/s: for a late timer, what 5 ms bring leaves at once, and for a full window three packets or a
-    /// sixteenth of it do, and each time the one that is due.
-    #[test]
-    fn a_window_that_opens_lets_out_no_burst() {
-        for (is_full, window, most) in
-            [(false, 48_000, 60_937), (true, 48_000, 4_500), (true, 240_000, 15_000), (true, 2_400_000, 60_937)]
-        {
-            let mut pacer = Pacer::new(100_000_000);
-            let now = Instant::ZERO + Duration::from_secs(1);
-            pacer.sent(1_500, now);
-            pacer.set_full(now, is_full, f64::from(window));
-            let opens = now + Duration::from_millis(20);
-            pacer.set_full(opens, false, f64::from(window));
-            (0..100).for_each(|_| pacer.push(packet(1_500)));
-            let at_once = std::iter::from_fn(|| pacer.release(opens)).count() * 1_500;
-            assert!((most..=most + 1_500).contains(&at_once), "{is_full}, {window}: {at_once} bytes, {most} may");
         }
     }
 

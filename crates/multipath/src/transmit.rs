@@ -201,7 +201,6 @@ impl<P: Clone> Sender<P> {
             };
             // Losses are not repaired where nothing is reported: a path is not filled further while another has room.
             control.busy |= is_full && !is_snooping;
-            path.pacer.set_full(now, is_full, windows.window(control.slot));
             let (delivered, in_flight) = (control.sent.full_rate(), control.sent.in_flight());
             let (least_rtt, lateness) = (control.sent.rtt().min(), control.sent.lateness());
             if is_full && compares_arrivals && !looks_around {
