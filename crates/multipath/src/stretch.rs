@@ -93,7 +93,7 @@ pub(crate) struct Stretch {
     /// When it was judged last, and the most that it has had in a period since.
     judged_at: Instant,
     most: f64,
-    /// Until a packet of the most distant path is acknowledged.
+    /// The longest round trip of the paths that were wanted ever: bunches are so many of it apart.
     round: Duration,
     /// For how long acknowledgments are held.
     hold: Duration,
@@ -107,7 +107,7 @@ pub(crate) struct Stretch {
     paused: Option<(Instant, f64)>,
     /// It has fallen in one.
     is_needed: bool,
-    /// What its round trips are to be, as it is known since then.
+    /// The longest round trip of the distant paths that can be reached now, and when one as long was seen last.
     round_trip: (Duration, Instant),
     round_trips: RoundTrips,
 }
@@ -158,8 +158,8 @@ impl Stretch {
         self.round_trips.sent(end, len, at);
     }
 
-    /// Until when an acknowledgment of all up to `ack` is held that has come now. With others none is where no path has been wanted for a
-    /// while, nor any more where they may not be: a window that leaves something waiting is large enough.
+    /// Until when an acknowledgment of all up to `ack` is held that has come now: until the distant path's would have come, or until a bunch
+    /// is let go. There are no bunches where they may not be: a window that leaves something waiting is large enough.
     pub(crate) fn holds(&mut self, now: Instant, ack: u32, may: bool) -> Option<Instant> {
         let is_held = now < self.held_until + HEARD;
         let (round, since) = self.round_trip;
@@ -170,6 +170,7 @@ impl Stretch {
         equal.max(self.bunches(now, may))
     }
 
+    /// Until when what comes now is held together with what follows. Nothing is where no path has been wanted for a while.
     fn bunches(&mut self, now: Instant, may: bool) -> Option<Instant> {
         if now < self.held_until {
             return Some(self.held_until);
