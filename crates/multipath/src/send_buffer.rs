@@ -61,6 +61,11 @@ impl<P> Entry<P> {
         // What has neither number nor label has nowhere to carry it.
         matches!(meta.ecn, Ecn::Ect0 | Ecn::Ect1) && !is_marked && (meta.flow.is_some() || meta.is_short)
     }
+
+    /// Whether a mark on it is heard, which it may have already.
+    fn takes_mark(&self) -> bool {
+        self.packet.is_marked || self.can_be_marked()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -91,7 +96,7 @@ impl<P> Queue<P> {
 
     /// Whether its flow takes a mark for a loss.
     fn understands_marks(&self) -> bool {
-        self.packets.front().is_some_and(|entry| entry.packet.is_marked || entry.can_be_marked())
+        self.packets.front().is_some_and(Entry::takes_mark)
     }
 
     /// Marks the first packet that can be; whether there is one.
@@ -399,9 +404,9 @@ impl<P> SendBuffer<P> {
                 return Some(entry);
             }
             queue.codel.acted(&limits.codel, now);
-            if entry.can_be_marked() {
-                entry.packet.is_marked = true;
-                self.marked += 1;
+            // One that a full buffer has marked already says it for both.
+            if entry.takes_mark() {
+                self.marked += u64::from(!std::mem::replace(&mut entry.packet.is_marked, true));
                 return Some(entry);
             }
             self.dropped += 1;
@@ -562,6 +567,27 @@ mod tests {
             assert!((3..40).contains(&if lost { buffer.dropped() } else { signs.into() }), "{ecn:?}: {signs}");
             (0..200).for_each(|number| push(&mut buffer, 1000, 2000 + number));
             assert!(buffer.dropped() > 0 && buffer.bytes() <= if lost { limits.most } else { limits.most_marked });
+        }
+    }
+
+    proptest! {
+        /// A packet may be marked when the buffer fills, and be the one that CoDel has its turn on.
+        #[test]
+        fn two_signs_on_one_packet_are_no_loss(steps in prop::collection::vec((1u64..400, 0usize..40, 1usize..20), 50..200)) {
+            let mut buffer = SendBuffer::default();
+            let limits = Limits { bytes: 15_000, most: 30_000, most_marked: usize::MAX, memory: usize::MAX, ..LIMITS };
+            let (mut now, mut number) = (0, 0);
+            for (wait, pushed, popped) in steps {
+                now += wait;
+                for _ in 0..pushed {
+                    let mut packet = packet(flow(1), number, 1500);
+                    packet.meta.ecn = Ecn::Ect0;
+                    buffer.push(at(now), packet, Priority::Normal, false, &limits);
+                    number += 1;
+                }
+                (0..popped).for_each(|_| drop(buffer.pop(at(now), &limits)));
+            }
+            prop_assert_eq!(buffer.dropped(), 0);
         }
     }
 
