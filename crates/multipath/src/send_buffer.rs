@@ -585,7 +585,7 @@ mod tests {
                     buffer.push(at(now), packet, Priority::Normal, false, &limits);
                     number += 1;
                 }
-                (0..popped).for_each(|_| drop(buffer.pop(at(now), &limits)));
+                (0..popped).for_each(|_| _ = buffer.pop(at(now), &limits));
             }
             prop_assert_eq!(buffer.dropped(), 0);
         }

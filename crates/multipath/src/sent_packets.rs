@@ -149,7 +149,7 @@ pub(crate) struct SentPackets<P> {
     progress_at: Instant,
     /// When the peer has told last that something had arrived.
     reported_at: Instant,
-    /// How long it was between acknowledgments lately, the longest counting for some time.
+    /// How long it was between acknowledgments on the path itself lately, the longest counting for some time.
     gap: Duration,
     /// The receiver's own round-trip time.
     remote_rtt: Duration,

@@ -1,7 +1,7 @@
 //! Which packet leaves next, and on which path: a round in which the windows and the paces of all paths are asked again for
 //! each packet, until nothing waits or nothing may leave.
 
-use crate::packet::{FlowId, QueuedPacket};
+use crate::packet::{Class, FlowId, QueuedPacket};
 use crate::path::SenderPath;
 use crate::reach::{Distant, NEAR, Reach};
 use crate::send_buffer::Limits;
@@ -159,6 +159,7 @@ impl<P: Clone> Sender<P> {
         let path = self.choose_path(now)?;
         let packet = self.next_packet(now, &round.limits)?;
         self.round = Some(Round { room: round.room.saturating_sub(packet.len()), ..round });
+        self.send_beside(now, path, &packet);
         self.windowed(now, path, packet)
     }
 
@@ -168,6 +169,26 @@ impl<P: Clone> Sender<P> {
         let is_followed = place.is_some() || !self.is_snooping();
         self.path_mut(path)?.pacer.sent(packet.wire, now);
         Some(Dispatch { path, packet, treatment: Treatment::Windowed { place, is_followed } })
+    }
+
+    /// A packet that others wait for was lost and is sent again on a path. If that path dies now, nobody knows for a round trip: so a copy
+    /// goes on another one, beyond its window, unless it would come there later than what is sent a third time. Nothing is copied where
+    /// links lose at random: that would be many packets.
+    fn send_beside(&mut self, now: Instant, path: PathId, packet: &QueuedPacket<P>) {
+        // Copies have no number of their own here, for which a full packet has no room: TCP and QUIC know them by theirs.
+        let tells_copies = packet.meta.is_tcp() || packet.meta.class == Class::Quic;
+        let is_waited_for = packet.retransmissions > 0 && packet.number.is_some() && tells_copies;
+        if !is_waited_for || self.around.iter().any(|path| path.loss > 0.0) {
+            return;
+        }
+        let Some(this) = self.around.iter().find(|around| around.id == path) else { return };
+        let latest = this.delay + this.least_delay * 2;
+        let others = self.around.iter().filter(|other| other.id != path && other.delay < latest);
+        let Some(other) = others.min_by_key(|other| (other.delay, other.id)).map(|other| other.id) else { return };
+        if let Some(other) = self.path_mut(other) {
+            other.pacer.sent(packet.wire, now);
+        }
+        self.ready.push_back(Dispatch { path: other, packet: packet.clone(), treatment: Treatment::Copy });
     }
 
     /// The paths as the scheduler sees them: to one that compares arrivals only those whose windows have room.

@@ -50,7 +50,9 @@ impl<P> SentPackets<P> {
         if let Some(Newest { at, delivered: (delivered, delivered_at), first_at }) = newest {
             // A report on another path is late; the packets in it had arrived before.
             let reported_at = self.progress_at.max(now - report.delay);
-            self.gap = (reported_at - self.progress_at).max(self.gap - self.gap / 8);
+            // Reports on other paths are seldom, and the only ones while this one dies.
+            let gap = if on_own_path { reported_at - self.progress_at } else { Duration::ZERO };
+            self.gap = gap.max(self.gap - self.gap / 8);
             (self.progress_at, self.reported_at) = (reported_at, reported_at);
             self.delivered_at = now;
             let taken = now - at;
