@@ -99,6 +99,8 @@ struct Flow {
     /// How often in turn it was stretched for nothing, and until when it is left alone.
     failed: u32,
     rests_until: Instant,
+    /// ... while it has so many bytes per second.
+    rests_from: f64,
 }
 
 impl Flow {
@@ -336,7 +338,7 @@ impl Reach {
         if let Some(stretch) = self.stretched.get_mut(&id) {
             match stretch.judge(now, flow.rates) {
                 Some(false) => {
-                    flow.rests_until = now + stretch::rest(flow.failed);
+                    (flow.rests_until, flow.rests_from) = (now + stretch::rest(flow.failed), stretch.enough());
                     flow.failed += 1;
                     self.stretched.remove(&id);
                     return false;
@@ -355,7 +357,8 @@ impl Reach {
         let [rate, before] = flow.rates;
         // One that grows by itself needs no help.
         let grows = before > 0.0 && rate > before * GROWS;
-        if now < flow.rests_until || rate == 0.0 || grows || !path.is_worth() {
+        let rests = now < flow.rests_until && rate >= flow.rests_from;
+        if rests || rate == 0.0 || grows || !path.is_worth() {
             return false;
         }
         let is_short = flow.known_window(now).is_some_and(|window| (window as f64) < path.needed());
@@ -717,6 +720,24 @@ mod tests {
                 reach.stretched.contains_key(&FLOW)
             };
             assert_eq!(holds(&mut reach), goes_on, "{first} {second} {stretched}");
+        }
+    }
+
+    /// One that has as much in a pause is left alone while it has nine tenths of that.
+    #[test]
+    fn what_has_less_after_a_pause_than_in_it_is_stretched_again() {
+        for (later, again) in [(7_100, true), (7_300, false)] {
+            let mut reach = Reach::default();
+            let mut asked = |from, to, bytes| {
+                (from..to).for_each(|now| {
+                    reach.left(at(now), &meta(FLOW), FLOW, bytes, Duration::ZERO);
+                });
+                (reach.stretches(at(to), FLOW, &spare()), reach.stretched.contains_key(&FLOW))
+            };
+            assert_eq!(asked(0, 2004, 8_000), (true, true));
+            assert_eq!(asked(2004, 5010, 8_000), (false, true), "paused");
+            assert_eq!(asked(5010, 9020, 8_000), (false, false), "ended");
+            assert_eq!(asked(9020, 12_030, later), (again, again), "{later}");
         }
     }
 }

@@ -107,6 +107,8 @@ pub(crate) struct Stretch {
     paused: Option<(Instant, f64)>,
     /// It has fallen in one.
     is_needed: bool,
+    /// What it had to have at the least at the end of one that ended it, in bytes per second.
+    enough: f64,
     /// The longest round trip of the distant paths that can be reached now, and when one as long was seen last.
     round_trip: (Duration, Instant),
     round_trips: RoundTrips,
@@ -130,6 +132,7 @@ impl Stretch {
             interval: TESTED * 4,
             paused: None,
             is_needed: false,
+            enough: 0.0,
             round_trip: (Duration::ZERO, now),
             round_trips: RoundTrips::default(),
         };
@@ -164,10 +167,8 @@ impl Stretch {
         let is_held = now < self.held_until + HEARD;
         let (round, since) = self.round_trip;
         let equal = self.round_trips.acknowledged(now, ack, round, is_held).filter(|_| now - since <= FORGOTTEN);
-        if self.paused.is_some() {
-            return None;
-        }
-        equal.max(self.bunches(now, may))
+        // A program that looks for the least round trip in a pause is to see the distant path's, too.
+        equal.max(if self.paused.is_some() { None } else { self.bunches(now, may) })
     }
 
     /// Until when what comes now is held together with what follows. Nothing is where no path has been wanted for a while.
@@ -188,13 +189,17 @@ impl Stretch {
     pub(crate) fn judge(&mut self, now: Instant, [rate, previous]: [f64; 2]) -> Option<bool> {
         if let Some((since, most)) = &mut self.paused {
             *most = most.max(rate);
-            let is_needed = rate < *most * NEEDED;
+            self.enough = *most * NEEDED;
+            let is_needed = rate < self.enough || self.round_trips.are_equal();
             if !is_needed && now - *since < PAUSE {
                 return None;
             }
             (self.most, self.is_needed) = (0.0, is_needed);
             // It has to get there again.
             (self.paused, self.judged_at) = (None, now + JUDGED * 2);
+            if is_needed {
+                self.enough = 0.0;
+            }
             (self.test_at, self.interval) = (now + self.interval, self.interval * 4);
             return Some(is_needed);
         }
@@ -224,6 +229,11 @@ impl Stretch {
     /// Whether there is a pause.
     pub(crate) fn is_paused(&self) -> bool {
         self.paused.is_some()
+    }
+
+    /// One that has ended because it had as much without is not to be left alone when it has less than this, in bytes per second.
+    pub(crate) fn enough(&self) -> f64 {
+        self.enough
     }
 
     /// Bytes of memory that it takes besides.
@@ -348,6 +358,29 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// It stops, and has four packets outstanding for 200 ms, as `bbr_update_min_rtt` of Linux' `tcp_bbr.c` has it.
+    #[test]
+    fn a_program_that_looks_in_a_pause_sees_the_distant_path_and_ends_it() {
+        let mut stretch = Stretch::new(at(1000), 2.5e6, &spare((5, 40), (20, 200)));
+        assert_eq!(
+            (stretch.judge(at(20_999), [4e6; 2]), stretch.judge(at(24_000), [3.5e6; 2])),
+            (Some(true), Some(true))
+        );
+        assert!(stretch.is_paused());
+        let mut hears = |now, sent: u32, acked: u32| {
+            stretch.reaches(at(now), &spare((5, 40), (20, 200)));
+            if sent > 0 {
+                stretch.sent(sent * 1000, 1000, at(now - 10));
+            }
+            stretch.holds(at(now), acked * 1000, true).is_some()
+        };
+        assert!((24_011..24_040).zip(31..60).all(|(now, sent)| !hears(now, sent, sent - 30)));
+        assert!((24_036..24_062).zip(31..).all(|(now, acked)| hears(now, 0, acked)), "it has stopped");
+        let looks = (24_070..24_270).step_by(10).zip(60..).filter(|(now, sent)| hears(*now, *sent, sent - 3));
+        assert!(looks.count() > 15);
+        assert_eq!((stretch.judge(at(24_500), [4e6; 2]), stretch.is_paused()), (Some(true), false));
     }
 
     #[test]

@@ -12,6 +12,10 @@ use clock::{Duration, Instant};
 use queue::Ecn;
 use scheduler::{Decision, PacketMeta, PathId, PathScheduler, PathView};
 
+/// One in so many bytes may be a copy of what is sent again, ...
+const COPIED: usize = 100;
+/// ... and after a while without copies so many bytes at once.
+const COPIES: usize = 24_000;
 /// What may be in flight on a path that does not answer, in bytes, where no path does.
 const TRY: f64 = 3_000.0;
 /// With no more than this waiting, a packet rather waits for the fastest path than takes a slower one.
@@ -168,12 +172,13 @@ impl<P: Clone> Sender<P> {
         let place = if self.is_snooping() { self.snooping.place(now, &packet.meta) } else { None };
         let is_followed = place.is_some() || !self.is_snooping();
         self.path_mut(path)?.pacer.sent(packet.wire, now);
+        self.copies = (self.copies + packet.wire / COPIED).min(COPIES);
         Some(Dispatch { path, packet, treatment: Treatment::Windowed { place, is_followed } })
     }
 
     /// A packet that others wait for was lost and is sent again on a path. If that path dies now, nobody knows for a round trip: so a copy
-    /// goes on another one, beyond its window, unless it would come there later than what is sent a third time. Nothing is copied where
-    /// links lose at random: that would be many packets.
+    /// goes on another one, beyond its window, unless it would come there later than what is sent a third time. No more than a hundredth
+    /// is copied, and nothing where links lose at random.
     fn send_beside(&mut self, now: Instant, path: PathId, packet: &QueuedPacket<P>) {
         // Copies have no number of their own here, for which a full packet has no room: TCP and QUIC know them by theirs.
         let tells_copies = packet.meta.is_tcp() || packet.meta.class == Class::Quic;
@@ -185,6 +190,8 @@ impl<P: Clone> Sender<P> {
         let latest = this.delay + this.least_delay * 2;
         let others = self.around.iter().filter(|other| other.id != path && other.delay < latest);
         let Some(other) = others.min_by_key(|other| (other.delay, other.id)).map(|other| other.id) else { return };
+        let Some(left) = self.copies.checked_sub(packet.wire) else { return };
+        self.copies = left;
         if let Some(other) = self.path_mut(other) {
             other.pacer.sent(packet.wire, now);
         }
