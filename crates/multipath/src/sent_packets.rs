@@ -695,6 +695,21 @@ mod tests {
         assert!((3_600_000..4_400_000).contains(&fast), "{fast}");
     }
 
+    /// While a path dies, what is reported of it comes on others: how seldom tells nothing of how long it is silent when it lives.
+    #[test]
+    fn gaps_are_those_between_reports_on_the_path_itself() {
+        for on_own_path in [true, false] {
+            let mut log = SentPackets::<()>::new(at(0));
+            (1..=60).for_each(|number| log.sent(at(0), number, 100, Kind::InFlight));
+            for number in 1..=50 {
+                log.on_report(at(40 + 3 * u64::from(number)), &report(&[(1, number)], number), true).unwrap();
+            }
+            assert_eq!(log.gap(), Duration::from_millis(3));
+            log.on_report(at(240), &report(&[(1, 51)], 51), on_own_path).unwrap();
+            assert_eq!(log.gap() >= Duration::from_millis(50), on_own_path);
+        }
+    }
+
     /// A packet is missing, and later ones have come: that is a loss, or one that is late, but no silence.
     #[test]
     fn what_was_overtaken_is_no_sign_of_silence() {

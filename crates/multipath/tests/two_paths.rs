@@ -298,36 +298,10 @@ fn nothing_is_missing_when_a_path_breaks() {
         world.back[1].set_up(world.now, false);
         world.run_to(at(20_000));
         assert!(!world.states[1].is_alive && world.states[0].is_alive);
-        let counts = world.sender.take_counts();
-        let delivered: BTreeSet<u64> = world.delivered.iter().copied().collect();
+        let mut delivered = world.delivered.clone();
+        delivered.sort_unstable();
         assert!(delivered.iter().copied().eq(0..packets), "{} of {packets}", delivered.len());
-        let twice = (world.delivered.len() - delivered.len()) as u64;
-        assert!(twice <= counts.retransmitted, "{twice} came twice, {} were lost", counts.retransmitted);
-        assert!(counts.rescheduled > 0);
-    }
-}
-
-/// A path dies whenever it likes, also with the packet that was sent again because the other one had lost it: who waits for it waits no
-/// longer than it takes to find out that a path is dead.
-#[test]
-fn a_path_that_dies_takes_no_repair_with_it() {
-    // The round trip, what reports may be late by, and the queue of the path that is left.
-    let most = 60 + 45 + 60;
-    for broken_at in (3_000..4_500).step_by(10) {
-        let mut world = Hosts::new(&[(8_000_000, 30), (4_000_000, 30)], u64::MAX);
-        world.run_to(at(broken_at - 100));
-        let (mut before, mut since) = (world.delivered.len(), broken_at - 100);
-        for now in broken_at - 99..broken_at + 600 {
-            if now == broken_at {
-                world.forward[0].set_up(world.now, false);
-                world.back[0].set_up(world.now, false);
-            }
-            world.run_to(at(now));
-            if world.delivered.len() > before {
-                (before, since) = (world.delivered.len(), now);
-            }
-            assert!(now - since <= most, "died after {broken_at} ms: nothing for {} ms, {most} may be", now - since);
-        }
+        assert!(world.sender.take_counts().rescheduled > 0);
     }
 }
 
