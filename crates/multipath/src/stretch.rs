@@ -107,7 +107,7 @@ pub(crate) struct Stretch {
     paused: Option<(Instant, f64)>,
     /// It has fallen in one.
     is_needed: bool,
-    /// What it had to have at the least at the end of one that ended it, in bytes per second.
+    /// What it is to have if it has ended because it had as much in a pause, in bytes per second; zero otherwise.
     enough: f64,
     /// The longest round trip of the distant paths that can be reached now, and when one as long was seen last.
     round_trip: (Duration, Instant),
@@ -189,17 +189,15 @@ impl Stretch {
     pub(crate) fn judge(&mut self, now: Instant, [rate, previous]: [f64; 2]) -> Option<bool> {
         if let Some((since, most)) = &mut self.paused {
             *most = most.max(rate);
-            self.enough = *most * NEEDED;
-            let is_needed = rate < self.enough || self.round_trips.are_equal();
+            let enough = *most * NEEDED;
+            let is_needed = rate < enough || self.round_trips.are_equal();
             if !is_needed && now - *since < PAUSE {
                 return None;
             }
             (self.most, self.is_needed) = (0.0, is_needed);
+            self.enough = if is_needed { 0.0 } else { enough };
             // It has to get there again.
             (self.paused, self.judged_at) = (None, now + JUDGED * 2);
-            if is_needed {
-                self.enough = 0.0;
-            }
             (self.test_at, self.interval) = (now + self.interval, self.interval * 4);
             return Some(is_needed);
         }
@@ -231,7 +229,7 @@ impl Stretch {
         self.paused.is_some()
     }
 
-    /// One that has ended because it had as much without is not to be left alone when it has less than this, in bytes per second.
+    /// What a flow is to have that is left alone because it had as much in a pause, in bytes per second; zero after any other end.
     pub(crate) fn enough(&self) -> f64 {
         self.enough
     }
