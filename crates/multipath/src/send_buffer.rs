@@ -406,7 +406,8 @@ impl<P> SendBuffer<P> {
             queue.codel.acted(&limits.codel, now);
             // One that a full buffer has marked already says it for both.
             if entry.takes_mark() {
-                self.marked += u64::from(!std::mem::replace(&mut entry.packet.is_marked, true));
+                self.marked += u64::from(!entry.packet.is_marked);
+                entry.packet.is_marked = true;
                 return Some(entry);
             }
             self.dropped += 1;

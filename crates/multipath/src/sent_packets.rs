@@ -395,7 +395,7 @@ impl<P> SentPackets<P> {
         (self.in_flight > 0).then_some(self.progress_at)
     }
 
-    /// How long it was between acknowledgments lately.
+    /// How long it was between acknowledgments on the path itself lately.
     pub(crate) fn gap(&self) -> Duration {
         self.gap
     }
@@ -695,7 +695,7 @@ mod tests {
         assert!((3_600_000..4_400_000).contains(&fast), "{fast}");
     }
 
-    /// While a path dies, what is reported of it comes on others: how seldom tells nothing of how long it is silent when it lives.
+    /// While a path dies, what is reported of it comes on others. How seldom tells nothing of how long a path that lives is silent.
     #[test]
     fn gaps_are_those_between_reports_on_the_path_itself() {
         for on_own_path in [true, false] {
