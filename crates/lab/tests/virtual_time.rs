@@ -49,6 +49,39 @@ fn a_path_that_dies_holds_nothing_up() {
     }
 }
 
+/// A path of 4 ms whose queue holds half a bandwidth-delay product: 25 kB. It carries what it does for a TCP that hears of each second
+/// packet, but for headers (4 %) and how losses fall.
+#[test]
+fn a_short_path_with_a_short_queue_carries_what_it_does_for_a_tcp() {
+    let goodput = |protocol: &str| {
+        let text = format!(
+            r#"
+            name = "short"
+            duration = "6s"
+            warm_up = "2s"
+            processing = "auto"
+            [[link]]
+            between = ["server", "client"]
+            rate = "100Mbit/s"
+            delay = "2ms"
+            queue = "0.5bdp"
+            [[flow]]
+            name = "download"
+            from = "server"
+            to = "client"
+            protocol = "{protocol}"
+            paths = [["server", "client"]]
+            congestion = "cubic"
+            "#
+        );
+        let scenario = scenario::parse(&text, "scenario.toml").unwrap();
+        let options = Options { directory: None, executable: "sinnet".into(), hosts: Hosts::Virtual, together: true };
+        lab::run(&scenario, &options, &mut Progress::silent()).unwrap().together_mbps
+    };
+    let (tcp, sinnet) = (goodput("tcp"), goodput("sinnet"));
+    assert!(sinnet >= 0.92 * tcp, "{sinnet} of {tcp}");
+}
+
 /// The two paths, with something else inside, or more of it.
 fn with(keys: &str) -> String {
     // What comes to its end is measured as a whole.

@@ -4,17 +4,17 @@ use crate::report::{RANGES, Report};
 use crate::reporter::Asks;
 use clock::{Duration, Instant};
 
-/// A report follows a packet after an eighth of a round-trip time, within these bounds ...
-const SOONEST: Duration = Duration::from_millis(2);
-/// See [`SOONEST`].
+/// A report follows a packet after this part of a round-trip time, ...
+const PART: u64 = 8;
+/// ... this at the latest; what asks for one later, as acknowledgments do, has it then: they open no window, and what is said of each would
+/// take more of a path than it is worth.
 const LATEST: Duration = Duration::from_millis(10);
-/// ... and the second full one at once, as in TCP (RFC 5681 §4.2) and QUIC (RFC 9000 §13.2.2), but no sooner than
-/// [`SOONEST`] after the last report. Rarer ones open a window in leaps: what then leaves together finds the places in a full
-/// queue that its own flow has just left, loses less than others there, and takes more than its share.
+/// The second full packet is reported at once, as in TCP (RFC 5681 §4.2) and QUIC (RFC 9000 §13.2.2), but reports are that part of a round
+/// trip apart, within these bounds. Rarer ones open a window in leaps: what then leaves together finds the places in a full queue that its
+/// own flow has just left, loses less than others there, and takes more than its share; and a queue that is shorter overflows.
 const SECOND: usize = 2_000;
-/// What asks for a report later, as acknowledgments do, has it after this part of a round trip, within the same bounds: they open no
-/// window, and what is said of each would take more of a path than it is worth.
-const LATER: u64 = 2;
+/// See [`SECOND`].
+const APART: (Duration, Duration) = (Duration::from_micros(250), Duration::from_millis(2));
 /// After a gap the report follows at once, but for this: gaps come in bursts.
 const AFTER_GAP: Duration = Duration::from_millis(1);
 /// Interval at which a path's last report is repeated on the other paths, since its own way back may be broken. The copy is
@@ -73,19 +73,21 @@ impl Received {
 
     /// A packet of so many bytes asks for a report, soon if there is a gap before it.
     pub(crate) fn ask(&mut self, now: Instant, bytes: usize, asks: Asks, gap: Gap, srtt: Option<Duration>) {
-        let part = match asks {
+        let part = srtt.map(|srtt| srtt / PART);
+        let apart = part.unwrap_or(APART.1).clamp(APART.0, APART.1);
+        let usual = match asks {
             Asks::Never => return,
-            Asks::Later => LATER,
+            Asks::Later => LATEST,
             Asks::Soon => {
                 self.unreported += bytes;
-                8
+                part.unwrap_or_default().clamp(apart, LATEST)
             }
         };
         let after = |pause| self.reported_at.map_or(now, |at| (at + pause).max(now));
         let at = match gap {
-            Gap(true) => after(AFTER_GAP),
-            Gap(false) if self.unreported >= SECOND => after(SOONEST),
-            Gap(false) => now + (srtt.unwrap_or_default() / part).max(SOONEST).min(LATEST),
+            Gap(true) => after(apart.min(AFTER_GAP)),
+            Gap(false) if self.unreported >= SECOND => after(apart),
+            Gap(false) => now + usual,
         };
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
@@ -271,12 +273,12 @@ mod tests {
         }
     }
 
-    /// A bare acknowledgment is reported after half of a round trip, and 10 ms at the latest; a report never is.
+    /// A bare acknowledgment is reported after 10 ms; a report never is.
     #[test]
     fn acknowledgments_are_reported_later_than_data() {
         for (rtt, asks, due) in [
             (16, Asks::Soon, Some(2)),
-            (16, Asks::Later, Some(8)),
+            (16, Asks::Later, Some(10)),
             (60, Asks::Later, Some(10)),
             (16, Asks::Never, None),
         ] {
@@ -285,6 +287,27 @@ mod tests {
             let gap = received.packet(at(0), 1, 80, false);
             received.ask(at(0), 80, asks, gap, Some(Duration::from_millis(rtt)));
             assert_eq!(received.poll_timeout(), due.map(at), "{rtt} {asks:?}");
+        }
+    }
+    /// A packet comes each 100 us, 120 Mbit/s. The round trip is in ms, the time from one report to the next in us.
+    #[test]
+    fn reports_are_as_far_apart_as_the_round_trip_is_long() {
+        let reports =
+            [(Some(1), 300), (Some(4), 500), (Some(8), 1000), (Some(16), 2000), (Some(400), 2000), (None, 2000)];
+        for (rtt, apart) in reports {
+            let srtt = rtt.map(Duration::from_millis);
+            let (mut received, mut reports) = (Received::default(), Vec::new());
+            for number in 1..=1000 {
+                let now = Instant::ZERO + Duration::from_micros(100) * u64::from(number);
+                while let Some(due) = received.poll_timeout().filter(|due| *due < now) {
+                    received.take_report(due, srtt);
+                    reports.push(due);
+                }
+                let gap = received.packet(now, number, 1500, false);
+                received.ask(now, 1500, Asks::Soon, gap, srtt);
+            }
+            let usual = (reports[reports.len() - 1] - reports[9]) / (reports.len() as u64 - 10);
+            assert_eq!(usual.as_nanos().div_ceil(100_000) * 100, apart, "{rtt:?}");
         }
     }
 }
