@@ -6,9 +6,15 @@ const TWO_PATHS: &str = include_str!("../../../scenarios/lab/two-paths.toml");
 const THREE_PATHS: &str = include_str!("../../../scenarios/lab/three-paths.toml");
 const CUT: &str = include_str!("../../../scenarios/lab/cut.toml");
 
+/// Each path alone, and all together.
 fn run(text: &str) -> Report {
+    run_some(text, false)
+}
+
+/// Without each path alone if only all `together` matter.
+fn run_some(text: &str, together: bool) -> Report {
     let scenario = scenario::parse(text, "scenario.toml").expect("a scenario");
-    let options = Options { directory: None, executable: "sinnet".into(), hosts: Hosts::Virtual, together: false };
+    let options = Options { directory: None, executable: "sinnet".into(), hosts: Hosts::Virtual, together };
     lab::run(&scenario, &options, &mut Progress::silent()).expect("a report")
 }
 
@@ -42,9 +48,7 @@ fn a_path_that_dies_holds_nothing_up() {
     const PATH_DIES: &str = include_str!("../../../scenarios/lab/bench/path-dies.toml");
     for (seed, inside) in [(1, "cubic"), (2, "cubic"), (3, "cubic"), (2, "bbr"), (3, "bbr")] {
         let text = PATH_DIES.replace("seed = 1", &format!("seed = {seed}"));
-        let scenario = scenario::parse(&format!("{text}congestion = \"{inside}\"\n"), "scenario.toml").unwrap();
-        let options = Options { directory: None, executable: "sinnet".into(), hosts: Hosts::Virtual, together: true };
-        let report = lab::run(&scenario, &options, &mut Progress::silent()).unwrap();
+        let report = run_some(&format!("{text}congestion = \"{inside}\"\n"), true);
         assert!(report.longest_stall_ms <= 200.0, "{inside}, seed {seed}: {report:?}");
     }
 }
@@ -74,9 +78,7 @@ fn a_short_path_with_a_short_queue_carries_what_it_does_for_a_tcp() {
             congestion = "cubic"
             "#
         );
-        let scenario = scenario::parse(&text, "scenario.toml").unwrap();
-        let options = Options { directory: None, executable: "sinnet".into(), hosts: Hosts::Virtual, together: true };
-        lab::run(&scenario, &options, &mut Progress::silent()).unwrap().together_mbps
+        run_some(&text, true).together_mbps
     };
     let (tcp, sinnet) = (goodput("tcp"), goodput("sinnet"));
     assert!(sinnet >= 0.92 * tcp, "{sinnet} of {tcp}");

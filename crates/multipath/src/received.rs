@@ -4,16 +4,16 @@ use crate::report::{RANGES, Report};
 use crate::reporter::Asks;
 use clock::{Duration, Instant};
 
-/// A report follows a packet after this part of a round-trip time, ...
+/// A report follows a packet after this part of a round-trip time, and [`LATEST`] at most.
 const PART: u64 = 8;
-/// ... this at the latest; what asks for one later, as acknowledgments do, has it then: they open no window, and what is said of each would
-/// take more of a path than it is worth.
+/// What asks for a report later, as acknowledgments do, has it after so long: they open no window, and what is said of each would take more
+/// of a path than it is worth.
 const LATEST: Duration = Duration::from_millis(10);
-/// The second full packet is reported at once, as in TCP (RFC 5681 §4.2) and QUIC (RFC 9000 §13.2.2), but reports are that part of a round
-/// trip apart, within these bounds. Rarer ones open a window in leaps: what then leaves together finds the places in a full queue that its
-/// own flow has just left, loses less than others there, and takes more than its share; and a queue that is shorter overflows.
+/// From the second full packet on a report follows at once, as in TCP (RFC 5681 §4.2) and QUIC (RFC 9000 §13.2.2), but for [`APART`].
 const SECOND: usize = 2_000;
-/// See [`SECOND`].
+/// Such reports are [`PART`] of a round trip apart, within these bounds. Rarer ones open a window in leaps: what then leaves together finds
+/// the places in a full queue that its own flow has just left, loses less than others there, and takes more than its share; and a queue
+/// that is shorter than a leap overflows.
 const APART: (Duration, Duration) = (Duration::from_micros(250), Duration::from_millis(2));
 /// After a gap the report follows at once, but for this: gaps come in bursts.
 const AFTER_GAP: Duration = Duration::from_millis(1);
@@ -73,14 +73,14 @@ impl Received {
 
     /// A packet of so many bytes asks for a report, soon if there is a gap before it.
     pub(crate) fn ask(&mut self, now: Instant, bytes: usize, asks: Asks, gap: Gap, srtt: Option<Duration>) {
-        let part = srtt.map(|srtt| srtt / PART);
-        let apart = part.unwrap_or(APART.1).clamp(APART.0, APART.1);
+        let part = srtt.map_or(APART.1, |srtt| srtt / PART);
+        let apart = part.clamp(APART.0, APART.1);
         let usual = match asks {
             Asks::Never => return,
             Asks::Later => LATEST,
             Asks::Soon => {
                 self.unreported += bytes;
-                part.unwrap_or_default().clamp(apart, LATEST)
+                part.clamp(APART.0, LATEST)
             }
         };
         let after = |pause| self.reported_at.map_or(now, |at| (at + pause).max(now));
@@ -289,12 +289,13 @@ mod tests {
             assert_eq!(received.poll_timeout(), due.map(at), "{rtt} {asks:?}");
         }
     }
+
     /// A packet comes each 100 us, 120 Mbit/s. The round trip is in ms, the time from one report to the next in us.
     #[test]
-    fn reports_are_as_far_apart_as_the_round_trip_is_long() {
-        let reports =
+    fn reports_are_an_eighth_of_a_round_trip_apart() {
+        let cases =
             [(Some(1), 300), (Some(4), 500), (Some(8), 1000), (Some(16), 2000), (Some(400), 2000), (None, 2000)];
-        for (rtt, apart) in reports {
+        for (rtt, apart) in cases {
             let srtt = rtt.map(Duration::from_millis);
             let (mut received, mut reports) = (Received::default(), Vec::new());
             for number in 1..=1000 {
