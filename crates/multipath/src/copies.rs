@@ -1,5 +1,6 @@
 //! Copies of a packet on several paths: the receiver takes the first that comes.
 
+use crate::order::Number;
 use recovery::BitRing;
 
 /// The number that a packet has in common with its copies; it goes round.
@@ -8,42 +9,104 @@ pub struct CopyNumber(pub u32);
 
 /// So many packets are looked back on. At 100,000 a second they are more than half a second, by which paths hardly differ.
 const WINDOW: u64 = 1 << 16;
+/// And so many of a flow whose packets have numbers of their own: they take half a kilobyte.
+const WINDOW_OF_FLOW: u64 = (1 << 12) - 64;
 
 /// Which packets have come, of those that have copies.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Copies {
-    seen: BitRing,
-    /// One more than the highest that has come, counted without going round; zero before the first.
-    top: u64,
+    came: Came<32, WINDOW>,
+}
+
+impl Default for Copies {
+    fn default() -> Self {
+        Self { came: Came::new() }
+    }
 }
 
 impl Copies {
     /// Bytes of memory that it takes.
     pub fn memory(&self) -> usize {
-        (self.seen.capacity() / 8) as usize
+        (self.came.seen.capacity() / 8) as usize
     }
 
     /// Whether the packet is the first of its number. One from before all that is looked back on is not: another was there
     /// long before.
     pub fn is_first(&mut self, CopyNumber(number): CopyNumber) -> bool {
+        self.came.note(number) == Novelty::New
+    }
+}
+
+/// Which packets of a flow have come, by the numbers that put them in order: what was lost may be sent again on two paths.
+#[derive(Clone, Debug)]
+pub(crate) struct CopiesOfFlow {
+    came: Came<16, WINDOW_OF_FLOW>,
+}
+
+impl Default for CopiesOfFlow {
+    fn default() -> Self {
+        Self { came: Came::new() }
+    }
+}
+
+impl CopiesOfFlow {
+    /// False where this very packet has come. Nothing is known of one from before all that is looked back on. Numbers that begin anew say
+    /// so for the first packets: of those none is kept back, and what came before them is forgotten.
+    pub(crate) fn is_first(&mut self, number: Number) -> bool {
+        let novelty = self.came.note(number.value.into());
+        if number.is_early && novelty != Novelty::New {
+            self.came = Came::new();
+            self.came.note(number.value.into());
+            return true;
+        }
+        novelty != Novelty::Known
+    }
+}
+
+/// What is known of a number that comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Novelty {
+    /// It has not come.
+    New,
+    /// It has come.
+    Known,
+    /// It is from before all that is looked back on.
+    Old,
+}
+
+/// Which numbers of so many bits have come, of the last ones.
+#[derive(Clone, Debug)]
+struct Came<const BITS: u32, const WINDOW: u64> {
+    seen: BitRing,
+    /// One more than the highest that has come, counted without going round; zero before the first.
+    top: u64,
+}
+
+impl<const BITS: u32, const WINDOW: u64> Came<BITS, WINDOW> {
+    fn new() -> Self {
+        Self { seen: BitRing::default(), top: 0 }
+    }
+
+    fn note(&mut self, number: u32) -> Novelty {
         if self.top == 0 {
             // Room below, so that numbers before the first one stay positive.
-            self.top = (1 << 32) | u64::from(number);
+            self.top = (1 << BITS) | u64::from(number);
             self.seen.reserve(0, WINDOW);
         }
-        // The number nearest to `top` that has these lower 32 bits.
-        let ahead = number.wrapping_sub(self.top as u32) as i32;
+        // The number nearest to `top` that has these lower bits.
+        let ahead = (number.wrapping_sub(self.top as u32) << (32 - BITS)) as i32 >> (32 - BITS);
         let number = self.top.saturating_add_signed(i64::from(ahead));
         if number >= self.top {
             let (before, top) = (self.top, number + 1);
             self.seen.clear_range(before.saturating_sub(WINDOW), before.min(top.saturating_sub(WINDOW)));
             self.top = top;
         }
-        let is_first = number + WINDOW >= self.top && !self.seen.get(number);
-        if is_first {
-            self.seen.set(number);
+        if number + WINDOW < self.top {
+            return Novelty::Old;
         }
-        is_first
+        let is_known = self.seen.get(number);
+        self.seen.set(number);
+        if is_known { Novelty::Known } else { Novelty::New }
     }
 }
 
@@ -74,6 +137,39 @@ mod tests {
                 let expected = is_recent && seen.insert(position);
                 prop_assert_eq!(copies.is_first(CopyNumber(position as u32)), expected, "{}", position);
             }
+        }
+
+        /// A flow's numbers go round sooner, and one from long before passes.
+        #[test]
+        fn of_a_flow_what_has_come_lately_is_known(
+            start in 256u16..,
+            steps in prop::collection::vec((prop_oneof![
+                6 => -100i64..100,
+                2 => -(WINDOW_OF_FLOW as i64) - 80..100,
+                1 => -2 * WINDOW_OF_FLOW as i64..3 * WINDOW_OF_FLOW as i64,
+            ], any::<bool>()), 1..300),
+        ) {
+            let (mut copies, mut seen) = (CopiesOfFlow::default(), BTreeSet::new());
+            let origin = (1i64 << 40) + i64::from(start);
+            let mut position = origin;
+            for (step, from_highest) in steps {
+                let highest = seen.last().copied().unwrap_or(origin);
+                position = (if from_highest { highest } else { position } + step).max(highest - (1 << 14));
+                let is_recent = seen.is_empty() || position + WINDOW_OF_FLOW as i64 > highest;
+                let expected = !is_recent || seen.insert(position);
+                let number = Number { value: position as u16, is_early: false };
+                prop_assert_eq!(copies.is_first(number), expected, "{}", position);
+            }
+        }
+
+        /// A sender that has forgotten a flow begins with 0 again, wherever it was: nothing of that is taken for a copy.
+        #[test]
+        fn numbers_that_begin_anew_are_no_copies(before in 1u32..200_000, lost in 0u32..255) {
+            let mut copies = CopiesOfFlow::default();
+            let number = |n: u32| Number { value: n as u16, is_early: n < 256 };
+            prop_assert!((0..before).all(|n| copies.is_first(number(n))));
+            prop_assert!((lost..70_000).all(|n| copies.is_first(number(n))));
+            prop_assert!(!copies.is_first(number(69_990)));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The order of the packets of all flows: those that came early wait for those before them, and what has waited leaves as its receiver
 //! can take it.
 
+use crate::copies::CopiesOfFlow;
+use crate::order::Number;
 use crate::packet::FlowId;
 use crate::release::Release;
 use crate::sender::{LONGEST_REPAIR, Reordering};
@@ -29,6 +31,7 @@ pub struct Resequencing<P> {
 #[derive(Debug)]
 struct Flow<P> {
     resequencer: Resequencer<(P, usize)>,
+    copies: CopiesOfFlow,
     release: Release<P>,
     /// All that is in order leaves at once: the receiver of a TCP offers the room that there is for all that was sent.
     has_room: bool,
@@ -38,6 +41,7 @@ impl<P> Flow<P> {
     fn new(id: FlowId) -> Self {
         Self {
             resequencer: Resequencer::bounded(CAPACITY, LONGEST_REPAIR),
+            copies: CopiesOfFlow::default(),
             release: Release::default(),
             has_room: id.is_tcp(),
         }
@@ -75,6 +79,11 @@ impl<P> Default for Resequencing<P> {
 }
 
 impl<P> Resequencing<P> {
+    /// Whether the packet of this number is the first; otherwise it is not to be offered.
+    pub fn is_first(&mut self, flow: FlowId, number: Number) -> bool {
+        self.flows.entry(flow).or_insert_with(|| Flow::new(flow)).copies.is_first(number)
+    }
+
     /// A packet of so many bytes came. Appends to `out` what is to be delivered now, in order.
     pub fn offer(
         &mut self,

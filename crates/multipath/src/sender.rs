@@ -153,6 +153,8 @@ pub struct Sender<P> {
     pub(crate) policies: Policies,
     /// What the next packet that has copies is numbered by.
     pub(crate) next_copy: CopyNumber,
+    /// Bytes that may be copied of what is sent again.
+    pub(crate) copies: usize,
     pub(crate) views: Vec<PathView>,
     /// All paths that are usable, whether or not they have room, where it matters how far away they are.
     pub(crate) around: Vec<Around>,
@@ -210,6 +212,7 @@ impl<P> Sender<P> {
             scheduler: Scheduler::default(),
             policies: Policies::default(),
             next_copy: CopyNumber(0),
+            copies: 0,
             views: Vec::new(),
             around: Vec::new(),
             flights: Vec::new(),

@@ -12,6 +12,10 @@ use clock::{Duration, Instant};
 use queue::Ecn;
 use scheduler::{Decision, PacketMeta, PathId, PathScheduler, PathView};
 
+/// One in so many bytes may be a copy of what is sent again, ...
+const COPIED: usize = 100;
+/// ... and after a while without copies so many bytes at once.
+const COPIES: usize = 24_000;
 /// What may be in flight on a path that does not answer, in bytes, where no path does.
 const TRY: f64 = 3_000.0;
 /// With no more than this waiting, a packet rather waits for the fastest path than takes a slower one.
@@ -159,6 +163,7 @@ impl<P: Clone> Sender<P> {
         let path = self.choose_path(now)?;
         let packet = self.next_packet(now, &round.limits)?;
         self.round = Some(Round { room: round.room.saturating_sub(packet.len()), ..round });
+        self.send_beside(now, path, &packet);
         self.windowed(now, path, packet)
     }
 
@@ -167,7 +172,28 @@ impl<P: Clone> Sender<P> {
         let place = if self.is_snooping() { self.snooping.place(now, &packet.meta) } else { None };
         let is_followed = place.is_some() || !self.is_snooping();
         self.path_mut(path)?.pacer.sent(packet.wire, now);
+        self.copies = (self.copies + packet.wire / COPIED).min(COPIES);
         Some(Dispatch { path, packet, treatment: Treatment::Windowed { place, is_followed } })
+    }
+
+    /// A packet that others wait for was lost and is sent again on a path. If that path dies now, nobody knows for a round trip: so a copy
+    /// goes on another one, beyond its window, unless it would come there later than what is sent a third time. No more than a hundredth
+    /// is copied, and nothing where links lose at random. The peer knows copies by the number.
+    fn send_beside(&mut self, now: Instant, path: PathId, packet: &QueuedPacket<P>) {
+        let is_waited_for = packet.retransmissions > 0 && packet.number.is_some();
+        if !is_waited_for || self.around.iter().any(|path| path.loss > 0.0) {
+            return;
+        }
+        let Some(this) = self.around.iter().find(|around| around.id == path) else { return };
+        let latest = this.delay + this.least_delay * 2;
+        let others = self.around.iter().filter(|other| other.id != path && other.delay < latest);
+        let Some(other) = others.min_by_key(|other| (other.delay, other.id)).map(|other| other.id) else { return };
+        let Some(left) = self.copies.checked_sub(packet.wire) else { return };
+        self.copies = left;
+        if let Some(other) = self.path_mut(other) {
+            other.pacer.sent(packet.wire, now);
+        }
+        self.ready.push_back(Dispatch { path: other, packet: packet.clone(), treatment: Treatment::Copy });
     }
 
     /// The paths as the scheduler sees them: to one that compares arrivals only those whose windows have room.

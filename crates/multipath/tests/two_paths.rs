@@ -93,8 +93,7 @@ impl Hosts {
     /// The program sends what its receive window, clamped to the budget, allows; then what may leaves.
     fn offer_and_send(&mut self) {
         let now = self.now;
-        // What was sent again without need is delivered twice.
-        let may = |world: &mut Self| world.enqueued.saturating_sub(world.acknowledged) < world.window;
+        let may = |world: &mut Self| world.enqueued - world.acknowledged < world.window;
         while self.enqueued < self.most && may(self) && self.sender.budget(now, FLOW) > 0 {
             let seq = (self.enqueued * PAYLOAD as u64) as u32;
             let class = Class::Tcp(Segment { seq, len: PAYLOAD as u32, ..Segment::default() });
@@ -144,8 +143,10 @@ impl World for Hosts {
                 let received = ReceivedPacket { number, wire, is_marked: false, asks: Asks::Soon };
                 self.reporter.on_packet(now, id, received, self.sender.srtt(id));
                 let reordering = self.sender.reordering();
-                let position = order.position(id);
-                self.resequencing.offer(now, FLOW, position, (packet, PAYLOAD), &reordering, &mut self.delivered);
+                if self.resequencing.is_first(FLOW, order) {
+                    let position = order.position(id);
+                    self.resequencing.offer(now, FLOW, position, (packet, PAYLOAD), &reordering, &mut self.delivered);
+                }
             }
             while let Some(Frame::Reports(reports)) = self.back[path].poll(now) {
                 self.reports += 1;
@@ -302,6 +303,33 @@ fn nothing_is_missing_when_a_path_breaks() {
         delivered.sort_unstable();
         assert!(delivered.iter().copied().eq(0..packets), "{} of {packets}", delivered.len());
         assert!(world.sender.take_counts().rescheduled > 0);
+    }
+}
+
+/// A path dies whenever it likes, also with the packet that was sent again because the other one had lost it: who waits for it waits no
+/// longer than it takes to find out that a path is dead.
+#[test]
+fn a_path_that_dies_takes_no_repair_with_it() {
+    // The round trip, what reports may be late by, and the queue of the path that is left.
+    let most = 60 + 45 + 60;
+    for broken_at in (3_000..4_500).step_by(10) {
+        let mut world = Hosts::new(&[(8_000_000, 30), (4_000_000, 30)], u64::MAX);
+        world.run_to(at(broken_at - 100));
+        let (mut before, mut since) = (world.delivered.len(), broken_at - 100);
+        let first = before;
+        for now in broken_at - 99..broken_at + 600 {
+            if now == broken_at {
+                world.forward[0].set_up(world.now, false);
+                world.back[0].set_up(world.now, false);
+            }
+            world.run_to(at(now));
+            if world.delivered.len() > before {
+                (before, since) = (world.delivered.len(), now);
+            }
+            assert!(now - since <= most, "died after {broken_at} ms: nothing for {} ms, {most} may be", now - since);
+        }
+        let last = world.delivered.get(first..).unwrap();
+        assert_eq!(last.iter().collect::<BTreeSet<_>>().len(), last.len(), "nothing comes twice");
     }
 }
 

@@ -359,6 +359,9 @@ impl End {
                 packet.packet.flags =
                     packet.packet.flags.with_if(Flags::MARKED, is_marked && ecn != Ecn::NotEct || ecn == Ecn::Ce);
                 let Some(inner) = inner else { return };
+                if number.is_some_and(|number| !self.resequencing.is_first(inner.id(self.end), number)) {
+                    return self.settle(now);
+                }
                 let place =
                     number.map_or_else(|| self.place_in_tcp(inner, id, &packet.packet), |n| Some(n.position(id)));
                 self.count_arrival(inner, index, wire, &packet.packet);

@@ -18,7 +18,7 @@ use wire::{icmp, tcp};
 /// Most flows remembered per peer.
 const CAPACITY: usize = 4096;
 /// What a flow takes besides its packets, and a packet that waits besides its bytes, in bytes: places in tables.
-const FLOW: usize = 512;
+const FLOW: usize = 1024;
 const HELD: usize = 192;
 /// A flow without packets for so long is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(600);
@@ -252,17 +252,17 @@ impl Flows {
             taken = packet.len();
         }
         let family = flow.family;
+        self.bytes += taken;
         let position = match order {
+            Order::Numbered(number) if !self.resequencing.is_first(key, number) => return,
             Order::Numbered(number) => Some(number.position(path)),
             Order::OfTcp => position(key, &packet, path),
             Order::AsTheyCome => None,
         };
         let Some(position) = position else {
             out.push((family, packet));
-            self.bytes += taken;
             return;
         };
-        self.bytes += taken;
         let (bytes, mut ready) = (packet.len() + HELD, Vec::new());
         self.resequencing.offer(now, key, position, (packet, bytes), reordering, &mut ready);
         out.extend(ready.into_iter().map(|packet| (family, packet)));
