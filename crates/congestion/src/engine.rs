@@ -382,8 +382,11 @@ impl<R: WindowRule> Controller<R> {
         let (state, phase) = (&mut self.paths[path], &mut self.phases[path]);
         let Some(search) = &mut phase.search else { return };
         if state.cwnd >= state.ssthresh.max(phase.probed) {
-            search.pause();
+            if let Some(ssthresh) = search.resumes(sample, is_full(state, state.flight)) {
+                state.ssthresh = ssthresh.max(state.ssthresh);
+            }
         } else if search.finds_queue(state.packets(), state.base_rtt.min(sample.rtt), sample, now) {
+            search.ended(sample, state.ssthresh);
             state.ssthresh = state.ssthresh.min(state.cwnd);
             phase.probed = 0.0;
         }
@@ -445,6 +448,7 @@ impl<R: WindowRule> Controller<R> {
         }
         phase.reductions += 1;
         phase.probed = 0.0;
+        phase.search.iter_mut().for_each(|search| search.settle());
         phase.next = event.next;
         phase.recover = event.next;
         phase.round_end = event.next;

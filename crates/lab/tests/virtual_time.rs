@@ -53,35 +53,49 @@ fn a_path_that_dies_holds_nothing_up() {
     }
 }
 
+/// What a TCP CUBIC gets over one path of 100 Mbit/s.
+fn one_path(delay: &str, link: &str, protocol: &str) -> f64 {
+    let text = format!(
+        r#"
+        name = "one path"
+        duration = "6s"
+        warm_up = "2s"
+        processing = "auto"
+        [[link]]
+        between = ["server", "client"]
+        rate = "100Mbit/s"
+        delay = "{delay}"
+        {link}
+        [[flow]]
+        name = "download"
+        from = "server"
+        to = "client"
+        protocol = "{protocol}"
+        paths = [["server", "client"]]
+        congestion = "cubic"
+        "#
+    );
+    run_some(&text, true).together_mbps
+}
+
 /// A path of 4 ms whose queue holds half a bandwidth-delay product: 25 kB. It carries what it does for a TCP that hears of each second
 /// packet, but for headers (4 %) and how losses fall.
 #[test]
 fn a_short_path_with_a_short_queue_carries_what_it_does_for_a_tcp() {
-    let goodput = |protocol: &str| {
-        let text = format!(
-            r#"
-            name = "short"
-            duration = "6s"
-            warm_up = "2s"
-            processing = "auto"
-            [[link]]
-            between = ["server", "client"]
-            rate = "100Mbit/s"
-            delay = "2ms"
-            queue = "0.5bdp"
-            [[flow]]
-            name = "download"
-            from = "server"
-            to = "client"
-            protocol = "{protocol}"
-            paths = [["server", "client"]]
-            congestion = "cubic"
-            "#
-        );
-        run_some(&text, true).together_mbps
-    };
+    let goodput = |protocol| one_path("2ms", "queue = \"0.5bdp\"", protocol);
     let (tcp, sinnet) = (goodput("tcp"), goodput("sinnet"));
     assert!(sinnet >= 0.92 * tcp, "{sinnet} of {tcp}");
+}
+
+/// A link that delays packets as it likes, but lets none overtake another, carries as much. What is behind a late packet is late, too,
+/// which slow start takes for a queue, until it is gone though as much is in flight.
+#[test]
+fn jitter_keeps_no_window_small() {
+    let steady = one_path("30ms", "", "sinnet");
+    for jitter in ["6ms", "15ms"] {
+        let goodput = one_path("30ms", &format!("jitter = \"{jitter}\""), "sinnet");
+        assert!(goodput >= 0.9 * steady, "{goodput} with a jitter of {jitter}, {steady} without");
+    }
 }
 
 /// The two paths, with something else inside, or more of it.

@@ -2,7 +2,8 @@
 //! and a receiver that puts paths in order waits for it; round-trip times tell of the queue before it is full.
 //!
 //! The test is that of HyStart (S. Ha and I. Rhee, *Taming the elephants: new TCP slow start*, Computer Networks 55, 2011), with
-//! the bounds of RFC 9406 §4.3. The strategies differ in what they take for evidence of a queue.
+//! the bounds of RFC 9406 §4.3. The strategies differ in what they take for evidence of a queue, and one of them in that it doubts what it
+//! has found for some rounds, as that RFC does: jitter is no queue.
 
 mod consecutive;
 mod rounds;
@@ -74,10 +75,25 @@ impl Search {
         }
     }
 
-    /// The path is not in slow start at this sample.
-    pub(crate) fn pause(&mut self) {
+    /// Slow start ends at this sample. Otherwise it would at so many bytes.
+    pub(crate) fn ended(&mut self, sample: &RoundTrip, ssthresh: f64) {
         if let Self::Consecutive(samples) = self {
-            samples.interrupt();
+            samples.ended(sample, ssthresh);
+        }
+    }
+
+    /// The path is not in slow start at this sample. Where it is to go on with that: at how many bytes it ends then.
+    pub(crate) fn resumes(&mut self, sample: &RoundTrip, is_full: bool) -> Option<f64> {
+        match self {
+            Self::Consecutive(samples) => samples.resumes(sample, is_full),
+            Self::HyStart(_) => None,
+        }
+    }
+
+    /// Something was lost.
+    pub(crate) fn settle(&mut self) {
+        if let Self::Consecutive(samples) = self {
+            samples.settle();
         }
     }
 }
