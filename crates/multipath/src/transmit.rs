@@ -14,8 +14,8 @@ use scheduler::{Decision, PacketMeta, PathId, PathScheduler, PathView};
 
 /// One in so many bytes may be a copy of what is sent again, ...
 const COPIED: usize = 100;
-/// ... and after a while without copies so many bytes at once.
-const COPIES: usize = 24_000;
+/// ... and after a while without copies so many bytes at once: two packets. The first that is missing holds up all others.
+const COPIES: usize = 3_000;
 /// What may be in flight on a path that does not answer, in bytes, where no path does.
 const TRY: f64 = 3_000.0;
 /// With no more than this waiting, a packet rather waits for the fastest path than takes a slower one.
