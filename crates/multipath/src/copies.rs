@@ -13,15 +13,9 @@ const WINDOW: u64 = 1 << 16;
 const WINDOW_OF_FLOW: u64 = (1 << 12) - 64;
 
 /// Which packets have come, of those that have copies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Copies {
     came: Came<32, WINDOW>,
-}
-
-impl Default for Copies {
-    fn default() -> Self {
-        Self { came: Came::new() }
-    }
 }
 
 impl Copies {
@@ -38,15 +32,9 @@ impl Copies {
 }
 
 /// Which packets of a flow have come, by the numbers that put them in order: what was lost may be sent again on two paths.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CopiesOfFlow {
     came: Came<16, WINDOW_OF_FLOW>,
-}
-
-impl Default for CopiesOfFlow {
-    fn default() -> Self {
-        Self { came: Came::new() }
-    }
 }
 
 impl CopiesOfFlow {
@@ -55,7 +43,7 @@ impl CopiesOfFlow {
     pub(crate) fn is_first(&mut self, number: Number) -> bool {
         let novelty = self.came.note(number.value.into());
         if number.is_early && novelty != Novelty::New {
-            self.came = Came::new();
+            self.came = Came::default();
             self.came.note(number.value.into());
             return true;
         }
@@ -75,7 +63,7 @@ enum Novelty {
 }
 
 /// Which numbers of so many bits have come, of the last ones.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Came<const BITS: u32, const WINDOW: u64> {
     seen: BitRing,
     /// One more than the highest that has come, counted without going round; zero before the first.
@@ -83,10 +71,6 @@ struct Came<const BITS: u32, const WINDOW: u64> {
 }
 
 impl<const BITS: u32, const WINDOW: u64> Came<BITS, WINDOW> {
-    fn new() -> Self {
-        Self { seen: BitRing::default(), top: 0 }
-    }
-
     fn note(&mut self, number: u32) -> Novelty {
         if self.top == 0 {
             // Room below, so that numbers before the first one stay positive.
@@ -116,16 +100,18 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    /// How far each packet is from the one before, or from the highest.
+    fn steps(window: i64) -> impl Strategy<Value = Vec<(i64, bool)>> {
+        let step = prop_oneof![6 => -100i64..100, 2 => -window - 80..100, 1 => -3 * window..3 * window];
+        prop::collection::vec((step, any::<bool>()), 1..300)
+    }
+
     proptest! {
         /// A set of all numbers, and the highest of them.
         #[test]
         fn behaves_like_a_set_with_a_highest_member(
             start: u32,
-            steps in prop::collection::vec((prop_oneof![
-                6 => -100i64..100,
-                2 => -(WINDOW as i64) - 80..100,
-                1 => -3 * WINDOW as i64..3 * WINDOW as i64,
-            ], any::<bool>()), 1..300),
+            steps in steps(WINDOW as i64),
         ) {
             let (mut copies, mut seen) = (Copies::default(), BTreeSet::new());
             let origin = (1i64 << 40) + i64::from(start);
@@ -143,11 +129,7 @@ mod tests {
         #[test]
         fn of_a_flow_what_has_come_lately_is_known(
             start in 256u16..,
-            steps in prop::collection::vec((prop_oneof![
-                6 => -100i64..100,
-                2 => -(WINDOW_OF_FLOW as i64) - 80..100,
-                1 => -2 * WINDOW_OF_FLOW as i64..3 * WINDOW_OF_FLOW as i64,
-            ], any::<bool>()), 1..300),
+            steps in steps(WINDOW_OF_FLOW as i64),
         ) {
             let (mut copies, mut seen) = (CopiesOfFlow::default(), BTreeSet::new());
             let origin = (1i64 << 40) + i64::from(start);

@@ -315,8 +315,8 @@ fn a_path_that_dies_takes_no_repair_with_it() {
     for broken_at in (3_000..4_500).step_by(10) {
         let mut world = Hosts::new(&[(8_000_000, 30), (4_000_000, 30)], u64::MAX);
         world.run_to(at(broken_at - 100));
-        let (mut before, mut since) = (world.delivered.len(), broken_at - 100);
-        let first = before;
+        let first = world.delivered.len();
+        let (mut before, mut since) = (first, broken_at - 100);
         for now in broken_at - 99..broken_at + 600 {
             if now == broken_at {
                 world.forward[0].set_up(world.now, false);
