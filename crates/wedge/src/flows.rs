@@ -87,7 +87,7 @@ pub(crate) struct Flows {
     swept_at: Instant,
     /// Bytes that all of it takes, but for what waits.
     bytes: usize,
-    /// What may be taken: beyond it no new flow is remembered.
+    /// What may be taken: beyond it no new flow is remembered, and what waits has to leave.
     most: usize,
 }
 
@@ -114,15 +114,15 @@ pub(crate) enum Order {
 }
 
 impl Flows {
-    /// None yet.
-    pub(crate) fn new() -> Self {
+    /// None yet, and so many bytes for them.
+    pub(crate) fn new(most: usize) -> Self {
         Self {
             flows: BTreeMap::new(),
             resequencing: Resequencing::default(),
             bunches: Bunches::default(),
             swept_at: Instant::ZERO,
             bytes: 0,
-            most: usize::MAX,
+            most,
         }
     }
 
@@ -172,15 +172,19 @@ impl Flows {
         }
     }
 
-    /// Makes room until no more than so many bytes are taken: what would be given up soonest is given up first, and so
-    /// delivered out of order. How many holes it took.
-    pub(crate) fn relieve(&mut self, most: usize, out: &mut Vec<(Family, Packet)>) -> u64 {
+    /// They may take so many bytes from now on.
+    pub(crate) fn allow(&mut self, most: usize) {
         self.most = most;
+    }
+
+    /// Makes room until no more bytes are taken than may be: what would be given up soonest is given up first, and so
+    /// delivered out of order. How many holes it took.
+    pub(crate) fn relieve(&mut self, out: &mut Vec<(Family, Packet)>) -> u64 {
         let (mut holes, mut ready) = (0, Vec::new());
-        if self.bytes() > most {
+        if self.bytes() > self.most {
             self.bunches.relieve(&mut ready);
         }
-        while self.bytes() > most
+        while self.bytes() > self.most
             && let Some(is_hole) = self.resequencing.relieve(&mut ready)
         {
             holes += u64::from(is_hole);
@@ -338,6 +342,9 @@ mod tests {
     use super::*;
     use std::net::Ipv6Addr;
 
+    /// More than any of the tests needs.
+    const ROOM: usize = 16 << 20;
+
     fn ms(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
     }
@@ -361,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_refused_flow_is_offered_again_as_ipv4_and_stays_that() {
-        let mut flows = Flows::new();
+        let mut flows = Flows::new(ROOM);
         assert_eq!(flow_of(protocol::UDP, &udp(1)[40..], false), Some(key(80)));
         assert_eq!(flow_of_quoted(&udp(1), false), Some(key(80)));
         assert_eq!(flows.refused(key(80)), Refusal::Pass);
@@ -377,7 +384,7 @@ mod tests {
     #[test]
     fn acknowledgments_are_held_and_let_go_together() {
         let held = || {
-            let mut flows = Flows::new();
+            let mut flows = Flows::new(ROOM);
             flows.outbound(ms(1), key(80), Family::Four);
             let empty = flows.bytes();
             for number in 1..=3 {
@@ -400,13 +407,14 @@ mod tests {
         flows.bunch(key(80), None, &mut ready);
         assert_eq!((&ready[..3], &ready[3..], flows.bytes()), (&three[..], &[(Family::Four, udp(4))][..], empty));
         let (mut flows, empty) = held();
-        let (most, mut out) = (flows.bytes() - 1, Vec::new());
-        assert_eq!((flows.relieve(most, &mut out), &out, flows.bytes()), (0, &three, empty));
+        flows.allow(flows.bytes() - 1);
+        let mut out = Vec::new();
+        assert_eq!((flows.relieve(&mut out), &out, flows.bytes()), (0, &three, empty));
     }
 
     #[test]
     fn a_flow_that_the_program_answered_or_began_is_settled() {
-        let mut flows = Flows::new();
+        let mut flows = Flows::new(ROOM);
         inbound(&mut flows, key(80), udp(1));
         flows.outbound(ms(2), key(80), Family::Six);
         assert_eq!(flows.refused(key(80)), Refusal::Pass);
@@ -417,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_mark_stays_until_there_is_another() {
-        let mut flows = Flows::new();
+        let mut flows = Flows::new(ROOM);
         assert_eq!(flows.marked(key(80), 3), 3);
         flows.outbound(ms(1), key(80), Family::Six);
         assert_eq!([0, 3, 0, 4, 0].map(|mark| flows.marked(key(80), mark)), [0, 3, 3, 4, 4]);
@@ -426,7 +434,7 @@ mod tests {
 
     #[test]
     fn the_table_is_bounded_and_forgets_what_is_idle() {
-        let mut flows = Flows::new();
+        let mut flows = Flows::new(ROOM);
         for port in 0..5000 {
             flows.outbound(ms(20_000), key(port), Family::Four);
         }

@@ -145,4 +145,19 @@ mod tests {
             assert!(most <= MEMORY + peers * LEAST_SHARE, "{most}");
         }
     }
+
+    /// A program of the host that looks through all ports of a peer, which never answers.
+    #[test]
+    fn flows_that_the_peer_never_answers_are_bounded() {
+        let mut wedge = host_of_many();
+        let mut rng = ChaCha20Rng::seed_from_u64(2);
+        let [own, peer] = [[1, 0, 0, 1], [1, 0, 1, 0]].map(std::net::IpAddr::from);
+        for port in 1..=10_000 {
+            let packet = wire::udp::packet((own, 7), (peer, port), b"hello").unwrap();
+            wedge.handle_application(Instant::ZERO, &mut rng, [packet]);
+            let held = wedge.held_bytes();
+            assert!(held <= MEMORY / SHARE + LEAST_SHARE, "{held}");
+        }
+        assert!(wedge.peers.iter().any(|peer| peer.flows.bytes() > MEMORY / SHARE / 2 - 2_000), "it did not try");
+    }
 }

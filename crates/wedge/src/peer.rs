@@ -101,7 +101,7 @@ impl PeerState {
             held: 0,
             share: Share::default(),
             due: None,
-            flows: Flows::new(),
+            flows: Flows::new(Share::default().flows()),
             policies: PeerPolicies::default(),
             connections: Connections::default(),
             waiting: VecDeque::new(),
@@ -156,7 +156,7 @@ impl PeerState {
         self.flows.inbound(now, key, path, packet, (order, &self.order), out);
         let until = bare_ack.and_then(|ack| self.sender.holds_acknowledgment(now, key, ack));
         self.flows.bunch(key, until, out);
-        self.flows.relieve(self.share.flows(), out)
+        self.flows.relieve(out)
     }
 
     /// Keeps a packet until there is a path; false if another had to go for it, or it itself. The oldest goes: what a TCP sends

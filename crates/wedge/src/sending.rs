@@ -40,8 +40,9 @@ impl PeerState {
         self.share_memory();
     }
 
-    /// The sender holds no more than the peer's share.
+    /// Flows and sender hold no more than the peer's share.
     pub(crate) fn share_memory(&mut self) {
+        self.flows.allow(self.share.flows());
         self.sender.set_memory(self.share.of_sender());
     }
 
