@@ -150,9 +150,14 @@ impl<P> SendBuffer<P> {
         self.bytes
     }
 
-    /// Bytes of memory that they take: small packets little more than their entries.
+    /// What a queue takes besides its packets, in bytes: its place in the tree, and room for four packets from the first on.
+    const QUEUE: usize = 2 * (size_of::<Key>() + size_of::<Queue<P>>()) + 4 * size_of::<Entry<P>>();
+
+    /// Bytes of memory that they take: small packets little more than their entries, and many flows of one packet each more than
+    /// these.
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.saturating_add(self.packets.saturating_mul(size_of::<Entry<P>>()))
+        let entries = self.packets.saturating_mul(size_of::<Entry<P>>());
+        self.bytes.saturating_add(entries).saturating_add(self.queues.len().saturating_mul(Self::QUEUE))
     }
 
     /// Packets that wait.
@@ -261,9 +266,9 @@ impl<P> SendBuffer<P> {
                 let entries = (queue.packets.len() + queue.again.len()) * of_each;
                 (queue.bytes + entries, queue.packets.front().map(|entry| entry.at))
             };
-            let longest = self.queues.values_mut().max_by_key(|queue| length(queue));
+            let longest = self.queues.iter_mut().max_by_key(|(_, queue)| length(queue));
             // What is sent again goes last, but goes: programs must not fill the memory with it.
-            let understands = longest.as_ref().is_some_and(|queue| queue.understands_marks());
+            let understands = longest.as_ref().is_some_and(|(_, queue)| queue.understands_marks());
             let most = if understands { limits.most_marked } else { limits.most };
             let too_many = self.bytes > most || no_memory;
             if !too_many && now < self.warned_until {
@@ -271,8 +276,9 @@ impl<P> SendBuffer<P> {
             }
             self.warned_until = now + limits.codel.interval;
             // Nor is a flow warned that has little waiting: all together may be too much, and none of a crowd could send less.
-            let longest = longest.filter(|queue| too_many || !queue.is_clamped && queue.bytes as u64 > LEAST_WAITING);
-            let Some(queue) = longest else { break };
+            let longest =
+                longest.filter(|(_, queue)| too_many || !queue.is_clamped && queue.bytes as u64 > LEAST_WAITING);
+            let Some((&flow, queue)) = longest else { break };
             if !too_many && queue.mark_first() {
                 self.marked += 1;
                 break;
@@ -281,6 +287,11 @@ impl<P> SendBuffer<P> {
             let first = at.and_then(|at| queue.packets.remove(at));
             let Some(entry) = first.or_else(|| if too_many { queue.again.pop_front() } else { None }) else { break };
             queue.bytes -= entry.packet.wire;
+            // A program that asks all ports of a host would leave an empty queue for each until its turn comes.
+            if queue.bytes == 0 {
+                self.queues.remove(&flow);
+                self.rounds.iter_mut().for_each(|rounds| rounds.remove(flow));
+            }
             self.bytes -= entry.packet.wire;
             self.packets -= 1;
             self.dropped += 1;
@@ -544,6 +555,23 @@ mod tests {
             assert!(buffer.pop(at(ms), &LIMITS).is_some());
         }
         assert!((3..40).contains(&buffer.dropped()), "{}", buffer.dropped());
+    }
+
+    /// A program asks all ports of a host that no path leads to: what is not kept leaves no queue behind.
+    #[test]
+    fn flows_of_one_packet_are_bounded_too() {
+        let mut buffer = SendBuffer::default();
+        let limits = Limits { memory: 1 << 20, ..LIMITS };
+        for port in 0..20_000 {
+            buffer.push(at(0), packet(flow(port), port.into(), 60), Priority::Normal, false, &limits);
+            assert!(buffer.memory() <= limits.memory && buffer.flows() == buffer.packets());
+        }
+        let places: usize = buffer.queues.values().map(|queue| queue.packets.capacity()).sum();
+        assert!(places * size_of::<Entry<u32>>() <= limits.memory, "{places}");
+        let (kept, dropped) = (buffer.packets(), buffer.dropped());
+        assert!(kept > 100 && kept as u64 + dropped == 20_000);
+        assert_eq!(std::iter::from_fn(|| buffer.pop(at(0), &limits)).count(), kept);
+        assert_eq!((buffer.flows(), buffer.memory()), (0, 0));
     }
 
     /// RFC 8290 §4.1.2: a flow that understands marks is marked where another is dropped from, until memory ends.

@@ -11,7 +11,7 @@ pub struct Rounds<K> {
     old: VecDeque<(K, i64)>,
 }
 
-impl<K: Copy> Rounds<K> {
+impl<K: Copy + PartialEq> Rounds<K> {
     /// Each flow may send `quantum` bytes in its turn, at least 1, and the rest of its last packet.
     pub fn new(quantum: u32) -> Self {
         Self { quantum: i64::from(quantum.max(1)), new: VecDeque::new(), old: VecDeque::new() }
@@ -78,6 +78,12 @@ impl<K: Copy> Rounds<K> {
         }
         self.old.push_back(flow);
         false
+    }
+
+    /// Nothing waits any more of this flow, whether or not it has its turn.
+    pub fn remove(&mut self, flow: K) {
+        self.new.retain(|(key, _)| *key != flow);
+        self.old.retain(|(key, _)| *key != flow);
     }
 
     /// Nothing waits any more.
