@@ -12,6 +12,7 @@
 use clock::{Duration, Instant};
 
 use crate::bottleneck::Bottlenecks;
+use crate::correlation::weight;
 use crate::engine::{Acked, Congestion, Controller, EngineConfig, Undo, is_full};
 use crate::fair_queue::{FairQueues, Known, Step};
 use crate::random_loss::{RandomLoss, Verdict};
@@ -61,12 +62,20 @@ pub struct CoupledController<R> {
     couples: bool,
     bottlenecks: Bottlenecks,
     reductions: Vec<Reduction>,
+    rates: Vec<MeanRate>,
     /// Of each path, which of its losses are the link's own; nothing where all losses are answered.
     random_loss: Option<Vec<RandomLoss>>,
     /// Nothing where paths never rest.
     fair_queues: Option<FairQueues>,
     /// What there was before a path had to rest.
     rested: Vec<Rested>,
+}
+
+/// What a path's window and round trip allow, in bytes per second: the mean of the last bins of [`Bottlenecks`].
+#[derive(Clone, Copy, Debug, Default)]
+struct MeanRate {
+    bins: f64,
+    mean: f64,
 }
 
 /// Bytes that there were before a path had to rest.
@@ -81,8 +90,8 @@ struct Rested {
 /// The window of a path that rests on trial, in packets: enough to see whether it is there and how long its queue is.
 const RESTING: f64 = 2.0;
 
-/// A part that is not larger or smaller by more than this, as a logarithm, is left as it is: round trips differ all the time.
-const LIKE: f64 = 0.15;
+/// A part that is not larger or smaller by more than this, as a logarithm, is left as it is.
+const LIKE: f64 = 0.03;
 
 impl<R: WindowRule> CoupledController<R> {
     /// A controller without paths.
@@ -98,6 +107,7 @@ impl<R: WindowRule> CoupledController<R> {
             couples,
             bottlenecks,
             reductions: Vec::new(),
+            rates: Vec::new(),
             random_loss,
             fair_queues,
             rested: Vec::new(),
@@ -119,6 +129,7 @@ impl<R: WindowRule> CoupledController<R> {
     /// Adds a path for packets of at most `mss` bytes and returns its index.
     pub fn add_path(&mut self, mss: u32) -> usize {
         self.reductions.push(UNDOUBTED);
+        self.rates.push(MeanRate::default());
         self.rested.push(Rested::default());
         self.random_loss.iter_mut().for_each(|paths| paths.push(RandomLoss::default()));
         self.control.add_path(mss)
@@ -154,6 +165,7 @@ impl<R: WindowRule> CoupledController<R> {
         self.control.restart(path);
         self.bottlenecks.forget(path);
         self.set_reduction(path, UNDOUBTED);
+        self.rates[path] = MeanRate::default();
         if let Some(losses) = self.random_loss_mut(path) {
             losses.revived();
         }
@@ -192,6 +204,7 @@ impl<R: WindowRule> CoupledController<R> {
     #[inline]
     pub fn on_queueing(&mut self, path: usize, queueing: Duration, now: Instant) {
         if self.bottlenecks.sample(now, path, queueing) && self.couples {
+            self.note_rates();
             self.set_shares();
         }
         self.fair_queues.iter_mut().for_each(|queues| queues.queued(path, queueing));
@@ -464,13 +477,26 @@ impl<R: WindowRule> CoupledController<R> {
         self.control.set_unit(path, unit);
     }
 
-    /// What part of a flow `path` is where all have the same. A TCP's rate is as 1/RTT where windows are equal.
+    fn note_rates(&mut self) {
+        for path in 0..self.rates.len() {
+            let state = &self.control.paths()[path];
+            if let Some(rtt) = state.rtt().filter(|_| !self.rests(path)) {
+                let MeanRate { bins, mean } = &mut self.rates[path];
+                *bins += 1.0;
+                *mean += weight(*bins) * (state.cwnd / rtt - *mean);
+            }
+        }
+    }
+
+    /// What part of a flow `path` is where all have the same: together they have what a flow has on the best of them (RFC 6356 §2). With
+    /// the same part each, and losses in common, windows are equal where they grow by time, and as 1/RTT where they grow by round trips:
+    /// what they are tells which.
     fn equal_part(&self, path: usize) -> f64 {
-        let all = self.together(path).count() as u32;
-        let rates = self.together(path).filter_map(|other| self.control.paths()[other].rtt()).map(|rtt| 1.0 / rtt);
-        let (known, sum, most) =
-            rates.fold((0, 0.0, 0.0), |(count, sum, most), rate| (count + 1, sum + rate, rate.max(most)));
-        if known == all { most / sum } else { 1.0 / f64::from(all) }
+        let rates = self.together(path).map(|other| self.rates[other].mean);
+        let (all, least, sum, most) = rates.fold((0, f64::INFINITY, 0.0, 0.0), |(all, least, sum, most), rate| {
+            (all + 1, rate.min(least), sum + rate, rate.max(most))
+        });
+        if least > 0.0 { most / sum } else { 1.0 / f64::from(all) }
     }
 }
 

@@ -58,9 +58,10 @@ fn lose<R: WindowRule>(paths: &mut CoupledController<R>, path: usize, missing: u
 /// RFC 5681 §3.1 and ALGORITHMS §13 M7: a packet a round trip for the one flow that they are, and another for who is alone.
 #[test]
 fn a_bundle_of_renos_grows_by_one_packet_in_a_round_trip() {
-    for (share, expected) in [(Share::Equal, [0.5, 0.5, 1.0]), (Share::ByWindow, [0.25, 0.75, 1.0])] {
+    for (share, second, expected) in [(Share::Equal, 10.0, [0.5, 0.5, 1.0]), (Share::ByWindow, 30.0, [0.25, 0.75, 1.0])]
+    {
         for rule in ["newreno", "mhip"] {
-            let paths = coupled(rule.parse::<Rule>().unwrap(), share, &[10.0, 30.0, 20.0], 2);
+            let paths = coupled(rule.parse::<Rule>().unwrap(), share, &[10.0, second, 20.0], 2);
             for (ours, expected) in growth(&paths).into_iter().zip(expected) {
                 assert!((ours - expected).abs() < 1e-9, "{share:?} {rule} {ours} {expected}");
             }
@@ -68,7 +69,7 @@ fn a_bundle_of_renos_grows_by_one_packet_in_a_round_trip() {
     }
 }
 
-/// RFC 6356 §2: together they have what a TCP on the quickest path has, whose rate is as 1/RTT where windows are equal. Of two paths of 40
+/// RFC 6356 §2: together they have what a TCP on the best path has, whose rate is as 1/RTT where windows are equal. Of two paths of 40
 /// and 120 ms the farther one adds a third to the rate, so each is three quarters of a TCP.
 #[test]
 fn paths_that_are_not_equally_far_are_one_tcp_on_the_quickest() {
@@ -87,6 +88,62 @@ fn paths_that_are_not_equally_far_are_one_tcp_on_the_quickest() {
         for path in paths.control().paths() {
             assert!((path.unit / f64::from(MSS) - part).abs() < 1e-9, "{far} ms: {}", path.unit);
         }
+    }
+}
+
+/// The same where windows have had time to differ, and what one loses both answer: one flow alone on the near path, with a loss at the
+/// same times, is as fast as both.
+fn two_that_are_not_equally_far<R: WindowRule + Clone>(rule: R, far: u64, seconds_between_losses: u64) -> f64 {
+    let rtts = [40, far].map(Duration::from_millis);
+    let mut single = Controller::new(rule.clone(), EngineConfig::default());
+    let mut pair = CoupledController::new(rule, EngineConfig::default(), Share::Equal);
+    pair.answer_all_losses();
+    let start = 100.0 * f64::from(MSS);
+    single.add_path(MSS);
+    (single.set_cwnd(0, start), single.set_ssthresh(0, start));
+    for path in 0..2 {
+        pair.add_path(MSS);
+        (pair.control_mut().set_cwnd(path, start), pair.control_mut().set_ssthresh(path, start));
+    }
+    let (mut rates, between) = ([0.0, 0.0], seconds_between_losses * 1_000);
+    let ack = |cwnd: f64, rtt, now: Instant| Acked { rtt: Some(rtt), srtt: rtt, ..acked(cwnd, cwnd, now.as_nanos()) };
+    for millis in (0..100 * between).step_by(10) {
+        let now = at(millis);
+        for (path, rtt) in rtts.into_iter().enumerate() {
+            pair.on_queueing(path, Duration::from_micros(millis % 2_300 * 30), now);
+            if Duration::from_millis(millis % rtt.as_millis() as u64).is_zero() {
+                let cwnd = pair.control().cwnd(path);
+                pair.on_ack(path, &ack(cwnd, rtt, now), now);
+            }
+        }
+        if millis % 40 == 0 {
+            let cwnd = single.cwnd(0);
+            single.on_ack(0, &ack(cwnd, rtts[0], now), now);
+        }
+        if millis % between == 0 && millis > 0 {
+            let path = (millis / between % 2) as usize;
+            let lost = |flight| Congestion { cause: Cause::Loss, flight, next: now.as_nanos() + 1 };
+            assert!(pair.on_congestion(path, &lost(pair.control().cwnd(path)), Doubt::NONE, now));
+            assert!(single.on_congestion(0, &lost(single.cwnd(0)), now));
+        }
+        if millis > 80 * between {
+            let rate = |cwnd: f64, rtt: Duration| cwnd / rtt.as_secs_f64();
+            rates[0] += rate(single.cwnd(0), rtts[0]);
+            rates[1] += (0..2).map(|path| rate(pair.control().cwnd(path), rtts[path])).sum::<f64>();
+        }
+    }
+    rates[1] / rates[0]
+}
+
+#[test]
+fn paths_that_lose_together_are_one_tcp_on_the_best() {
+    for far in [40, 80, 120, 200] {
+        let ratios = [
+            two_that_are_not_equally_far(NewReno, far, 2),
+            two_that_are_not_equally_far(Cubic::default(), far, 2),
+            two_that_are_not_equally_far(Cubic::default(), far, 10),
+        ];
+        assert!(ratios.iter().all(|ratio| (0.93..1.07).contains(ratio)), "{far} ms: {ratios:?}");
     }
 }
 

@@ -73,6 +73,8 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Instant,
+    /// Of the last increase.
+    at: Instant,
     /// The seconds after which the curve is at `w_max`.
     k: f64,
     /// What Reno has; packets.
@@ -101,7 +103,7 @@ impl State {
         self.w_max = self.w_max.max(w);
         let w_est = if self.reno.is_some() { w.max(BETA * self.cwnd_prior).min(self.w_max) } else { w };
         let k = |w: f64| cbrt((self.w_max - w) / C);
-        Epoch { start: now, k: k(w), k_est: k(w_est), w_reno: w, w_est, is_on_curve: false, own: w }
+        Epoch { start: now, at: now, k: k(w), k_est: k(w_est), w_reno: w, w_est, is_on_curve: false, own: w }
     }
 }
 
@@ -119,7 +121,13 @@ impl WindowRule for Cubic {
         for packets in [w_max, cwnd_prior, &mut saved.0, &mut saved.1] {
             *packets *= ratio;
         }
-        *epoch = None;
+        // The same point of a curve that is so much higher, and longer by the cube root of that.
+        if let Some(Epoch { start, at, k, k_est, w_reno, w_est, own, .. }) = epoch {
+            [w_reno, w_est, own].into_iter().for_each(|packets| *packets *= ratio);
+            let longer = cbrt(ratio);
+            [k, k_est].into_iter().for_each(|time| *time *= longer);
+            *start = Instant::ZERO + (*at - Instant::ZERO).saturating_sub((*at - *start).mul_f64(longer));
+        }
     }
 
     fn increase(&mut self, path: usize, group: Group<'_>, acked: f64) -> f64 {
@@ -150,7 +158,7 @@ impl WindowRule for Cubic {
         // at least until the first loss has told (`bictcp_update` in net/ipv4/tcp_cubic.c); RFC 9438 has nothing for it.
         let least = if state.cwnd_prior == 0.0 && !self.or_reno { segments / UNTOLD } else { 0.0 };
         let packets = packets.max(least);
-        epoch.own += packets;
+        (epoch.own, epoch.at) = (epoch.own + packets, now);
         state.epoch = Some(epoch);
         packets * path.unit
     }
@@ -212,6 +220,34 @@ mod tests {
         Path { flight: packets, srtt, base_rtt: srtt, top_rtt: srtt, ..Path::new(packets, packets, 1.0) }
     }
 
+    /// What is left of the epoch when packets are counted anew does not depend on how often they were: before the plateau, and after it,
+    /// where an epoch that begins would be flat.
+    #[test]
+    fn a_unit_that_changes_and_changes_back_leaves_the_curve_as_it_was() {
+        let step = |rule: &mut Cubic, path: &mut Path, tenths: u64| {
+            let now = Instant::ZERO + Duration::from_millis(100 * tenths);
+            let more = rule.increase(0, Group { paths: &[path.clone()], now }, path.cwnd);
+            path.cwnd += more;
+        };
+        // RFC 9438 §4.2: from 70 to 100 packets it takes ∛(30 / 0.4) = 4.2 s.
+        for changed_after in [20, 60] {
+            let windows = [false, true].map(|changes| {
+                let (mut rule, mut path) = (Cubic::default(), path(100.0));
+                rule.path_added(0);
+                rule.decrease(0, Group { paths: &[path.clone()], now: Instant::ZERO }, Cause::Loss);
+                path.cwnd = 70.0;
+                (0..changed_after).for_each(|tenths| step(&mut rule, &mut path, tenths));
+                for ratio in if changes { [1.25, 0.8] } else { [1.0, 1.0] } {
+                    rule.unit_changed(0, ratio);
+                    path.unit /= ratio;
+                }
+                (changed_after..80).for_each(|tenths| step(&mut rule, &mut path, tenths));
+                path.cwnd
+            });
+            assert!(windows[0] > 110.0 && (windows[0] - windows[1]).abs() < 1e-3, "{windows:?}");
+        }
+    }
+
     /// The vectors whose inner values the engine does not show.
     #[test]
     fn the_plateau_and_the_first_step_are_those_of_the_vectors() {
@@ -224,7 +260,7 @@ mod tests {
         let mut rule = Cubic::default();
         rule.path_added(0);
         let (start, w_est) = (Instant::ZERO, number(&input["w_est"]));
-        let epoch = Epoch { start, k, k_est: k, w_reno: w_est, w_est, is_on_curve: false, own: cwnd };
+        let epoch = Epoch { start, at: start, k, k_est: k, w_reno: w_est, w_est, is_on_curve: false, own: cwnd };
         rule.paths[0] = State { w_max, cwnd_prior: w_max, epoch: Some(epoch), ..State::default() };
         let now = Instant::ZERO + Duration::from_secs_f64(number(&input["t"]));
         let paths = [path(cwnd)];
