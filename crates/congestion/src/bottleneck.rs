@@ -31,6 +31,9 @@ const LEAST: f64 = 0.3e-3;
 const LARGEST: f64 = 2.0;
 /// A path of which nothing is heard in so many bins shares nothing.
 const SILENT: u32 = 20;
+/// Paths that begin together double their windows together, and what queues they have then shrink together: nothing is told by bins in which
+/// a window doubles, nor by so many after them.
+const SETTLED: u32 = 10;
 
 /// The delays of one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,6 +49,9 @@ struct Delays {
     /// Bins in all, and without samples since there were any.
     bins: f64,
     silent: u32,
+    /// Its window doubles in this bin; and bins in all since none did.
+    doubles: bool,
+    settled: u32,
     losses: Losses,
 }
 
@@ -71,6 +77,13 @@ pub struct Bottlenecks {
 }
 
 impl Bottlenecks {
+    /// A path has not found its window yet, and doubles it.
+    pub fn doubles(&mut self, slot: usize) {
+        if let Some(path) = self.paths.get_mut(slot) {
+            path.doubles = true;
+        }
+    }
+
     /// A round trip on a path had waited so long in queues. True if it is time to look at [`Bottlenecks::sharers`] anew.
     pub fn sample(&mut self, now: Instant, slot: usize, queueing: Duration) -> bool {
         if self.paths.len() <= slot {
@@ -97,7 +110,8 @@ impl Bottlenecks {
     /// Packets of a path were lost; its round trip is `srtt`, and at least `base`. True if it is time to look at
     /// [`Bottlenecks::sharers`] anew.
     pub fn lost(&mut self, now: Instant, slot: usize, (srtt, base): (Duration, Duration)) -> bool {
-        let is_new = self.paths.get_mut(slot).is_some_and(|path| path.losses.lost(now, srtt, base / 2));
+        let path = self.paths.get_mut(slot).filter(|path| path.is_settled());
+        let is_new = path.is_some_and(|path| path.losses.lost(now, srtt, base / 2));
         if !is_new {
             return false;
         }
@@ -173,7 +187,7 @@ impl Bottlenecks {
             let (Some(one), Some(other)) = (paths.get(pair.slots.low), paths.get(pair.slots.high)) else { continue };
             if one.silent >= SILENT || other.silent >= SILENT {
                 *pair = Pair::new(pair.slots);
-            } else if one.size.max(other.size) >= LEAST {
+            } else if one.size.max(other.size) >= LEAST && one.is_settled() && other.is_settled() {
                 pair.count(one.change, other.change);
             }
         }
@@ -182,6 +196,10 @@ impl Bottlenecks {
 }
 
 impl Delays {
+    fn is_settled(&self) -> bool {
+        self.settled > SETTLED
+    }
+
     fn end_bin(&mut self) {
         let mean = (self.samples > 0).then(|| self.sum / f64::from(self.samples));
         let change = mean.zip(self.mean).map_or(0.0, |(now, before)| now - before);
@@ -189,6 +207,7 @@ impl Delays {
         self.size += weight(self.bins) * (change.abs() - self.size);
         self.change = change.clamp(-LARGEST * self.size, LARGEST * self.size);
         self.silent = if mean.is_some() { 0 } else { self.silent + 1 };
+        self.settled = if std::mem::take(&mut self.doubles) { 0 } else { self.settled.saturating_add(1) };
         (self.sum, self.samples, self.mean) = (0.0, 0, mean.or(self.mean));
     }
 }
@@ -283,6 +302,27 @@ mod tests {
                 }
                 assert_eq!(bottlenecks.sharers(0), expected, "seed {seed}");
                 assert_eq!(bottlenecks.delays_agree(1, 0), is_one, "seed {seed}");
+            }
+        }
+    }
+
+    /// Two queues that slow start fills in the same second, that drain in the next, and wander about by themselves from then on.
+    #[test]
+    fn what_begins_together_need_not_share() {
+        for seed in 1..=20 {
+            let mut rng = clock::Streams::new(seed).stream("delays");
+            let (mut bottlenecks, mut queues) = (Bottlenecks::default(), [10.0, 10.0]);
+            for at in (0..20_000_u64).step_by(10) {
+                let now = Instant::ZERO + Duration::from_millis(at);
+                for (path, queue) in queues.iter_mut().enumerate() {
+                    *queue = (*queue + rng.range(-1.0, 1.0)).clamp(0.0, 20.0);
+                    let begins = if at < 1_000 { at / 10 } else { 200_u64.saturating_sub(at / 10) };
+                    if at < 1_000 {
+                        bottlenecks.doubles(path);
+                    }
+                    bottlenecks.sample(now, path, Duration::from_secs_f64((*queue + begins as f64) / 1e3));
+                }
+                assert_eq!(bottlenecks.sharers(0), 1, "seed {seed}, {at} ms");
             }
         }
     }

@@ -203,6 +203,9 @@ impl<R: WindowRule> CoupledController<R> {
     /// A round trip on `path` has waited so long in queues.
     #[inline]
     pub fn on_queueing(&mut self, path: usize, queueing: Duration, now: Instant) {
+        if self.control.pace(path).is_none() && self.control.ssthresh(path).is_infinite() {
+            self.bottlenecks.doubles(path);
+        }
         if self.bottlenecks.sample(now, path, queueing) && self.couples {
             self.note_rates();
             self.set_shares();

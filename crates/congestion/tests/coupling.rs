@@ -79,6 +79,7 @@ fn paths_that_are_not_equally_far_are_one_tcp_on_the_quickest() {
             paths.add_path(MSS);
             let (rtt, srtt) = (Some(Duration::from_millis(rtt)), Duration::from_millis(rtt));
             paths.on_ack(path, &Acked { rtt, srtt, ..acked(0.0, 0.0, 0) }, Instant::ZERO);
+            paths.control_mut().set_ssthresh(path, f64::from(MSS));
         }
         for millis in (0..10_000).step_by(10) {
             for path in 0..2 {
@@ -175,7 +176,10 @@ fn what_couples_itself_is_not_coupled_again() {
     let paths = coupled(Mhip { growth: congestion::Growth::Coupled }, Share::Equal, &[10.0, 10.0], 2);
     assert!(growth(&paths).into_iter().all(|more| (more - 0.5).abs() < 1e-9));
     let mut paths = CoupledController::new(NewReno, EngineConfig::default(), Share::Equal).uncoupled();
-    (0..2).for_each(|_| _ = paths.add_path(MSS));
+    for path in 0..2 {
+        paths.add_path(MSS);
+        paths.control_mut().set_ssthresh(path, f64::from(MSS));
+    }
     for millis in (0..10_000).step_by(10) {
         (0..2).for_each(|path| paths.on_queueing(path, Duration::from_micros(millis % 2_300 * 30), at(millis)));
     }
