@@ -44,6 +44,7 @@ impl<P> Sender<P> {
         }
         // Of packets that come and go in bursts few may be in flight when a loss is reported: it is no smaller window's loss.
         outcome.peak = control.peak as u64;
+        outcome.early = 1.0 - 1.0 / control.earliness();
         let (next, rtt) = (control.sent.next_of_window(), control.sent.rtt());
         self.windows.report(now, control.slot, &outcome, next, rtt, busy);
         self.retransmit(outcome.retransmit);

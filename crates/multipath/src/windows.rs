@@ -148,6 +148,9 @@ impl Windows {
         }
         if outcome.lost > 0 || outcome.ce > 0 {
             let cause = if outcome.lost > 0 { Cause::Loss } else { Cause::Ecn };
+            // A TCP with this window would know a round trip after the packet was sent, and its reduction answers what is lost until then.
+            let mss = self.paths.control().paths().get(path).map_or(1500.0, |path| path.mss);
+            let next = next + (self.window(slot) * outcome.early / mss) as u64;
             let event = Congestion { cause, flight: outcome.flight.max(outcome.peak) as f64, next };
             let doubt = Doubt { missing: outcome.lost, until: Instant::FAR_FUTURE };
             self.paths.on_congestion(path, &event, doubt, now);
@@ -309,6 +312,28 @@ mod tests {
             assert!(windows.is_full(slots[0], 1500, &[(slots[0], 2250), (slots[0], 2250)]));
             windows.paths.control_mut().set_cwnd(slots[0].0, 1000.0);
             assert!(!windows.is_full(slots[0], 1500, &[(slots[0], 0), (slots[1], 3750)]), "one always may be");
+        }
+    }
+
+    /// RFC 6582 §3.2: one reduction answers what is lost until all that was sent before it is acknowledged. A TCP, which hears of a loss
+    /// four tenths of a round trip later, would have sent four tenths of a window by then.
+    #[test]
+    fn one_reduction_answers_what_a_tcp_would_have_sent_until_it_knew() {
+        for (early, expected) in [(0.0, [1, 2]), (0.4, [1, 1])] {
+            let mut windows = Windows::new("newreno".parse().unwrap());
+            let slot = windows.add(MSS);
+            windows.paths.control_mut().set_cwnd(slot.0, 10.0 * f64::from(MSS));
+            windows.paths.control_mut().set_ssthresh(slot.0, 10.0 * f64::from(MSS));
+            let mut report = |acked: u64, lost, upto| {
+                let outcome = AckOutcome { acked, lost, early, flight: 15_000, upto, ..AckOutcome::<()>::default() };
+                windows.report(at(upto), slot, &outcome, upto + 10, &RttEstimator::default(), None);
+                windows.reductions(slot).0
+            };
+            let first = report(0, 1, 90);
+            report(1_500, 0, 102);
+            assert_eq!([first, report(0, 1, 103)], expected);
+            report(1_500, 0, 114);
+            assert_eq!(report(0, 1, 115), expected[1] + 1, "it answers no more than that");
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct AckOutcome<P> {
     pub flight: u64,
     /// The most that was in flight lately, where the caller knows.
     pub peak: u64,
+    /// What part of a round trip it came early, on a shorter path.
+    pub early: f64,
     /// All before this number is acknowledged or lost.
     pub upto: u64,
     /// A round-trip time.
@@ -37,6 +39,7 @@ impl<P> Default for AckOutcome<P> {
             packets: 0,
             flight: 0,
             peak: 0,
+            early: 0.0,
             upto: 0,
             rtt: None,
             lost: 0,
