@@ -101,10 +101,12 @@ fn two_that_are_not_equally_far<R: WindowRule + Clone>(rule: R, far: u64, second
     pair.answer_all_losses();
     let start = 100.0 * f64::from(MSS);
     single.add_path(MSS);
-    (single.set_cwnd(0, start), single.set_ssthresh(0, start));
+    single.set_cwnd(0, start);
+    single.set_ssthresh(0, start);
     for path in 0..2 {
         pair.add_path(MSS);
-        (pair.control_mut().set_cwnd(path, start), pair.control_mut().set_ssthresh(path, start));
+        pair.control_mut().set_cwnd(path, start);
+        pair.control_mut().set_ssthresh(path, start);
     }
     let (mut rates, between) = ([0.0, 0.0], seconds_between_losses * 1_000);
     let ack = |cwnd: f64, rtt, now: Instant| Acked { rtt: Some(rtt), srtt: rtt, ..acked(cwnd, cwnd, now.as_nanos()) };
@@ -112,7 +114,7 @@ fn two_that_are_not_equally_far<R: WindowRule + Clone>(rule: R, far: u64, second
         let now = at(millis);
         for (path, rtt) in rtts.into_iter().enumerate() {
             pair.on_queueing(path, Duration::from_micros(millis % 2_300 * 30), now);
-            if Duration::from_millis(millis % rtt.as_millis() as u64).is_zero() {
+            if Duration::from_millis(millis % rtt.as_millis()).is_zero() {
                 let cwnd = pair.control().cwnd(path);
                 pair.on_ack(path, &ack(cwnd, rtt, now), now);
             }

@@ -226,7 +226,7 @@ mod tests {
     fn a_unit_that_changes_and_changes_back_leaves_the_curve_as_it_was() {
         let step = |rule: &mut Cubic, path: &mut Path, tenths: u64| {
             let now = Instant::ZERO + Duration::from_millis(100 * tenths);
-            let more = rule.increase(0, Group { paths: &[path.clone()], now }, path.cwnd);
+            let more = rule.increase(0, Group { paths: std::slice::from_ref(path), now }, path.cwnd);
             path.cwnd += more;
         };
         // RFC 9438 §4.2: from 70 to 100 packets it takes ∛(30 / 0.4) = 4.2 s.
@@ -234,7 +234,7 @@ mod tests {
             let windows = [false, true].map(|changes| {
                 let (mut rule, mut path) = (Cubic::default(), path(100.0));
                 rule.path_added(0);
-                rule.decrease(0, Group { paths: &[path.clone()], now: Instant::ZERO }, Cause::Loss);
+                rule.decrease(0, Group { paths: std::slice::from_ref(&path), now: Instant::ZERO }, Cause::Loss);
                 path.cwnd = 70.0;
                 (0..changed_after).for_each(|tenths| step(&mut rule, &mut path, tenths));
                 for ratio in if changes { [1.25, 0.8] } else { [1.0, 1.0] } {
