@@ -9,7 +9,7 @@
 //! which is the logarithm of a likelihood ratio as well.
 
 use crate::coincidence::{Coincidences, Losses};
-use crate::correlation::{Correlation, Slots, weight};
+use crate::correlation::{Correlation, Mean, Slots};
 use clock::{Duration, Instant};
 
 /// How long a bin is, and how long at most: it goes on until each path in use has [`SAMPLES`] in it.
@@ -31,8 +31,8 @@ const LEAST: f64 = 0.3e-3;
 const LARGEST: f64 = 2.0;
 /// A path of which nothing is heard in so many bins shares nothing.
 const SILENT: u32 = 20;
-/// Paths that begin together double their windows together, and what queues they have then shrink together: nothing is told by bins in which
-/// a window doubles, nor by so many after them.
+/// Paths that begin together double their windows together, and the queues that they have then shrink together: bins in which a window doubles
+/// are no evidence, nor are so many after them.
 const SETTLED: u32 = 10;
 
 /// The delays of one path.
@@ -45,9 +45,8 @@ struct Delays {
     mean: Option<f64>,
     /// The change into this bin, as far as it counts, and how large changes are on average.
     change: f64,
-    size: f64,
-    /// Bins in all, and without samples since there were any.
-    bins: f64,
+    size: Mean,
+    /// Bins without samples since there were any.
     silent: u32,
     /// Its window doubles in this bin; and bins in all since none did.
     doubles: bool,
@@ -187,7 +186,7 @@ impl Bottlenecks {
             let (Some(one), Some(other)) = (paths.get(pair.slots.low), paths.get(pair.slots.high)) else { continue };
             if one.silent >= SILENT || other.silent >= SILENT {
                 *pair = Pair::new(pair.slots);
-            } else if one.size.max(other.size) >= LEAST && one.is_settled() && other.is_settled() {
+            } else if one.size.value.max(other.size.value) >= LEAST && one.is_settled() && other.is_settled() {
                 pair.count(one.change, other.change);
             }
         }
@@ -203,9 +202,9 @@ impl Delays {
     fn end_bin(&mut self) {
         let mean = (self.samples > 0).then(|| self.sum / f64::from(self.samples));
         let change = mean.zip(self.mean).map_or(0.0, |(now, before)| now - before);
-        self.bins += 1.0;
-        self.size += weight(self.bins) * (change.abs() - self.size);
-        self.change = change.clamp(-LARGEST * self.size, LARGEST * self.size);
+        self.size.count(change.abs());
+        let most = LARGEST * self.size.value;
+        self.change = change.clamp(-most, most);
         self.silent = if mean.is_some() { 0 } else { self.silent + 1 };
         self.settled = if std::mem::take(&mut self.doubles) { 0 } else { self.settled.saturating_add(1) };
         (self.sum, self.samples, self.mean) = (0.0, 0, mean.or(self.mean));

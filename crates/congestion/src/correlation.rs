@@ -44,6 +44,21 @@ impl Correlation {
     }
 }
 
+/// The mean of values, in which older ones count less; zero before the first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mean {
+    count: f64,
+    pub(crate) value: f64,
+}
+
+impl Mean {
+    /// The next value.
+    pub(crate) fn count(&mut self, value: f64) {
+        self.count += 1.0;
+        self.value += weight(self.count) * (value - self.value);
+    }
+}
+
 /// Two paths that are compared, by their slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slots {

@@ -12,7 +12,7 @@
 use clock::{Duration, Instant};
 
 use crate::bottleneck::Bottlenecks;
-use crate::correlation::weight;
+use crate::correlation::Mean;
 use crate::engine::{Acked, Congestion, Controller, EngineConfig, Undo, is_full};
 use crate::fair_queue::{FairQueues, Known, Step};
 use crate::random_loss::{RandomLoss, Verdict};
@@ -62,20 +62,14 @@ pub struct CoupledController<R> {
     couples: bool,
     bottlenecks: Bottlenecks,
     reductions: Vec<Reduction>,
-    rates: Vec<MeanRate>,
+    /// What the window and the round trip of each path allow, in bytes per second: the mean of the last bins of [`Bottlenecks`].
+    rates: Vec<Mean>,
     /// Of each path, which of its losses are the link's own; nothing where all losses are answered.
     random_loss: Option<Vec<RandomLoss>>,
     /// Nothing where paths never rest.
     fair_queues: Option<FairQueues>,
     /// What there was before a path had to rest.
     rested: Vec<Rested>,
-}
-
-/// What a path's window and round trip allow, in bytes per second: the mean of the last bins of [`Bottlenecks`].
-#[derive(Clone, Copy, Debug, Default)]
-struct MeanRate {
-    bins: f64,
-    mean: f64,
 }
 
 /// Bytes that there were before a path had to rest.
@@ -90,7 +84,7 @@ struct Rested {
 /// The window of a path that rests on trial, in packets: enough to see whether it is there and how long its queue is.
 const RESTING: f64 = 2.0;
 
-/// A part that is not larger or smaller by more than this, as a logarithm, is left as it is.
+/// A part that is not larger or smaller by more than this, as a logarithm, is left as it is: a mean changes a little in each bin.
 const LIKE: f64 = 0.03;
 
 impl<R: WindowRule> CoupledController<R> {
@@ -129,7 +123,7 @@ impl<R: WindowRule> CoupledController<R> {
     /// Adds a path for packets of at most `mss` bytes and returns its index.
     pub fn add_path(&mut self, mss: u32) -> usize {
         self.reductions.push(UNDOUBTED);
-        self.rates.push(MeanRate::default());
+        self.rates.push(Mean::default());
         self.rested.push(Rested::default());
         self.random_loss.iter_mut().for_each(|paths| paths.push(RandomLoss::default()));
         self.control.add_path(mss)
@@ -165,7 +159,7 @@ impl<R: WindowRule> CoupledController<R> {
         self.control.restart(path);
         self.bottlenecks.forget(path);
         self.set_reduction(path, UNDOUBTED);
-        self.rates[path] = MeanRate::default();
+        self.rates[path] = Mean::default();
         if let Some(losses) = self.random_loss_mut(path) {
             losses.revived();
         }
@@ -484,9 +478,7 @@ impl<R: WindowRule> CoupledController<R> {
         for path in 0..self.rates.len() {
             let state = &self.control.paths()[path];
             if let Some(rtt) = state.rtt().filter(|_| !self.rests(path)) {
-                let MeanRate { bins, mean } = &mut self.rates[path];
-                *bins += 1.0;
-                *mean += weight(*bins) * (state.cwnd / rtt - *mean);
+                self.rates[path].count(state.cwnd / rtt);
             }
         }
     }
@@ -495,7 +487,7 @@ impl<R: WindowRule> CoupledController<R> {
     /// the same part each, and losses in common, windows are equal where they grow by time, and as 1/RTT where they grow by round trips:
     /// what they are tells which.
     fn equal_part(&self, path: usize) -> f64 {
-        let rates = self.together(path).map(|other| self.rates[other].mean);
+        let rates = self.together(path).map(|other| self.rates[other].value);
         let (all, least, sum, most) = rates.fold((0, f64::INFINITY, 0.0, 0.0), |(all, least, sum, most), rate| {
             (all + 1, rate.min(least), sum + rate, rate.max(most))
         });

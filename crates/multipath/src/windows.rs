@@ -110,6 +110,10 @@ impl Windows {
         self.paths.control().ssthresh(slot.0)
     }
 
+    fn mss(&self, slot: Slot) -> f64 {
+        self.paths.control().paths().get(slot.0).map_or(1500.0, |path| path.mss)
+    }
+
     /// How often the window was reduced, and how often that was taken back.
     pub(crate) fn reductions(&self, slot: Slot) -> (u64, u64) {
         self.paths.control().reductions(slot.0)
@@ -149,8 +153,7 @@ impl Windows {
         if outcome.lost > 0 || outcome.ce > 0 {
             let cause = if outcome.lost > 0 { Cause::Loss } else { Cause::Ecn };
             // A TCP with this window would know a round trip after the packet was sent, and its reduction answers what is lost until then.
-            let mss = self.paths.control().paths().get(path).map_or(1500.0, |path| path.mss);
-            let next = next + (self.window(slot) * outcome.early / mss) as u64;
+            let next = next + (self.window(slot) * outcome.early / self.mss(slot)) as u64;
             let event = Congestion { cause, flight: outcome.flight.max(outcome.peak) as f64, next };
             let doubt = Doubt { missing: outcome.lost, until: Instant::FAR_FUTURE };
             self.paths.on_congestion(path, &event, doubt, now);
@@ -187,11 +190,10 @@ impl Windows {
         // As Linux does it: the threshold follows from the window, not from what programs happened to have in flight, and
         // is held while nothing gets through (RFC 5681 §3.1).
         let (window, threshold) = (self.window(slot), self.threshold(slot));
-        let mss = self.paths.control().paths().get(slot.0).map_or(1500.0, |path| path.mss);
         let event = Congestion { cause: Cause::Timeout, flight: (flight as f64).max(window), next };
         // One that arrives shows that the path was slow, not silent (RFC 5682 §2).
         self.paths.on_congestion(slot.0, &event, Doubt { missing: 1, until: Instant::FAR_FUTURE }, now);
-        if window <= mss {
+        if window <= self.mss(slot) {
             self.paths.control_mut().set_ssthresh(slot.0, threshold);
         }
     }

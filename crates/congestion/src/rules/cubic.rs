@@ -121,12 +121,12 @@ impl WindowRule for Cubic {
         for packets in [w_max, cwnd_prior, &mut saved.0, &mut saved.1] {
             *packets *= ratio;
         }
-        // The same point of a curve that is so much higher, and longer by the cube root of that.
+        // RFC 9438 §4.2: a curve that is `ratio` times as high takes the cube root of that times as long. The epoch stays where it is on it.
         if let Some(Epoch { start, at, k, k_est, w_reno, w_est, own, .. }) = epoch {
             [w_reno, w_est, own].into_iter().for_each(|packets| *packets *= ratio);
             let longer = cbrt(ratio);
             [k, k_est].into_iter().for_each(|time| *time *= longer);
-            *start = Instant::ZERO + (*at - Instant::ZERO).saturating_sub((*at - *start).mul_f64(longer));
+            *start = *at - (*at - *start).mul_f64(longer);
         }
     }
 
@@ -220,8 +220,7 @@ mod tests {
         Path { flight: packets, srtt, base_rtt: srtt, top_rtt: srtt, ..Path::new(packets, packets, 1.0) }
     }
 
-    /// What is left of the epoch when packets are counted anew does not depend on how often they were: before the plateau, and after it,
-    /// where an epoch that begins would be flat.
+    /// An epoch goes on where the unit changes, before the plateau and after it, where one that begins would be flat.
     #[test]
     fn a_unit_that_changes_and_changes_back_leaves_the_curve_as_it_was() {
         let step = |rule: &mut Cubic, path: &mut Path, tenths: u64| {
