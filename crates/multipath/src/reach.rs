@@ -43,6 +43,10 @@ const LASTING: u64 = 3;
 /// A receiver that offers so many times what it did then may have been what the window ended at: Linux begins with 64 kB and makes it more
 /// as data come.
 const GROWN: f64 = 1.5;
+/// A path with a queue of this stays busy until it is known that it needs more.
+const LONG: Duration = Duration::from_millis(20);
+/// A program that had more for all paths for so many rounds of the distant one has a larger window than before.
+const ENDED: u64 = 4;
 /// The least silence of a program that means something.
 const SILENCE: Duration = Duration::from_millis(5);
 /// The silence has ended because of a packet if it is as old as its path makes it, from this part of that on, ...
@@ -80,6 +84,8 @@ struct Flow {
     /// What its program had outstanding when it had no more window, and when that was.
     window: Option<Window>,
     silence: Option<Silence>,
+    /// What it had outstanding, and when, as it had nothing more for a near path with room last: at least what its window is.
+    behind: (u64, Instant),
     /// What its receiver offers, in bytes; zero where that is not known.
     offered: u64,
     /// Bytes that it was allowed to have waiting when it heard of that last, and what it has sent since; where it is told.
@@ -104,6 +110,11 @@ struct Flow {
 }
 
 impl Flow {
+    /// Whether it was not allowed to send more: it may have a larger window.
+    fn is_held_back(&self) -> bool {
+        self.allowed.is_some_and(|(room, sent)| room as f64 - sent as f64 <= LEFT_OVER.1.max(room as f64 * LEFT_OVER.0))
+    }
+
     fn has_quic_data(&self) -> bool {
         self.quic.is_some_and(|small| small < SMALL)
     }
@@ -166,8 +177,9 @@ impl Flow {
 pub(crate) struct Distant {
     /// By how much it is later than the fastest, one-way.
     pub late: Duration,
-    /// By how much it would be later, were there no queues.
+    /// By how much it would be later, were there no queues, and how long a packet waits in its own.
     pub farther: Duration,
+    pub queue: Duration,
     /// From sending a packet on it until it may be acknowledged, on the fastest.
     pub round: Duration,
     /// What the faster paths are known to deliver, in bit/s.
@@ -315,15 +327,18 @@ impl Reach {
         }
     }
 
+    /// Nothing of a flow waits although a near path has room, and the oldest of its packets on a distant path was sent from that place on.
+    pub(crate) fn has_no_more(&mut self, now: Instant, flow: FlowId, place: u64) {
+        if let Some(flow) = self.flows.get_mut(&flow).filter(|flow| !flow.is_held_back()) {
+            flow.behind = (flow.sent.saturating_sub(place), now);
+        }
+    }
+
     /// Nothing of a flow waits, and the oldest of its packets that are on a distant path was sent then, from that place on.
     pub(crate) fn silent(&mut self, now: Instant, flow: FlowId, (sent_at, place): (Instant, u64), round: Duration) {
-        let Some(flow) = self.flows.get_mut(&flow) else { return };
+        let Some(flow) = self.flows.get_mut(&flow).filter(|flow| !flow.is_held_back()) else { return };
         let is_known = flow.silence.is_some_and(|silence| silence.since <= sent_at);
-        // One that was not allowed more may have a larger window.
-        let may_send = flow
-            .allowed
-            .is_none_or(|(room, sent)| room as f64 - sent as f64 > LEFT_OVER.1.max(room as f64 * LEFT_OVER.0));
-        if !is_known && may_send && now - flow.left_at >= SILENCE {
+        if !is_known && now - flow.left_at >= SILENCE {
             let (behind, offered) = (flow.sent.saturating_sub(place), flow.offered);
             flow.silence = Some(Silence { since: sent_at, round, behind, offered });
         }
@@ -397,6 +412,17 @@ impl Reach {
             && (path.outstanding as f64) < path.needed(path.rate.max(path.pace)) as f64 * ENOUGH
     }
 
+    /// Whether the next packet of a flow is kept from a path by the path's own queue, which is so long that the flow's window ends before the
+    /// faster paths have what they carry. The path loses nothing by it while it has a queue, and needs no silence of the program to tell.
+    pub(crate) fn is_kept_by_queue(&self, now: Instant, id: FlowId, path: &Distant) -> bool {
+        let Some(flow) = self.flows.get(&id).filter(|_| path.queue > LONG) else { return false };
+        // The window of a TCP that waits for nothing follows from what it gets, as BBR's.
+        let is_given = !id.is_tcp() || flow.waiting.is_most;
+        let (window, seen_at) = flow.behind;
+        let is_known = is_given && window > 0 && now - seen_at < path.round * ENDED;
+        is_known && window < path.needed(path.rate.saturating_add(path.carries))
+    }
+
     /// Whether a path that is no later than others costs a flow more than it carries: by what it loses, or because only the queues on
     /// the others make it no later, and a window that they hold is too small for more.
     pub(crate) fn costs_more(&self, now: Instant, flow: FlowId, path: &Distant) -> bool {
@@ -440,6 +466,7 @@ mod tests {
         Distant {
             late: ms(300),
             farther: ms(300),
+            queue: Duration::ZERO,
             round: ms(340),
             rate,
             pace: rate,
@@ -521,6 +548,39 @@ mod tests {
             (is(&near), is(&Distant { own: 800_000, ..near }), is(&Distant { farther: ms(5), ..near })),
             (true, false, false)
         );
+    }
+
+    /// Near but for a queue of 100 ms, and it carries 10 Mbit/s: until a packet of it is acknowledged, after 140 ms, both deliver 1.05 MB.
+    #[test]
+    fn a_long_queue_gets_no_more_where_it_takes_the_window_of_nearer_paths() {
+        let ms = Duration::from_millis;
+        let path = |queue| {
+            let (carries, round) = (10_000_000, ms(40 + queue));
+            Distant { late: ms(queue), farther: ms(0), queue: ms(queue), round, carries, ..distant(1000, 0) }
+        };
+        // One that has sent so much after a packet of the path, and waited so long for that.
+        let sent = |flow, window, waited| {
+            let mut reach = Reach::default();
+            for bytes in [1_000_000, window, 0] {
+                reach.left(at(if bytes > 0 { 0 } else { 300 }), &meta(flow), flow, bytes, ms(waited));
+            }
+            reach
+        };
+        let kept = |flow, (window, waited), (now, queue)| {
+            let mut reach = sent(flow, window, waited);
+            reach.has_no_more(at(300), flow, 1_000_000);
+            reach.is_kept_by_queue(at(now), flow, &path(queue))
+        };
+        assert!(kept(CALL, (1_040_000, 0), (301, 100)) && !kept(CALL, (1_060_000, 0), (301, 100)));
+        assert!(!kept(CALL, (1_040_000, 0), (301, 95)), "it is large enough for less of a queue");
+        assert!(kept(CALL, (200_000, 0), (301, 21)) && !kept(CALL, (200_000, 0), (301, 20)), "that is none");
+        assert!(kept(CALL, (1_040_000, 0), (859, 100)) && !kept(CALL, (1_040_000, 0), (860, 100)), "it has had more");
+        assert!(kept(FLOW, (1_040_000, 6), (301, 100)) && !kept(FLOW, (1_040_000, 0), (301, 100)), "as BBR");
+        let mut reach = sent(CALL, 1_040_000, 0);
+        assert!(!reach.is_kept_by_queue(at(301), CALL, &path(100)), "it has always had more");
+        reach.allows(CALL, 5_000);
+        reach.has_no_more(at(300), CALL, 1_000_000);
+        assert!(!reach.is_kept_by_queue(at(301), CALL, &path(100)), "it was not allowed more");
     }
 
     /// 1.8 MB are 0.85 of what the faster path carries until a packet is acknowledged, 7.6 of 50 Mbit/s less.

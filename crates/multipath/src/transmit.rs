@@ -60,8 +60,9 @@ pub(crate) struct Around {
     /// Its window has room.
     has_room: bool,
     in_flight: usize,
-    /// It has something of a queue, where that is known.
+    /// It has something of a queue, where that is known, and how long packets wait in it.
     has_queue: bool,
+    queue: Duration,
     /// Which part of its packets its link loses, as far as that is known.
     loss: f64,
     /// By how much its packets come behind later ones.
@@ -233,6 +234,7 @@ impl<P: Clone> Sender<P> {
                 continue;
             }
             let has_queue = control.queue().is_some_and(|(base, queue)| queue > (base / 8).max(QUEUE));
+            let queue = control.standing_queue();
             let slot = control.slot;
             let view = path.view_under_window(windows, is_snooping);
             if looks_around {
@@ -248,6 +250,7 @@ impl<P: Clone> Sender<P> {
                     has_room: !is_full,
                     in_flight,
                     has_queue,
+                    queue,
                     loss: windows.own_loss(slot),
                     lateness,
                 });
@@ -281,6 +284,7 @@ impl<P: Clone> Sender<P> {
         let outstanding = (in_flight + waiting) as u64;
         let own = if self.buffer.flows() == 1 { outstanding } else { 0 };
         let Self { views, around, reach, bridge, .. } = self;
+        let rates_are_known = around.iter().all(|path| !path.doubles);
         let is_stretched = flow.is_some_and(|flow| stretches(now, reach, flow, (around, least_empty)));
         views.retain(|view| {
             let late = view.delay.saturating_sub(least);
@@ -302,12 +306,12 @@ impl<P: Clone> Sender<P> {
             let drained = drained.min(Duration::of_transmission(waiting as u64, pace.max(1)));
             let drained = free_at.saturating_since(now) + drained;
             let rate = faster().map(|path| path.delivered).fold(0, u64::saturating_add);
-            let Around { loss, lateness, .. } = *this;
+            let Around { loss, lateness, queue, .. } = *this;
             // In slow start nobody knows what it carries.
             let carries = if this.doubles || this.delivered == 0 { pace } else { this.delivered };
             let round = view.delay + least;
             let distant =
-                Distant { late, farther, round, rate, pace, carries, outstanding, own, drained, loss, lateness };
+                Distant { late, farther, queue, round, rate, pace, carries, outstanding, own, drained, loss, lateness };
             if late <= NEAR {
                 return flow.is_none_or(|flow| !reach.costs_more(now, flow, &distant));
             }
@@ -316,6 +320,9 @@ impl<P: Clone> Sender<P> {
                 let waits = if faster().any(|path| path.has_room) { Duration::ZERO } else { least * 2 };
                 return is_new || drained.max(waits) >= late;
             };
+            if rates_are_known && reach.is_kept_by_queue(now, flow, &distant) {
+                return false;
+            }
             if reach.wants(now, flow, &distant) {
                 *bridge = (distant.bridge(), now);
             }
@@ -336,10 +343,14 @@ impl<P: Clone> Sender<P> {
     fn look_for_silence(&mut self, now: Instant) {
         let Some(least) = self.around.iter().map(|path| path.delay).min() else { return };
         let Self { paths, around, reach, buffer, .. } = self;
+        let has_room = around.iter().any(|path| path.has_room && path.delay <= least + NEAR);
         for Around { id, delay, .. } in around.iter().filter(|path| path.delay > least + NEAR) {
             let control = paths.iter().find(|path| path.id == *id).and_then(|path| path.control.as_ref());
             let Some((sent_at, packet)) = control.and_then(|control| control.sent.oldest()) else { continue };
             if let Some(flow) = packet.meta.flow.filter(|flow| packet.number.is_some() && !buffer.has(*flow)) {
+                if has_room {
+                    reach.has_no_more(now, flow, packet.place);
+                }
                 reach.silent(now, flow, (sent_at, packet.place), *delay + least);
             }
         }

@@ -85,3 +85,14 @@ fn a_path_that_is_too_far_away_costs_nothing_when_the_near_one_has_a_queue() {
     let least = (1420.0 / 1452.0 - 0.005) * near.together_mbps;
     assert!(both.sha256_equal && both.together_mbps >= least, "{} of {least}", both.together_mbps);
 }
+
+/// A path whose rate falls to a tenth keeps a long queue of what was sent before. Its window of 1.25 MB is to be where rates have risen.
+/// Within 20 s the links offer 70, 52, 7 and 25 Mbit/s for 5 s each.
+#[test]
+fn where_rates_change_tenfold_it_has_nine_tenths_of_what_they_offer() {
+    let changes = include_str!("../../../scenarios/field/rate-changes.toml").replace("65s", "45s");
+    for seed in [1, 2] {
+        let report = run(&changes.replace("seed = 1", &format!("seed = {seed}")));
+        assert!(report.together_mbps >= 0.9 * 38.5, "seed {seed}: {report:?}");
+    }
+}
