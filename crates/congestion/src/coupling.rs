@@ -510,8 +510,8 @@ impl<R: WindowRule> Known for Paths<'_, R> {
         self.bottlenecks.delays_agree(one, other)
     }
 
-    fn are_one_queue(&self, one: usize, other: usize) -> bool {
-        self.bottlenecks.are_one_queue(one, other)
+    fn are_one_queue(&self, one: usize, other: usize, for_long: bool) -> bool {
+        self.bottlenecks.are_one_queue(one, other, for_long)
     }
 }
 

@@ -2,10 +2,10 @@
 //! part there, however small their windows are together. So one of them carries, and the others rest.
 //!
 //! Two paths are suspect if both are full, have the same rate, which changes all the time, and either one has less when the other has
-//! more, or they are known to share a bottleneck by their delays; but not where delays or losses show one queue for both
-//! ([`crate::Bottlenecks`]). Then the farther one rests on trial. If the nearer one has more soon, and in the end the few packets that are
-//! still sent on the other do not wait as long as its own, the bottleneck is such a one, and nothing is sent on the other any more. From
-//! time to time a path that rests carries again for a moment. If the other has no less then, both carry from then on.
+//! more, or they are known to share a bottleneck by their delays, or their rates stay alike; but not where delays or losses show one queue
+//! for both ([`crate::Bottlenecks`]). Then the farther one rests on trial. If the nearer one has more soon, and in the end the few packets
+//! that are still sent on the other do not wait as long as its own, the bottleneck is such a one, and nothing is sent on the other any more.
+//! From time to time a path that rests carries again for a moment. If the other has no less then, both carry from then on.
 
 use crate::correlation::{Correlation, Slots, weight};
 use clock::{Duration, Instant};
@@ -22,6 +22,9 @@ const CHANCE: f64 = 2.0;
 const RATE_FADE: f64 = 0.05;
 /// Two rates are the same if neither is so many times the other.
 const SAME: f64 = 4.0 / 3.0;
+/// ... and alike that are no farther apart than this after so many bins in which both paths were full: queues of their own give flows the
+/// same rate.
+const ALIKE: (f64, f64) = (1.1, 60.0);
 /// The root mean square of the changes, as a part of the rate, of a path beside flows that answer congestion, at least. Where a path has
 /// its bottleneck for itself the rate is steady.
 const VARIES: f64 = 0.03;
@@ -146,8 +149,8 @@ pub(crate) trait Known {
     fn rtt(&self, slot: usize) -> f64;
     /// Whether two paths share a bottleneck by their delays.
     fn delays_agree(&self, one: usize, other: usize) -> bool;
-    /// Whether two paths have one queue for both, by their delays or losses.
-    fn are_one_queue(&self, one: usize, other: usize) -> bool;
+    /// Whether two paths have one queue for both, by their delays or losses. Of paths that were full `for_long` more has to say so.
+    fn are_one_queue(&self, one: usize, other: usize, for_long: bool) -> bool;
 }
 
 impl FairQueues {
@@ -263,9 +266,15 @@ impl FairQueues {
             let varies = sizes.0 > VARIES * one.mean && sizes.1 > VARIES * other.mean;
             let (is_opposed, is_shared) =
                 (c < -CHANCE * pair.changes.chance() || is_found, known.delays_agree(low, high));
+            let for_long = one.bins.min(other.bins) >= ALIKE.1;
+            // That alone is tried half as often.
+            let waits = |path: &State| now >= path.patient_until + path.patience;
+            let is_alike = (1.0 / ALIKE.0..ALIKE.0).contains(&(one.mean / other.mean));
+            let is_alike = is_alike && for_long && waits(one) && waits(other);
             let (rests, carries) = if known.rtt(low) > known.rtt(high) { (low, high) } else { (high, low) };
-            let is_suspect = is_same && varies && (is_opposed || is_shared) && !known.are_one_queue(low, high);
-            is_suspect.then_some((rests, carries, !is_opposed))
+            let has_reason = is_opposed || is_shared || is_alike;
+            let is_suspect = is_same && varies && has_reason && !known.are_one_queue(low, high, for_long);
+            is_suspect.then_some((rests, carries, is_shared && !is_opposed))
         })
     }
 

@@ -14,6 +14,8 @@ const CAPACITY: f64 = 1e6;
 enum Bottleneck {
     /// One with a queue for each flow, of which so many are others'.
     FairQueue(usize),
+    /// The same with one other, where all always want more, and what the link carries changes for all.
+    Changing,
     /// Each path has one, with one flow of others.
     TwoQueues,
     /// Each path has one for itself, and what a program sends more on one it sends less on the other.
@@ -64,6 +66,7 @@ impl Bench {
     fn rates(&mut self, bottleneck: Bottleneck) -> [f64; 2] {
         let flows = match bottleneck {
             Bottleneck::FairQueue(others) => 2 + others,
+            Bottleneck::Changing => 3,
             _ => 4,
         };
         self.wishes.resize(flows, 1.0);
@@ -83,6 +86,12 @@ impl Bench {
                 let grows = |path: usize| if self.paths.rests(1 - path) { 2.0 } else { 1.0 };
                 let given = shares(CAPACITY, &[&[grows(0) * wishes[0], grows(1) * wishes[1]], &wishes[2..]].concat());
                 [given[0], given[1]]
+            }
+            Bottleneck::Changing => {
+                let rests = [0, 1].map(|path| self.paths.rests(path));
+                let part = if rests.contains(&true) { 0.5 } else { 1.0 / 3.0 };
+                let all = self.wishes[2] * CAPACITY;
+                rests.map(|rests| all * if rests { 0.02 } else { part })
             }
             Bottleneck::TwoQueues => [(one, others[0]), (other, others[1])]
                 .map(|(own, its)| shares(CAPACITY, &[wish(2.0, own), wish(2.0, its)])[0]),
@@ -144,6 +153,17 @@ fn one_path_carries_through_a_bottleneck_with_a_queue_for_each_flow() {
         assert!(rested > 0.8, "seed {seed}, {others} others: {rested}");
         let is_blocked = [0, 1].map(|path| bench.paths.blocked_until(path) > bench.now);
         assert_eq!(is_blocked, [false, true], "seed {seed}, {others} others");
+    }
+}
+
+/// Neither has less when the other has more, for the link has more or less for both: but always as much.
+#[test]
+fn one_path_carries_where_both_rates_are_the_same_for_long() {
+    for seed in 1..=10 {
+        let mut bench = Bench::new(seed);
+        bench.run(120, Bottleneck::Changing, None);
+        let rested = bench.run(240, Bottleneck::Changing, None);
+        assert!(rested > 0.8, "seed {seed}: {rested}");
     }
 }
 
