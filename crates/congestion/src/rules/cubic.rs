@@ -24,6 +24,9 @@ const BETA: f64 = 0.7;
 /// RFC 5681 §3.1: Reno's.
 const HALF: f64 = 0.5;
 
+/// Where less than this part of the longest queue stands at a loss, none has overflowed: somebody keeps it short (RFC 7567).
+const OVERFLOWS: f64 = 0.5;
+
 /// RFC 9438 §4.3: the additive increase that is as aggressive as Reno's where a loss leaves this part of the window.
 fn alpha(part: f64) -> f64 {
     3.0 * (1.0 - part) / (1.0 + part)
@@ -44,8 +47,8 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// The same for a tunnel's paths. Where Reno would have more it is Reno, at losses as well: it halves the window then, unless the link
-    /// would be empty by that, and grows as RFC 9438 §4.3 has it for such a decrease: by a packet in a round trip after a half. And what it
+    /// The same for a tunnel's paths. Where Reno would have more it is Reno, at losses of full queues as well: it halves the window then, unless
+    /// the link would be empty by that, and grows as RFC 9438 §4.3 has it for such a decrease: by a packet in a round trip after a half. And what it
     /// reduces is the window, however much of it was in use.
     pub(super) fn or_reno() -> Self {
         Self { or_reno: true, ..Self::default() }
@@ -178,7 +181,8 @@ impl WindowRule for Cubic {
             // Then it does not tell how much the path carries, and what is lost at smaller windows will tell whose losses they are.
             state.w_max = 0.0;
         }
-        state.reno = if is_doubtful { Some(HALF) } else { (self.or_reno && !is_on_curve).then(|| without_queue(path)) };
+        let is_reno = self.or_reno && !is_on_curve && overflows(path);
+        state.reno = if is_doubtful { Some(HALF) } else { is_reno.then(|| without_queue(path)) };
         let of = if self.or_reno { path.cwnd } else { path.flight };
         Backoff::to(state.reno.unwrap_or(BETA) * of, 2.0 * path.unit)
     }
@@ -201,6 +205,13 @@ impl WindowRule for Cubic {
         state.epoch = None;
         state.after_timeout = false;
     }
+}
+
+/// Whether the queue is about as long as it has ever been. A queue that drops before it is full does so at random, and beside the CUBICs
+/// that share it a Reno has less, though RFC 9438 §4.3 makes them equal where losses come at the same window each time.
+fn overflows(path: &Path) -> bool {
+    let queue = |rtt: Duration| rtt.saturating_sub(path.base_rtt);
+    queue(path.srtt) >= queue(path.top_rtt).mul_f64(OVERFLOWS)
 }
 
 /// What a loss leaves of the window: what the link holds without the queue, so that it is not empty, between Reno's half and CUBIC's 0.7.

@@ -9,8 +9,8 @@ use crate::rules::Cubic;
 pub(super) const REFERENCE: Reference = Reference {
     name: "sinnet",
     increase: "as cubic on each path; 3(1 − β)/(1 + β)/w per packet where Reno has more, 1/w from the window before the loss on",
-    decrease: "βw on the path of the loss, at least 2: β = 0.7 where cubic is on its curve, else the lowest RTT by the highest, from 0.5 to \
-               0.7; w of a loss that is the link's own: no queue, and no less at a smaller window; w/2 of one that may be",
+    decrease: "βw on the path of the loss, at least 2: β = 0.7 where cubic is on its curve or the queue not full, else the lowest RTT by \
+               the highest, from 0.5 to 0.7; w of a loss that is the link's own: no queue, and no less at a smaller window; w/2 of one that may be",
     source: "RFC 9438; `CoupledController` tells losses apart",
     section: ("6.7", "67-losses-of-the-links-own-sinnet-o"),
     tunables: &[],
@@ -171,6 +171,24 @@ mod tests {
             assert!((part - 0.7).abs() < 0.05, "{full}: {part}");
             let half = (0.3 * full / 0.4_f64).cbrt() / 2.0;
             assert!((seconds / half - 1.0).abs() < 0.15, "{full}: {seconds} s where it is {half}");
+        }
+    }
+
+    /// RFC 9438 §4.6: a queue that has been longer, and that somebody keeps short, is left to a CUBIC.
+    #[test]
+    fn a_loss_at_a_queue_that_is_not_full_leaves_what_cubic_leaves() {
+        let rtt = Duration::from_millis(20);
+        for (longest, expected) in [(1.8, 1.0 / 1.8), (2.1, 0.7), (5.0, 0.7)] {
+            let mut link = Link { holds: 20.0, ..Link::new(20.0, rtt) };
+            // There is no queue, then the longest, and then one of half a round trip.
+            for window in [20.0, 20.0 * longest, 30.0] {
+                link.control.set_cwnd(0, window * MSS);
+                link.round(Some(1));
+            }
+            let event = Congestion { cause: Cause::Loss, flight: link.control.cwnd(0), next: link.next };
+            assert!(link.control.on_congestion(0, &event, link.now));
+            let part = link.window() / 30.0;
+            assert!((part - expected).abs() < 0.02, "{longest}: {part}");
         }
     }
 
