@@ -45,7 +45,7 @@ const LASTING: u64 = 3;
 const GROWN: f64 = 1.5;
 /// A path with a queue of this stays busy until it is known that it needs more.
 const LONG: Duration = Duration::from_millis(20);
-/// A program that had more for all paths for so many rounds of the distant one has a larger window than before.
+/// A program that always had more in so many rounds of the distant path has a larger window than it had before.
 const ENDED: u64 = 4;
 /// The least silence of a program that means something.
 const SILENCE: Duration = Duration::from_millis(5);
@@ -84,7 +84,7 @@ struct Flow {
     /// What its program had outstanding when it had no more window, and when that was.
     window: Option<Window>,
     silence: Option<Silence>,
-    /// What it had outstanding, and when, as it had nothing more for a near path with room last: at least what its window is.
+    /// When it had nothing more for a near path with room last, and what it had outstanding then: its window, if that was the limit.
     behind: (u64, Instant),
     /// What its receiver offers, in bytes; zero where that is not known.
     offered: u64,
