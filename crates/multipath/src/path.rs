@@ -280,13 +280,6 @@ impl<P> Control<P> {
         Some((base, takes.saturating_sub(base)))
     }
 
-    /// How long a packet waits in the path's queue, which both round trips and what is in flight have to tell: rates of links that change are
-    /// not known well, and round trips have jitter.
-    pub(crate) fn standing_queue(&self) -> Duration {
-        let (Some((base, queue)), Some(srtt)) = (self.queue(), self.sent.rtt().srtt()) else { return Duration::ZERO };
-        queue.min(srtt.saturating_sub(base))
-    }
-
     /// How long a packet takes there one way, of this smoothed round trip. Snooped round trips forecast nothing.
     pub(crate) fn delay(&self, srtt: Duration) -> Duration {
         let forecast = if self.is_snooped { Duration::ZERO } else { self.forecast() };

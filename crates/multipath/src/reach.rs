@@ -412,8 +412,8 @@ impl Reach {
             && (path.outstanding as f64) < path.needed(path.rate.max(path.pace)) as f64 * ENOUGH
     }
 
-    /// Whether the next packet of a flow is kept from a path by the path's own queue, which is so long that the flow's window ends before the
-    /// faster paths have what they carry. The path loses nothing by it while it has a queue, and needs no silence of the program to tell.
+    /// Whether the next packet of a flow is kept from a path by the path's own queue, which is so long that the flow's window ends before
+    /// all paths have what they carry. The path loses nothing by it while it has a queue.
     pub(crate) fn is_kept_by_queue(&self, now: Instant, id: FlowId, path: &Distant) -> bool {
         let Some(flow) = self.flows.get(&id).filter(|_| path.queue > LONG) else { return false };
         // The window of a TCP that waits for nothing follows from what it gets, as BBR's.

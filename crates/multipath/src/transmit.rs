@@ -233,8 +233,11 @@ impl<P: Clone> Sender<P> {
             if is_full && compares_arrivals && !looks_around {
                 continue;
             }
-            let has_queue = control.queue().is_some_and(|(base, queue)| queue > (base / 8).max(QUEUE));
-            let queue = control.standing_queue();
+            let (base, queue) = control.queue().unwrap_or_default();
+            let has_queue = queue > (base / 8).max(QUEUE);
+            // Rates of links that change are not known well, and round trips have jitter: both have to tell how long packets wait.
+            let srtt = control.sent.rtt().srtt().unwrap_or(base);
+            let queue = queue.min(srtt.saturating_sub(base));
             let slot = control.slot;
             let view = path.view_under_window(windows, is_snooping);
             if looks_around {
@@ -284,7 +287,6 @@ impl<P: Clone> Sender<P> {
         let outstanding = (in_flight + waiting) as u64;
         let own = if self.buffer.flows() == 1 { outstanding } else { 0 };
         let Self { views, around, reach, bridge, .. } = self;
-        let rates_are_known = around.iter().all(|path| !path.doubles);
         let is_stretched = flow.is_some_and(|flow| stretches(now, reach, flow, (around, least_empty)));
         views.retain(|view| {
             let late = view.delay.saturating_sub(least);
@@ -320,7 +322,8 @@ impl<P: Clone> Sender<P> {
                 let waits = if faster().any(|path| path.has_room) { Duration::ZERO } else { least * 2 };
                 return is_new || drained.max(waits) >= late;
             };
-            if rates_are_known && reach.is_kept_by_queue(now, flow, &distant) {
+            let rates_are_known = || around.iter().all(|path| !path.doubles);
+            if reach.is_kept_by_queue(now, flow, &distant) && rates_are_known() {
                 return false;
             }
             if reach.wants(now, flow, &distant) {
