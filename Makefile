@@ -50,9 +50,10 @@ manual: $(TOOLS)/bin/mdbook
 	$(TOOLS)/bin/mdbook build
 	tools/links target/manual
 
+## Many tests wait for real time to pass, so twice as many run at once as there are processors.
 unit:
 	$(CARGO) build --locked -p sinnet-cli
-	$(CARGO) test --workspace --locked
+	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(CARGO) test --workspace --locked
 
 ## Licences, bans, sources, and the advisories of a dated copy of RustSec's database: it fails closed, without a network too.
 deny: $(TOOLS)/bin/cargo-deny

@@ -5,6 +5,7 @@
 use clock::Instant;
 use libfuzzer_sys::fuzz_target;
 
+#[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../crates/wedge/tests/common/mod.rs"]
 mod common;
 

@@ -4,7 +4,7 @@
 //! with random ports gives each destination another (symmetric); one that forwards the port lets in everybody (full cone). The
 //! oracles are ping, curl and the file that arrives. Where namespaces are not allowed the test says so and does nothing.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs, with the kinds of the NATs of the two as $1 and $2, and whether
 /// the relay has to carry data as $3.

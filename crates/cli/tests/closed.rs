@@ -2,7 +2,7 @@
 //! after its end, not beside a second one. And nothing else goes astray: LSIs take no address of the Internet. The oracle is
 //! whoever listens on the cable, and a download that is whole.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs. The other host is the default router.
 const SCRIPT: &str = r#"

@@ -3,8 +3,7 @@
 //! pypcapkit, with the keys (`dissect.py`). None of them may have a remark. Where namespaces are not allowed the test says so and
 //! does nothing.
 
-mod common;
-
+use crate::common;
 use std::process::{Command, Stdio};
 
 /// What `common::in_namespaces` runs, with the Python that has scapy as $1 and "pypcapkit" as $2 where it has that, too.

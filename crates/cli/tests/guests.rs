@@ -2,7 +2,7 @@
 //! goes when it is silent; who may not does not. The oracles are the kernel's ping and curl. Where namespaces are not allowed the
 //! test says so and does nothing.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs.
 const SCRIPT: &str = r#"

@@ -2,7 +2,7 @@
 //! the HIT that is meant for it, in both families, and after a restart the anonymous one is another. The oracles are the kernel's
 //! ping, curl, and tshark on the wire. Where namespaces are not allowed the test says so and does nothing.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs.
 const SCRIPT: &str = r#"

@@ -2,7 +2,7 @@
 //! download an address goes and another comes, and then a third cable is plugged in. The oracles are the file that arrives
 //! and the kernel's counters of the interfaces. Where namespaces are not allowed the test says so and does nothing.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs.
 const SCRIPT: &str = r#"

@@ -2,7 +2,7 @@
 //! process, and what it lets other users do. Where this is not root, or namespaces are not allowed, the test says so and does
 //! nothing.
 
-mod common;
+use crate::common;
 
 /// A daemon with a user of its own, `keeper`, and the metrics; `other` is a user who is nobody to it. Who the users of this
 /// machine are is changed for this mount namespace only.

@@ -4,7 +4,7 @@
 //! programs: BIND and ldns read the record that `sinnet keygen --dns` prints and dig tells it again, other names resolve as without us, and
 //! the web server says from which address it was asked. Where namespaces are not allowed the test says so and does nothing.
 
-mod common;
+use crate::common;
 
 const SCRIPT: &str = r#"
 counter() { $sinnet status --control a.sock --json | grep -o "\"$1\": [0-9]*" | grep -o '[0-9]*$'; }

@@ -2,7 +2,7 @@
 //! neighbours) and, where HIP's own packets need none, every fragment. The oracles are curl and the kernel's counters. Where
 //! namespaces are not allowed the test says so and does nothing.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs: a client here, two routers, a server there; the link between the routers carries 20 Mbit/s.
 const SCRIPT: &str = r#"

@@ -3,7 +3,7 @@
 //! of the interfaces, its errors, and a program on the other side. Where this is not root, or namespaces are not allowed, the test
 //! says so and does nothing.
 
-mod common;
+use crate::common;
 
 const SCRIPT: &str = r#"
 { cat /etc/passwd; echo "one:x:64996:64996::/:/bin/false"; } >passwd; mount --bind passwd /etc/passwd

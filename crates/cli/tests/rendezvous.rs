@@ -2,7 +2,7 @@
 //! kernel's NAT, which lets nothing in that was not asked for. The oracle is the kernel's ping. Where namespaces are not allowed the
 //! test says so and does nothing.
 
-mod common;
+use crate::common;
 
 const SCRIPT: &str = r#"
 host nat; host inside

@@ -6,11 +6,10 @@
 //!
 //! ```sh
 //! apt-get download systemd-resolved && dpkg -x systemd-resolved_*.deb /tmp/resolved
-//! SINNET_RESOLVED=/tmp/resolved cargo test -p sinnet-cli --test resolved
+//! SINNET_RESOLVED=/tmp/resolved cargo test -p sinnet-cli --test all resolved
 //! ```
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 
 /// What `common::in_namespaces` runs, with systemd-resolved as $1, and the folder of its resolvectl as $2.

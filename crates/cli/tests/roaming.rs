@@ -3,7 +3,7 @@
 //! the bytes that arrive, a clock beside them, and the log that knows of one base exchange. Where namespaces are not allowed the
 //! test says so and does nothing.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs, with the encapsulation as $1, "break" (before make) or "make" (before break) as $2, and the
 /// seconds from one address to the next as $3.

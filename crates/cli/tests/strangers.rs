@@ -2,7 +2,7 @@
 //! forwards, and as a program of the same host. The oracle is a program that prints what it receives: the first thing must be
 //! what the true peer said through the tunnel afterwards.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs. The stranger's host is the bridge between the two.
 const SCRIPT: &str = r#"

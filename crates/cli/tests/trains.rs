@@ -2,7 +2,7 @@
 //! A program on one host decides how many segments a train on the other one has (RFC 9293 §3.7.1), so none of that may end a
 //! daemon. The oracle is the file that arrives, at the one end and at the other.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs. `tcp.py` is a program that serves or fetches with the option TCP_MAXSEG.
 const SCRIPT: &str = r#"

@@ -1,7 +1,7 @@
 //! Two daemons in two network namespaces, joined by two cables, over each family and each encapsulation. The oracle is the
 //! kernel on both sides: its `ping` and its TCP. Where namespaces are not allowed the test says so and does nothing.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs: $1 is the encapsulation, $2 and $3 are the beginnings of the addresses of the two cables,
 /// $4 the prefix length, $5 an option of `ip addr add`.

@@ -3,7 +3,7 @@
 //! uplink that drops fragments. What docs/operating.md prints for the last two is run as it is printed. The oracles are curl,
 //! the file that arrives and the kernel's counters. Where namespaces are not allowed the test says so and does nothing.
 
-mod common;
+use crate::common;
 
 /// What `common::in_namespaces` runs, with the gateway's commands for the client and the server as $1 and $2, and as $3 what
 /// the configuration says of the MTU.

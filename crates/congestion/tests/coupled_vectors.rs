@@ -1,8 +1,6 @@
 //! The check vectors of the rules for several paths (ALGORITHMS §3.2 and §4), computed by an independent program.
 
-mod common;
-
-use common::{Bench, assert_near, mss, number, numbers, seconds, vector};
+use crate::common::{Bench, assert_near, mss, number, numbers, seconds, vector};
 use congestion::lia::alpha;
 use congestion::{
     Balia, Cause, Coupled, Ewtcp, InitialWindow, Lia, LiaByte, Olia, RenoSp, Rp1, Rp2, WindowRule, Wvegas,

@@ -1,10 +1,8 @@
 //! The check vectors of the rules that read delays (ALGORITHMS §3.5, §3.6, §5), computed by an independent program, and
 //! what those rules do with chance.
 
-mod common;
-
+use crate::common::{Bench, assert_near, number, numbers, vector};
 use clock::Rng;
-use common::{Bench, assert_near, number, numbers, vector};
 use congestion::lia::alpha;
 use congestion::{Balia, Cause, Cdg, Daimd, DaimdConfig, Hd, Lia, Olia, WindowRule};
 

@@ -1,8 +1,6 @@
 //! The check vectors of mHIP's two-level control (ALGORITHMS §6.3 and §6.4), computed by an independent program.
 
-mod common;
-
-use common::{Bench, assert_near, number, numbers, vector};
+use crate::common::{Bench, assert_near, number, numbers, vector};
 use congestion::{Cause, Growth, Mhip, Undo};
 use serde_json::Value;
 

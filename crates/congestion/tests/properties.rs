@@ -1,10 +1,8 @@
 //! What holds for any sequence of events: windows are numbers and not below a packet, thresholds have their floors, one
 //! path is a New Reno where ALGORITHMS §4 says so, coupled paths add up, and the goals of RFC 6356 as bounds.
 
-mod common;
-
+use crate::common::Bench;
 use clock::{Duration, Instant, Rng};
-use common::Bench;
 use congestion::lia::{alpha, coupled_increase};
 use congestion::{
     Acked, Cause, Congestion, Controller, EngineConfig, Olia, Rp2, Rule, SlowStartTest, Undo, WindowRounding,

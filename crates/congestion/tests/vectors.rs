@@ -1,10 +1,8 @@
 //! The check vectors of the engine and of the rules for a single path (ALGORITHMS §1, §2.5, §3.1, §3.3, §3.4), computed by
 //! an independent program.
 
-mod common;
-
+use crate::common::{assert_near, number, vector};
 use clock::{Duration, Instant};
-use common::{assert_near, number, vector};
 use congestion::{
     Acked, Cause, Congestion, Controller, Cubic, Divisor, EngineConfig, InitialWindow, NewReno, Undo, Vegas, WindowRule,
 };

@@ -1,9 +1,8 @@
 //! An anonymous identity (RFC 7401 §7): the A bit in all that it says (§5.1.2), and nobody finds it by asking.
 
-mod common;
-
+use crate::common;
+use crate::common::{Flying, Pair, Side, addresses, config, identities};
 use clock::Duration;
-use common::{Flying, Pair, Side, addresses, config, identities};
 use hip::identity::HostIdentity;
 use hip::{Refused, Route, State};
 use wire::Hit;

@@ -1,10 +1,8 @@
 //! Associations between two hosts: the state machine of RFC 7401 §4.4 and the paths of RFC 8046 and RFC 8047, under
 //! everything that a network does to packets.
 
-mod common;
-
+use crate::common::{Flying, Pair, Side, addresses, config, generated, identities};
 use clock::{Duration, Instant, Rng};
-use common::{Flying, Pair, Side, addresses, config, generated, identities};
 use hip::identity::Algorithm;
 use hip::{PathId, Peer, State};
 

@@ -1,9 +1,8 @@
 //! What an attacker on the path can do to an exchange: nothing but keep it from happening.
 
-mod common;
-
+use crate::common;
+use crate::common::{Flying, Pair};
 use clock::Duration;
-use common::{Flying, Pair};
 use hip::State;
 use hip::dh::Group;
 use wire::hip::{HEADER_LEN, Packet, PacketKind};

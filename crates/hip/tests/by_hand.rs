@@ -1,10 +1,9 @@
 //! What hosts may say that Sinnet does not: the RFCs are the oracle, and a host made by hand says it.
 
-mod common;
-
+use crate::common;
+use crate::common::by_hand::{Hand, locator};
+use crate::common::{Pair, Side};
 use clock::Duration;
-use common::by_hand::{Hand, locator};
-use common::{Pair, Side};
 use hip::{PathId, Peer, Route, State};
 use std::net::{IpAddr, SocketAddr};
 use wire::hip::{EspInfo, Locator, Packet, PacketKind, Parameter};

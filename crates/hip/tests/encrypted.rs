@@ -1,8 +1,6 @@
 //! An Initiator that hides its HOST_ID in ENCRYPTED (RFC 7401 §5.2.18): one made by hand, and Sinnet where it is configured to.
 
-mod common;
-
-use common::{Pair, addresses, config, identities};
+use crate::common::{Pair, addresses, config, identities};
 use hip::budget::{Limit, Limits, Rate};
 use hip::cipher::HipCipher;
 use hip::dh::{EphemeralSecret, Group};

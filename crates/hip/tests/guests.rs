@@ -1,12 +1,10 @@
 //! Hosts that nobody has configured: who may come, how many, what they leave, and what it costs. The oracles are the bounds and the
 //! counters of operations.
 
-mod common;
-
 use std::net::SocketAddr;
 
+use crate::common::{Side, addresses, config, generated};
 use clock::{Duration, Instant};
-use common::{Side, addresses, config, generated};
 use hip::identity::Algorithm;
 use hip::{Event, Guests, HostConfig, Peer, Route};
 use wire::Hit;

@@ -1,13 +1,11 @@
 //! Locators that come and go under associations (RFC 8046 §3.2, §5; RFC 8047 §4). The oracle is which locators there are:
 //! in the end each path joins two of them, both hosts know the same paths, and none is left without one.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use crate::common::{Flying, Pair, Side, addresses, config, identities};
 use clock::{Duration, Rng};
-use common::{Flying, Pair, Side, addresses, config, identities};
 
 const SECOND: Duration = Duration::from_secs(1);
 

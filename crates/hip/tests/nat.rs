@@ -1,10 +1,9 @@
 //! Two hosts that are each behind NATs, with two uplinks each (RFC 9028). Which of them can meet is what RFC 4787 and RFC 8445
 //! say of the kinds of their NATs.
 
-mod common;
-
+use crate::common;
+use crate::common::nat::{A, B, FULL_CONE, Kind, Net, PORT_RESTRICTED, RESTRICTED, S, SECOND, SYMMETRIC};
 use clock::Duration;
-use common::nat::{A, B, FULL_CONE, Kind, Net, PORT_RESTRICTED, RESTRICTED, S, SECOND, SYMMETRIC};
 use hip::{Route, State};
 use testkit::World;
 use wire::hip::{PacketKind, Parameter};

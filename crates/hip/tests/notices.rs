@@ -1,10 +1,8 @@
 //! What a host says about packets that it refuses. The numbers are those of the IANA registry "Host Identity Protocol (HIP)
 //! Parameters, Notify Message Types".
 
-mod common;
-
+use crate::common::{Flying, Pair, Side, addresses, config, identities};
 use clock::Duration;
-use common::{Flying, Pair, Side, addresses, config, identities};
 use hip::HostConfig;
 use hip::cipher::HipCipher;
 use hip::dh::Group;

@@ -1,13 +1,11 @@
 //! What hosts other than Sinnet rely on: packets that have what the RFCs have in them and nothing else, and paths that move with
 //! the security associations that they have. Two Sinnets are such hosts to each other where they give no feedback.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use crate::common::{Flying, Pair, Side, addresses, config, generated, identities};
 use clock::Duration;
-use common::{Flying, Pair, Side, addresses, config, generated, identities};
 use hip::dh::Group;
 use hip::identity::Algorithm;
 use hip::{HostConfig, PathId, Route, State};

@@ -3,13 +3,11 @@
 
 #![allow(clippy::needless_range_loop, clippy::semicolon_if_nothing_returned, reason = "sides are numbers")]
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
+use crate::common::{Flying, Pair, Side, addresses, config, identities};
 use clock::{Duration, Instant, Rng};
-use common::{Flying, Pair, Side, addresses, config, identities};
 use hip::esp::EspSuite;
 use hip::{HostConfig, PathId, Route, State};
 use wire::Spi;

@@ -1,10 +1,9 @@
 //! What a relay passes on, and what nobody can make it do; what the candidates of a peer can make a host do (RFC 9028 §4.5, §6).
 
-mod common;
-
+use crate::common;
 use std::net::{IpAddr, SocketAddr};
 
-use common::nat::{A, B, FULL_CONE, Net, PORT_RESTRICTED, Party, S, SECOND, SYMMETRIC, at};
+use crate::common::nat::{A, B, FULL_CONE, Net, PORT_RESTRICTED, Party, S, SECOND, SYMMETRIC, at};
 use hip::Route;
 use wire::hip::{Builder, Packet, PacketKind, Parameter, TransportAddress, append};
 

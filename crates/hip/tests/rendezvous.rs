@@ -1,13 +1,11 @@
 //! Registration (RFC 8003) and rendezvous (RFC 8004): three hosts, of which one knows where the others are. The oracle is who has
 //! told whom which address.
 
-mod common;
-
 use std::net::SocketAddr;
 
+use crate::common::by_hand::{Hand, locator};
+use crate::common::{Side, addresses, config, generated};
 use clock::{Duration, Instant};
-use common::by_hand::{Hand, locator};
-use common::{Side, addresses, config, generated};
 use hip::identity::Algorithm;
 use hip::{Peer, Registrar, Route, State};
 use wire::Hit;

@@ -1,9 +1,8 @@
 //! What strangers may cost: floods of packets that each are right up to the check that costs most.
 
-mod common;
-
+use crate::common;
+use crate::common::{Pair, Side};
 use clock::Duration;
-use common::{Pair, Side};
 use hip::budget::{Limit, Limits, Rate};
 use hip::identity::Algorithm;
 use hip::{Costs, Refused, Route, State};

@@ -1,12 +1,10 @@
 //! What an authenticated peer, or an observer with what was recorded, can make a host send to an address whose owner has
 //! never answered there (RFC 8046 §5.6; RFC 9000 §8.1, §21.5), and what replays cost. The oracle is who owns which address.
 
-mod common;
-
 use std::net::SocketAddr;
 
+use crate::common::{Pair, Side, addresses, config, identities};
 use clock::Duration;
-use common::{Pair, Side, addresses, config, identities};
 use hip::{PathId, Peer, Route, State};
 use wire::hip::{Builder, Notification, Packet, PacketKind, Parameter};
 use wire::{Hit, Spi};

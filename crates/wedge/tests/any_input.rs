@@ -1,10 +1,8 @@
 //! Whatever programs, networks and peers give to a wedge, it does not panic, its deadlines move on, and the association
 //! still carries packets afterwards.
 
-mod common;
-
+use crate::common::{LSIS, Mailbox, Spec, World, ms, udp_v6};
 use clock::Instant;
-use common::{LSIS, Mailbox, Spec, World, ms, udp_v6};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use wedge::{Datagram, Protocol};

@@ -1,10 +1,8 @@
 //! Marks of the inner and the outer header, from one host to the other. The oracle is RFC 6040: §4.1 for what leaves, and
 //! §4.2, figure 4, for what arrives.
 
-mod common;
-
+use crate::common::{Mailbox, Spec, World, ms, udp_v6};
 use clock::Instant;
-use common::{Mailbox, Spec, World, ms, udp_v6};
 use hip::Route;
 use wedge::{Datagram, Ecn, Transmit};
 use wire::ip::IpPacket;

@@ -1,10 +1,8 @@
 //! How much is taken from a TCP that shares a link with paths, by the rule for the windows.
 
-mod common;
-
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{Rival, Spec, World, ms};
 use clock::{Duration, Instant};
-use common::stream::{Receiver, Sender};
-use common::{Rival, Spec, World, ms};
 
 const SEGMENT: usize = 1390;
 

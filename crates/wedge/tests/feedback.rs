@@ -1,10 +1,8 @@
 //! Two hosts that give each other feedback: what is measured, and what happens when paths fail or lose.
 
-mod common;
-
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{Mailbox, Program, Spec, World, locator, ms, udp_v6};
 use clock::{Duration, Instant, Rng};
-use common::stream::{Receiver, Sender};
-use common::{Mailbox, Program, Spec, World, locator, ms, udp_v6};
 use congestion::{Backoff, Cause, Group, Rule, WindowRule};
 use link::{Link, LinkConfig, QueueConfig};
 use rand_chacha::ChaCha20Rng;

@@ -1,12 +1,10 @@
 //! Feedback that is forged, replayed or impossible, a peer that gives none any more, paths that carry nothing, clocks that
 //! jump: counted, bounded, recovered from.
 
-mod common;
-
+use crate::common::liar::{Liar, get, set, word};
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{Spec, World, ms};
 use clock::Instant;
-use common::liar::{Liar, get, set, word};
-use common::stream::{Receiver, Sender};
-use common::{Spec, World, ms};
 use std::collections::BTreeMap;
 use wedge::{Counters, Datagram, WedgeEvent};
 

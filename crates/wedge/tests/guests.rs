@@ -1,9 +1,7 @@
 //! Guests in whole hosts and virtual time: who is no peer comes, is a peer while it stays, and goes when nothing is said.
 
-mod common;
-
+use crate::common::{LSIS, Mailbox, Spec, World, ms, udp_v4, udp_v6};
 use clock::{Duration, Instant};
-use common::{LSIS, Mailbox, Spec, World, ms, udp_v4, udp_v6};
 use wedge::{GuestConfig, WedgeEvent};
 use wire::Lsi;
 use wire::ip::IpPacket;

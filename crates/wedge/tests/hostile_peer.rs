@@ -1,10 +1,8 @@
 //! What a peer with all keys can make a host hold. The oracle is the bound that the crate's page gives.
 
-mod common;
-
+use crate::common::liar::Liar;
+use crate::common::{Mailbox, Spec, World, ms, udp_v6};
 use clock::Instant;
-use common::liar::Liar;
-use common::{Mailbox, Spec, World, ms, udp_v6};
 use hip::Route;
 use hip::feedback::NEXT_HEADER;
 use wedge::{Datagram, Transmit};

@@ -1,9 +1,7 @@
 //! Several identities of one host (RFC 7401 §7) in virtual time: who sees which HIT, and what the anonymous one tells.
 
-mod common;
-
+use crate::common::{ms, udp_v4, udp_v6};
 use clock::{Duration, Instant};
-use common::{ms, udp_v4, udp_v6};
 use hip::identity::{Algorithm, HostIdentity};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;

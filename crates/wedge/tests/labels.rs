@@ -1,10 +1,9 @@
 //! Flows with labels: most of their headers go in short, in both directions, and arrive as they were.
 
-mod common;
-
+use crate::common;
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{Mailbox, Spec, World, ms, udp_v6};
 use clock::Instant;
-use common::stream::{Receiver, Sender};
-use common::{Mailbox, Spec, World, ms, udp_v6};
 
 const SEGMENT: usize = 1380;
 

@@ -1,11 +1,9 @@
 //! Mappings of NATs that change, hosts that are started again, keys that are renewed under traffic, in virtual time. The
 //! oracles are the clock, the link and the receiver.
 
-mod common;
-
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{LSIS, Mailbox, Program, Spec, World, locator, ms, udp_v6};
 use clock::{Duration, Instant};
-use common::stream::{Receiver, Sender};
-use common::{LSIS, Mailbox, Program, Spec, World, locator, ms, udp_v6};
 use link::ChangeKind;
 use rand_core::SeedableRng;
 use wedge::{Protocol, WedgeEvent};

@@ -6,11 +6,9 @@
 //! A run follows from its seed. `SINNET_MODEL_SEEDS` is how many seeds to run, or `FIRST..END` which; what fails prints
 //! its seed.
 
-mod common;
-
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{LSIS, Program, Spec, Weather, World, ms, udp_v4, udp_v6};
 use clock::{Duration, Instant, Rng};
-use common::stream::{Receiver, Sender};
-use common::{LSIS, Program, Spec, Weather, World, ms, udp_v4, udp_v6};
 use link::{ChangeKind, Link, LinkConfig, LossConfig, QueueConfig};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -518,7 +516,7 @@ fn nothing_is_forged_doubled_or_stuck_whatever_the_network_does() {
             Ok(took) => slowest = slowest.max(took),
             Err(_) => {
                 eprintln!(
-                    "to see it again: SINNET_MODEL_SEEDS={seed}..{} cargo test -p sinnet-wedge --test model",
+                    "to see it again: SINNET_MODEL_SEEDS={seed}..{} cargo test -p sinnet-wedge --test all model",
                     seed + 1
                 );
                 failed.push(seed);

@@ -1,8 +1,7 @@
 //! Whole hosts that were told to begin inside UDP, over networks that let ESP pass without it, or do not.
 
-mod common;
-
-use common::{Mailbox, Spec, World, ms, udp_v6};
+use crate::common;
+use crate::common::{Mailbox, Spec, World, ms, udp_v6};
 use wedge::{Protocol, WedgeEvent};
 use wire::esp::EspHeader;
 

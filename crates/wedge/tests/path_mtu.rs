@@ -1,9 +1,8 @@
 //! Whole hosts over links that drop what is too large for them without a word: what they find, and what programs hear of it.
 
-mod common;
-
+use crate::common;
+use crate::common::{LSIS, Mailbox, Spec, World, ms, tcp_v6, udp_v4, udp_v6};
 use clock::{Duration, Instant};
-use common::{LSIS, Mailbox, Spec, World, ms, tcp_v6, udp_v4, udp_v6};
 use link::ChangeKind;
 use proptest::prelude::*;
 use std::net::IpAddr;

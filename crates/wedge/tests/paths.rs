@@ -1,11 +1,9 @@
 //! Paths that come and go, and paths that stand by, under one TCP connection in virtual time. The oracles are the links:
 //! what each was given, and what their rates are.
 
-mod common;
-
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{LSIS, Spec, World, locator, ms};
 use clock::Instant;
-use common::stream::{Receiver, Sender};
-use common::{LSIS, Spec, World, locator, ms};
 use wedge::LocalPath;
 
 const SEGMENT: usize = 1380;

@@ -1,11 +1,9 @@
 //! Policies for programs, in whole hosts and virtual time: which paths flows take, who goes first, and who does not pass. The
 //! oracles are the links, the receivers and what RFCs say of ICMP.
 
-mod common;
-
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{LSIS, Mailbox, Program, Spec, World, locator, ms, udp_v4, udp_v6};
 use clock::{Duration, Instant};
-use common::stream::{Receiver, Sender};
-use common::{LSIS, Mailbox, Program, Spec, World, locator, ms, udp_v4, udp_v6};
 use link::ChangeKind;
 use scheduler::Scheduler;
 use wedge::{Policy, Priority, Transmit};

@@ -1,11 +1,9 @@
 //! Every scheduler in whole hosts: a download over unequal paths does not stall, and packets go where the scheduler's
 //! definition says. Each expectation is wrong for others of them.
 
-mod common;
-
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{Mailbox, Program, Spec, World, locator, ms, udp_v6};
 use clock::{Duration, Instant};
-use common::stream::{Receiver, Sender};
-use common::{Mailbox, Program, Spec, World, locator, ms, udp_v6};
 use scheduler::Scheduler;
 use wedge::Transmit;
 use wire::ip::IpPacket;

@@ -1,10 +1,8 @@
 //! Towards a host that gives no feedback: windows, paths and fairness by what the TCP inside acknowledges.
 
-mod common;
-
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{Mailbox, Program, Rival, Spec, World, ms, udp_v6};
 use clock::Instant;
-use common::stream::{Receiver, Sender};
-use common::{Mailbox, Program, Rival, Spec, World, ms, udp_v6};
 use wedge::WedgeEvent;
 use wire::ip::IpPacket;
 

@@ -1,9 +1,7 @@
 //! Peers for whom nobody has vouched, and peers that come and go.
 
-mod common;
-
+use crate::common::{LSIS, Mailbox, Spec, World, locator, ms, tcp_v6, udp_v6};
 use clock::Instant;
-use common::{LSIS, Mailbox, Spec, World, locator, ms, tcp_v6, udp_v6};
 use wedge::PeerConfig;
 use wire::{Hit, Lsi, icmp, tcp};
 

@@ -1,10 +1,8 @@
 //! One TCP connection over several paths, in virtual time: what the demonstration shows, with a small TCP.
 
-mod common;
-
+use crate::common::stream::{Receiver, Sender};
+use crate::common::{Spec, World, ms};
 use clock::Instant;
-use common::stream::{Receiver, Sender};
-use common::{Spec, World, ms};
 
 const SEGMENT: usize = 1380;
 

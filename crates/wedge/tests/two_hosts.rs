@@ -1,9 +1,7 @@
 //! Two hosts and the network between them: what arrives, by which path, and what happens when paths fail.
 
-mod common;
-
+use crate::common::{LSIS, Mailbox, Program, Spec, World, ms, tcp_v6, udp_v4, udp_v6};
 use clock::Instant;
-use common::{LSIS, Mailbox, Program, Spec, World, ms, tcp_v6, udp_v4, udp_v6};
 use std::collections::BTreeMap;
 use wedge::{Protocol, WedgeEvent};
 use wire::ip::{self, IpPacket, protocol};

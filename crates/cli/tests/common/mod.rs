@@ -48,13 +48,11 @@ up_on_both() {
 
 /// Runs `script` by bash as root of a user namespace, in a directory of its own, with `arguments` from $1 on, for at most so
 /// many seconds. It has to end with `echo "all went well"`.
-#[allow(dead_code, reason = "some tests need several users")]
 pub(crate) fn in_namespaces(script: &str, seconds: u32, arguments: &[&str]) {
     run(&["--user", "--map-root-user"], script, seconds, arguments);
 }
 
 /// As [`in_namespaces`], by the machine's root, who has all its users.
-#[allow(dead_code, reason = "not every test has several users")]
 pub(crate) fn in_namespaces_of_root(script: &str, seconds: u32, arguments: &[&str]) {
     run(&[], script, seconds, arguments);
 }

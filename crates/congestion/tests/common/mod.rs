@@ -1,7 +1,5 @@
 //! What the tests of the rules share.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use clock::{Duration, Instant};
 use congestion::{Acked, Cause, Congestion, Controller, EngineConfig, SlowStartTest, WindowRule};
 use serde_json::Value;

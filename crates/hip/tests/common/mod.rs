@@ -1,6 +1,6 @@
 //! Two hosts and a network in memory: packets in flight carry the instant of their arrival, and whoever tests decides
 //! what becomes of them.
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+#![allow(unreachable_pub, reason = "tests are no interface")]
 
 pub mod by_hand;
 pub mod nat;

@@ -20,7 +20,6 @@ pub mod word {
     pub const DELAY: usize = 2;
     pub const PACKETS: usize = 4;
     pub const CE: usize = 6;
-    pub const RTT: usize = 7;
 }
 
 /// A word of a report's first record.
