@@ -29,7 +29,7 @@ impl<P> Sender<P> {
         };
         let Some(control) = &mut path.control else { return Ok(()) };
         let filled = self.windows.window(control.slot) / control.earliness() / FULL;
-        control.sent.set_full(if control.busy { filled as u64 } else { u64::MAX });
+        control.sent.set_full(filled as u64, control.busy);
         let mut outcome = control.sent.on_report(now, report, own_way)?;
         if let Some(rtt) = outcome.rtt {
             control.measured(rtt);

@@ -63,6 +63,8 @@ struct Sent {
     delivered: (u64, Instant),
     /// The first packet of its flight: where the rate at which they were sent is measured from.
     first_at: Instant,
+    /// It belongs to the beginning of a flight: what is delivered until it arrives is less than a path carries.
+    is_beginning: bool,
 }
 
 /// A [`Kind`] whose packet is kept elsewhere, at this place.
@@ -125,6 +127,8 @@ pub(crate) struct SentPackets<P> {
     highest: Option<(u64, Instant)>,
     delivered: u64,
     delivered_at: Instant,
+    /// What will have been delivered with all that was sent while the path was not full: the beginning of a flight.
+    begun: u64,
     first_at: Instant,
     lateness: Lateness,
     rtt: RttEstimator,
@@ -138,8 +142,9 @@ pub(crate) struct SentPackets<P> {
     rate: (u64, u64, Instant),
     /// The same of the times in which the path was full: what programs had little of to send is no rate of it.
     full_rate: (u64, u64, Instant),
-    /// So many bytes are delivered in a round trip at least where it is.
-    full_from: u64,
+    /// So many bytes are delivered in a round trip at least where it is, and in flight; and packets wait.
+    filled: u64,
+    waits: bool,
     lately: Lately,
     counts: Counts,
     /// Of the last report: packets with CE, and all.
@@ -188,6 +193,7 @@ impl<P> SentPackets<P> {
             highest: None,
             delivered: 0,
             delivered_at: now,
+            begun: 0,
             first_at: now,
             lateness: Lateness::new(now),
             rtt: RttEstimator::default(),
@@ -196,7 +202,8 @@ impl<P> SentPackets<P> {
             jitter: Duration::ZERO,
             rate: (0, 0, now),
             full_rate: (0, 0, now),
-            full_from: u64::MAX,
+            filled: u64::MAX,
+            waits: false,
             lately: Lately::new(now),
             counts: Counts::default(),
             ce: 0,
@@ -246,6 +253,9 @@ impl<P> SentPackets<P> {
         }
         if counts {
             self.in_flight += wire as usize;
+            if (self.in_flight as u64) < self.filled {
+                self.begun = self.delivered + self.in_flight as u64;
+            }
         }
         self.push(now, wire, kind, State::InFlight);
         self.prune();
@@ -272,8 +282,9 @@ impl<P> SentPackets<P> {
     }
 
     fn push(&mut self, now: Instant, wire: u32, kind: Record, state: State) {
-        let delivered = (self.delivered, self.delivered_at);
-        self.packets.push_back(Sent { at: now, wire, kind, state, delivered, first_at: self.first_at });
+        let (delivered, first_at) = ((self.delivered, self.delivered_at), self.first_at);
+        let is_beginning = self.delivered < self.begun;
+        self.packets.push_back(Sent { at: now, wire, kind, state, delivered, first_at, is_beginning });
     }
 
     /// Bytes of memory that it takes.
@@ -380,9 +391,9 @@ impl<P> SentPackets<P> {
         if known > 0 { known.max(self.rate()) } else { 0 }
     }
 
-    /// The path is full where so many bytes are delivered in the time from a packet's leaving to the report of it.
-    pub(crate) fn set_full(&mut self, from: u64) {
-        self.full_from = from;
+    /// The path is full where packets wait and so many bytes are delivered in the time from a packet's leaving to the report of it.
+    pub(crate) fn set_full(&mut self, from: u64, waits: bool) {
+        (self.filled, self.waits) = (from, waits);
     }
 
     /// Totals.
@@ -687,12 +698,32 @@ mod tests {
             log.full_rate()
         };
         assert_eq!(run(&mut log, 0, 3), 0, "nothing has filled it");
-        log.set_full(0);
+        log.set_full(0, true);
         let full = run(&mut log, 1_000, 6);
-        log.set_full(u64::MAX);
+        log.set_full(0, false);
         let (slow, fast) = (run(&mut log, 2_000, 12), run(&mut log, 3_000, 3));
         assert!((1_900_000..2_600_000).contains(&full) && slow == full, "{full} {slow}");
         assert!((3_600_000..4_400_000).contains(&fast), "{fast}");
+    }
+
+    /// A window of ten packets leaves at once, and the path carries one in a millisecond. Of the first that arrive none has been in flight
+    /// for longer than the next, and what they tell would be a rate of a few packets in a round trip.
+    #[test]
+    fn the_beginning_of_a_flight_tells_no_rate() {
+        let mut log = SentPackets::<()>::new(at(0));
+        log.set_full(10 * 1500 / 4, true);
+        (1..=10).for_each(|number| log.sent(at(0), number, 1500, Kind::InFlight));
+        let mut rates = Vec::new();
+        for number in 1..=20 {
+            let now = at(20 + u64::from(number));
+            log.on_report(now, &report(&[(1, number)], number), true).unwrap();
+            log.sent(now, 10 + number, 1500, Kind::InFlight);
+            rates.push(log.full_rate());
+        }
+        let (begins, goes_on) = rates.split_at(10);
+        assert!(begins.iter().all(|rate| *rate == 0), "{begins:?}");
+        // Ten packets in the 21 to 30 ms that each of the second ten takes.
+        assert!(goes_on.last().is_some_and(|rate| (4_000_000..6_000_000).contains(rate)), "{goes_on:?}");
     }
 
     /// While a path dies, what is reported of it comes on others. How seldom tells nothing of how long a path that lives is silent.

@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn what_was_sent_just_now_is_no_fall() {
         let mut sent = SentPackets::<()>::new(at(0));
-        sent.set_full(0);
+        sent.set_full(0, true);
         let (mut left, mut next) = (std::collections::VecDeque::new(), 0);
         for now in 0..6_000_u64 {
             let (rtt, count) = if now < 500 { (60, 1) } else { (80, if now % 400 == 0 { 50 } else { 0 }) };
@@ -259,7 +259,7 @@ mod tests {
                 let (_, number) = left.pop_front().unwrap();
                 let report =
                     Report { highest: number, packets: number, ranges: vec![(1, number)], ..Report::default() };
-                sent.set_full(0);
+                sent.set_full(0, true);
                 sent.on_report(at(now), &report, true).unwrap();
             }
         }

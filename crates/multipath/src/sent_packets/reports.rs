@@ -1,6 +1,6 @@
 //! Takes the peer's reports of one path: what has arrived, round-trip times, delivery rates.
 
-use super::{AckOutcome, InvalidReport, Record, SentPackets, State};
+use super::{AckOutcome, InvalidReport, Record, Sent, SentPackets, State};
 use crate::report::Report;
 use clock::{Duration, Instant};
 
@@ -17,6 +17,7 @@ struct Newest {
     at: Instant,
     delivered: (u64, Instant),
     first_at: Instant,
+    is_beginning: bool,
 }
 
 impl<P> SentPackets<P> {
@@ -47,7 +48,7 @@ impl<P> SentPackets<P> {
             self.time(now, report, sent_at, &mut outcome);
         }
         let newest = self.acknowledge(now, report, previous, &mut outcome);
-        if let Some(Newest { at, delivered: (delivered, delivered_at), first_at }) = newest {
+        if let Some(Newest { at, delivered: (delivered, delivered_at), first_at, is_beginning }) = newest {
             // A report on another path is late; the packets in it had arrived before.
             let reported_at = self.progress_at.max(now - report.delay);
             // Reports on other paths are seldom, and the only ones while this one dies.
@@ -60,7 +61,7 @@ impl<P> SentPackets<P> {
             self.first_at = at;
             // draft-cheng-iccrg-delivery-rate-estimation: the slower of sending and acknowledging.
             let interval = (now - delivered_at).max(at - first_at);
-            self.sample_rate(now, self.delivered - delivered, interval);
+            self.sample_rate(now, self.delivered - delivered, interval, is_beginning);
             if let Some(rate) = self.fallen(now, outcome.acked, outcome.rtt) {
                 (self.rate, self.full_rate) = ((rate, 0, now), (rate, 0, now));
             }
@@ -179,19 +180,21 @@ impl<P> SentPackets<P> {
         if counts {
             self.delivered += u64::from(packet.wire);
             if newest.as_ref().is_none_or(|newest| packet.at >= newest.at) {
-                *newest = Some(Newest { at: packet.at, delivered: packet.delivered, first_at: packet.first_at });
+                let Sent { at, delivered, first_at, is_beginning, .. } = packet;
+                *newest = Some(Newest { at, delivered, first_at, is_beginning });
             }
         }
     }
 
-    fn sample_rate(&mut self, now: Instant, bytes: u64, interval: Duration) {
+    fn sample_rate(&mut self, now: Instant, bytes: u64, interval: Duration, is_beginning: bool) {
         let srtt = self.round_trip().max(Duration::from_millis(1));
         // Shorter than a quarter of a round trip is a burst of reports, not a rate.
         let is_rate = interval >= srtt / 4 && !interval.is_zero();
         let rate = if is_rate { (bytes as f64 * 8.0 / interval.as_secs_f64()) as u64 } else { 0 };
         let least = self.rtt.min().unwrap_or(srtt);
         let period = (srtt * RATE_ROUNDS).min(RATE_TIME.max(least * RATE_ROUNDS));
-        let full = Some(&mut self.full_rate).filter(|_| bytes >= self.full_from);
+        let is_full = self.waits && bytes >= self.filled && !is_beginning;
+        let full = Some(&mut self.full_rate).filter(|_| is_full);
         for known in [Some(&mut self.rate), full].into_iter().flatten() {
             if now - known.2 > period {
                 *known = (0, known.0, now);
