@@ -157,8 +157,8 @@ pub(crate) struct Control<P> {
     /// It answers heartbeats again after a silence, or leads elsewhere, and no report has come since.
     pub(crate) is_revived: bool,
     pub(crate) last_sent: Instant,
-    /// It is in its first slow start.
-    pub(crate) doubles: bool,
+    /// It was in its first slow start when the paths were looked at last.
+    pub(crate) is_starting: bool,
     /// The round trip since the path was empty, until the smoothed one has come near it.
     since_empty: Option<Duration>,
 }
@@ -254,7 +254,7 @@ impl<P> Control<P> {
             probed_at: None,
             is_revived: false,
             last_sent: now,
-            doubles: false,
+            is_starting: false,
             since_empty: None,
         }
     }
@@ -279,8 +279,8 @@ impl<P> Control<P> {
     /// The least round trip, and how much longer what is in flight takes at the rate at which packets arrived lately, where both are known.
     pub(crate) fn queue(&self) -> Option<(Duration, Duration)> {
         let (base, rate) = (self.sent.rtt().min()?, self.sent.full_rate());
-        // What is in flight then takes no longer because it is twice as much as what was delivered in the last round trip.
-        let rate = if self.doubles { rate.saturating_mul(2) } else { rate };
+        // In the first slow start twice as much is in flight as was delivered in the round trip before, and no queue has it.
+        let rate = if self.is_starting { rate.saturating_mul(2) } else { rate };
         let takes = (rate > 0).then(|| Duration::of_transmission(self.sent.in_flight() as u64, rate))?;
         Some((base, takes.saturating_sub(base)))
     }

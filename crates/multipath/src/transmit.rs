@@ -221,7 +221,7 @@ impl<P: Clone> Sender<P> {
                 control.last_sent = now;
                 windows.idle(now, control.slot);
             }
-            control.doubles = windows.threshold(control.slot).is_infinite();
+            control.is_starting = windows.threshold(control.slot).is_infinite();
             let next = next_wire.unwrap_or(path.state.mtu.into());
             let is_full = match any_usable || is_snooping {
                 true => windows.is_full(control.slot, next, flights),

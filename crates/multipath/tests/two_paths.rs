@@ -32,6 +32,7 @@ struct Hosts {
     sent: Vec<u32>,
     reports: u32,
     enqueued: u64,
+    ecn: Ecn,
     most: u64,
     /// Packets that the program may have outstanding, and when it hears of what has arrived in order; never, if it waits for nothing.
     window: u64,
@@ -82,6 +83,7 @@ impl Hosts {
             states,
             reports: 0,
             enqueued: 0,
+            ecn: Ecn::NotEct,
             most,
             window: u64::MAX,
             acknowledged: 0,
@@ -99,8 +101,7 @@ impl Hosts {
         while self.enqueued < self.most && may(self) && self.sender.budget(now, FLOW) > 0 {
             let seq = (self.enqueued * PAYLOAD as u64) as u32;
             let class = Class::Tcp(Segment { seq, len: PAYLOAD as u32, ..Segment::default() });
-            let meta =
-                Meta { flow: Some(FLOW), len: PAYLOAD, is_urgent: false, class, ecn: Ecn::NotEct, is_short: false };
+            let meta = Meta { flow: Some(FLOW), len: PAYLOAD, is_urgent: false, class, ecn: self.ecn, is_short: false };
             assert_eq!(self.sender.enqueue(now, meta, self.enqueued), Enqueued::Taken);
             self.enqueued += 1;
         }
@@ -293,24 +294,24 @@ fn a_short_transfer_does_not_wait_for_a_farther_path() {
     }
 }
 
-/// Of a transfer whose second path breaks in its midst, all arrives that waited or was in flight there: it goes on the first.
+/// Of a transfer whose second path breaks in its midst, all arrives: what was in flight there goes on the first.
 #[test]
 fn nothing_is_missing_when_a_path_breaks() {
     let packets = 10_000;
     for broken_at in [700, 1_130, 1_871] {
         let mut world = Hosts::new(&[(20_000_000, 20), (20_000_000, 20)], packets);
+        // At half of the rate the send buffer is long for a while: it marks then, where it would drop what nobody here sends again.
+        world.ecn = Ecn::Ect0;
         world.run_to(at(broken_at));
         assert!(world.enqueued < packets, "it ended too soon");
         world.forward[1].set_up(world.now, false);
         world.back[1].set_up(world.now, false);
         world.run_to(at(20_000));
         assert!(!world.states[1].is_alive && world.states[0].is_alive);
-        let delivered: BTreeSet<u64> = world.delivered.iter().copied().collect();
-        assert_eq!(delivered.len(), world.delivered.len(), "none comes twice");
-        let counts = world.sender.take_counts();
-        // Half of the rate makes the send buffer long, and it drops one in a while as any queue does.
-        assert_eq!(delivered.len() as u64 + counts.queue_full, packets);
-        assert!(counts.rescheduled > 0 && counts.queue_full < 3);
+        let mut delivered = world.delivered.clone();
+        delivered.sort_unstable();
+        assert!(delivered.iter().copied().eq(0..packets), "{} of {packets}", delivered.len());
+        assert!(world.sender.take_counts().rescheduled > 0);
     }
 }
 

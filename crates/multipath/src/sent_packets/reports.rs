@@ -12,14 +12,6 @@ const RATE_TIME: Duration = Duration::from_secs(1);
 /// The longest round-trip time that a peer's own measurement is believed: it decides how long packets wait here.
 const BELIEVED: Duration = Duration::from_millis(800);
 
-/// Of what a report acknowledges for the first time, the packet that was sent last.
-struct Newest {
-    at: Instant,
-    delivered: (u64, Instant),
-    first_at: Instant,
-    is_beginning: bool,
-}
-
 impl<P> SentPackets<P> {
     /// Takes the peer's report of this path; `on_own_path` if it came back on this path, so that its round trip is the path's.
     pub(crate) fn on_report(
@@ -48,7 +40,7 @@ impl<P> SentPackets<P> {
             self.time(now, report, sent_at, &mut outcome);
         }
         let newest = self.acknowledge(now, report, previous, &mut outcome);
-        if let Some(Newest { at, delivered: (delivered, delivered_at), first_at, is_beginning }) = newest {
+        if let Some(Sent { at, delivered: (delivered, delivered_at), first_at, is_beginning, .. }) = newest {
             // A report on another path is late; the packets in it had arrived before.
             let reported_at = self.progress_at.max(now - report.delay);
             // Reports on other paths are seldom, and the only ones while this one dies.
@@ -110,7 +102,7 @@ impl<P> SentPackets<P> {
         }
     }
 
-    /// Takes the ranges of a report. What was settled before is passed over, so that a report costs what it brings: a
+    /// Takes the ranges of a report: of what it acknowledges for the first time the packet that was sent last. What was settled before is passed over, so that a report costs what it brings: a
     /// peer may repeat itself.
     fn acknowledge(
         &mut self,
@@ -118,7 +110,7 @@ impl<P> SentPackets<P> {
         report: &Report,
         previous: Option<(u64, Instant)>,
         outcome: &mut AckOutcome<P>,
-    ) -> Option<Newest> {
+    ) -> Option<Sent> {
         let mut newest = None;
         for (first, last) in &report.ranges {
             let (first, last) = (u64::from(*first).max(self.base()), u64::from(*last).min(self.next() - 1));
@@ -140,7 +132,7 @@ impl<P> SentPackets<P> {
         sequence: u64,
         previous: Option<(u64, Instant)>,
         outcome: &mut AckOutcome<P>,
-        newest: &mut Option<Newest>,
+        newest: &mut Option<Sent>,
     ) {
         let record = sequence.checked_sub(self.open).and_then(|at| self.packets.get_mut(at as usize));
         let packet = match self.lost.remove(&sequence) {
@@ -180,8 +172,7 @@ impl<P> SentPackets<P> {
         if counts {
             self.delivered += u64::from(packet.wire);
             if newest.as_ref().is_none_or(|newest| packet.at >= newest.at) {
-                let Sent { at, delivered, first_at, is_beginning, .. } = packet;
-                *newest = Some(Newest { at, delivered, first_at, is_beginning });
+                *newest = Some(packet);
             }
         }
     }
