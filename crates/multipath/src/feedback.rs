@@ -36,7 +36,7 @@ impl<P> Sender<P> {
         }
         let mut busy = None;
         if outcome.acked > 0 {
-            control.probed_at = None;
+            (control.probed_at, control.is_tail_probed) = (None, false);
             (control.is_reported, control.is_revived) = (true, false);
             control.peak = control.top_flight.max(control.peak - control.peak / 32);
             // Of a window that is paced over a round trip less is in flight where reports are earlier. It is full all the same.

@@ -2,7 +2,7 @@
 
 use crate::limits::LEAVING;
 use crate::path::REPORT_SLACK;
-use crate::sender::Sender;
+use crate::sender::{Dispatch, Sender, Treatment};
 use clock::Instant;
 use recovery::RttEstimator;
 use scheduler::PathId;
@@ -31,7 +31,7 @@ impl<P> Sender<P> {
             self.lose_by_age(now, index);
             let Some(id) = self.paths.get(index).map(|path| path.id) else { continue };
             match self.look_for_life(now, index) {
-                Finding::Nothing => {}
+                Finding::Nothing => self.probe_tail(now, index),
                 Finding::Probe => events.push(PathEvent::Probe(id)),
                 Finding::Dead => dead.push(PathEvent::Dead(id)),
             }
@@ -45,7 +45,8 @@ impl<P> Sender<P> {
         let paths = self.paths.iter().filter(|path| path.state.is_verified);
         let paths = paths.filter_map(|path| {
             let losses = path.control.as_ref().and_then(|control| control.sent.poll_timeout());
-            [losses, path.life_deadline()].into_iter().flatten().min()
+            let tail = path.control.as_ref().and_then(|control| control.tail_due(&path.state));
+            [losses, tail, path.life_deadline()].into_iter().flatten().min()
         });
         paths.min()
     }
@@ -148,6 +149,22 @@ impl<P> Sender<P> {
             self.windows.report(now, control.slot, &outcome, next, rtt, None);
             self.retransmit(outcome.retransmit);
         }
+    }
+
+    /// Sends the last packet of a path once more if something should have been heard of it.
+    fn probe_tail(&mut self, now: Instant, index: usize) {
+        let Some(path) = self.paths.get_mut(index) else { return };
+        let Some(control) = &mut path.control else { return };
+        if control.tail_due(&path.state).is_none_or(|due| due > now) {
+            return;
+        }
+        control.is_tail_probed = true;
+        let Some(mut packet) = control.sent.take_tail() else { return };
+        packet.retransmissions += 1;
+        self.counts.retransmitted += 1;
+        path.pacer.sent(packet.wire, now);
+        let treatment = Treatment::Windowed { place: None, is_followed: true };
+        self.ready.push_back(Dispatch { path: path.id, packet, treatment });
     }
 
     /// Looks at a path that may be silent. Only a heartbeat without an answer shows that a snooped path is dead: a TCP

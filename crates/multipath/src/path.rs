@@ -154,6 +154,8 @@ pub(crate) struct Control<P> {
     pub(crate) is_reported: bool,
     /// When a heartbeat was asked for because the path is silent.
     pub(crate) probed_at: Option<Instant>,
+    /// The last packet was sent once more because nothing was heard of it, and nothing has been heard since.
+    pub(crate) is_tail_probed: bool,
     /// It answers heartbeats again after a silence, or leads elsewhere, and no report has come since.
     pub(crate) is_revived: bool,
     pub(crate) last_sent: Instant,
@@ -252,6 +254,7 @@ impl<P> Control<P> {
             peak: 0,
             is_reported: false,
             probed_at: None,
+            is_tail_probed: false,
             is_revived: false,
             last_sent: now,
             is_starting: false,
@@ -351,6 +354,12 @@ impl<P> Control<P> {
         (enough.map_or(soonest, |at| at.max(soonest)) + patience).max(silence)
     }
 
+    /// When the last packet is to be sent once more: that it is lost shows only when something later is reported (RFC 8985 §7).
+    pub(crate) fn tail_due(&self, state: &PathState) -> Option<Instant> {
+        let may = state.answers() && !self.is_snooped && !self.is_tail_probed;
+        if may { self.sent.tail_due() } else { None }
+    }
+
     /// Whether several packets should have been reported by now, in several reports: a link that loses packets loses the last ones
     /// before a pause, or the report of them.
     pub(crate) fn is_unanswered(&self, now: Instant, state: &PathState) -> bool {
@@ -371,7 +380,7 @@ impl<P> Control<P> {
             self.last_sent = now;
             if self.sent.in_flight() == 0 {
                 // The question was about another flight.
-                self.probed_at = None;
+                (self.probed_at, self.is_tail_probed) = (None, false);
             }
         }
         self.sent.sent(now, number, wire, kind);

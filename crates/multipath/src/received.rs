@@ -8,7 +8,7 @@ use clock::{Duration, Instant};
 const PART: u64 = 8;
 /// What asks for a report later, as acknowledgments do, has it after so long: they open no window, and what is said of each would take more
 /// of a path than it is worth.
-const LATEST: Duration = Duration::from_millis(10);
+pub(crate) const LATEST: Duration = Duration::from_millis(10);
 /// From the second full packet on a report follows at once, as in TCP (RFC 5681 §4.2) and QUIC (RFC 9000 §13.2.2), but for [`APART`].
 const SECOND: usize = 2_000;
 /// Such reports are [`PART`] of a round trip apart, within these bounds. Rarer ones open a window in leaps: what then leaves together finds

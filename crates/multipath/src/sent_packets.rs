@@ -18,7 +18,9 @@ use lateness::Lateness;
 pub(crate) use outcome::AckOutcome;
 pub use outcome::InvalidReport;
 
+use crate::feedback::RETRANSMISSIONS;
 use crate::packet::QueuedPacket;
+use crate::received::LATEST;
 use crate::sender::LONGEST_REPAIR;
 use clock::{Duration, Instant};
 use recovery::RttEstimator;
@@ -36,6 +38,8 @@ const UNKNOWN: Duration = Duration::from_millis(100);
 const KEPT: usize = 1024;
 /// Most records; a peer that does not report cannot make it more.
 const MOST: usize = 1 << 16;
+/// Among so many records is that of the packet in flight that was sent last, or nobody waits for it.
+const TAIL: usize = 8;
 /// Room for fewer records than this is not given back.
 const LEAST_ROOM: usize = 512;
 /// The factor by which reports are taken to be earlier than a round trip, at most.
@@ -429,6 +433,24 @@ impl<P> SentPackets<P> {
 
     fn waiting(&self) -> impl Iterator<Item = &Sent> {
         self.packets.iter().filter(|packet| packet.is_in_flight())
+    }
+
+    /// When something should have been heard of the packet that was sent last, if it is in flight and may be sent again.
+    pub(crate) fn tail_due(&self) -> Option<Instant> {
+        let sent = self.packets.iter().rev().take(TAIL).find(|packet| packet.is_in_flight())?;
+        let Record::Retransmittable(place) = sent.kind else { return None };
+        // Without a number the peer's program might get it twice.
+        self.kept.get(place).filter(|packet| packet.number.is_some() && packet.retransmissions < RETRANSMISSIONS)?;
+        let srtt = self.rtt.srtt()?.max(self.rtt.latest()?);
+        Some((sent.at + srtt).max(self.progress_at) + self.patience() + LATEST)
+    }
+
+    /// The packet that was sent last, to be sent once more: it is still in flight, but no longer kept for that.
+    pub(crate) fn take_tail(&mut self) -> Option<QueuedPacket<P>> {
+        let sent = self.packets.iter_mut().rev().take(TAIL).find(|packet| packet.is_in_flight())?;
+        let Record::Retransmittable(place) = sent.kind else { return None };
+        sent.kind = Record::InFlight;
+        self.kept.take(place)
     }
 
     /// When the peer has told last that something had arrived.

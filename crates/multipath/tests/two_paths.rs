@@ -294,6 +294,26 @@ fn a_short_transfer_does_not_wait_for_a_farther_path() {
     }
 }
 
+/// Nothing follows the last packet of a transfer, so no report tells that it is lost. It is sent again after a round trip, an eighth of
+/// one or 10 ms, and the 10 ms by which a report may be late. What is not lost is sent once.
+#[test]
+fn a_last_packet_that_is_lost_is_sent_again_after_a_round_trip() {
+    for (rate, delay) in [(50_000_000, 1), (50_000_000, 10), (5_000_000, 30), (10_000_000, 60), (50_000_000, 250)] {
+        let mut world = Hosts::new(&[(rate, delay)], 5);
+        world.run_to(at(10_000));
+        assert_eq!((world.delivered.len(), world.sent[0]), (5, 5), "{rate} bit/s, {delay} ms: all is there");
+        let transmission = 1500 * 8 * 1_000 / rate + 1;
+        let round_trip = 2 * (delay + transmission);
+        let most = round_trip + (round_trip / 8).max(10) + 10 + delay + transmission;
+        world.most += 1;
+        world.forward[0].set_up(world.now, false);
+        world.run_to(at(10_001));
+        world.forward[0].set_up(world.now, true);
+        world.run_to(at(10_000 + most));
+        assert_eq!((world.delivered.len(), world.sent[0]), (6, 7), "{rate} bit/s, {delay} ms: within {most} ms");
+    }
+}
+
 /// Of a transfer whose second path breaks in its midst, all arrives: what was in flight there goes on the first.
 #[test]
 fn nothing_is_missing_when_a_path_breaks() {
