@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-friendliness bench-friendliness-quic bench-simulator simult-flows hostile interop dissect python-test wheels need-demo need-test
+.PHONY: install uninstall demo test build lint docs manual deny unit fuzz papers package semver bench bench-lab bench-field bench-friendliness bench-friendliness-quic bench-short bench-simulator simult-flows hostile interop dissect python-test wheels need-demo need-test
 
 ## Build the program and run the main job: one TCP connection over two and three paths, with a cut in the middle.
 ## VIRTUAL=1 runs it in virtual time, as it does by itself where network namespaces are forbidden.
@@ -123,6 +123,12 @@ bench-friendliness:
 QUIC_NETWORKS ?= 40
 bench-friendliness-quic:
 	$(CARGO) run --release --locked -p sinnet-quic -- friendliness --networks $(QUIC_NETWORKS) --each $(FRIENDLINESS)
+
+## Short transfers over 40 random networks of two paths, in virtual time, the first of an association and the second: some minutes.
+bench-short:
+	$(CARGO) build --release --locked -p sinnet-cli -p sinnet-quic
+	tools/bench-short target/release/sinnet --again; again=$$?; \
+	  tools/bench-short target/release/sinnet --quic target/release/quic && exit $$again
 
 ## The simulator on a dumbbell beside ns-2 (Debian's package ns2), in the same call: some minutes.
 bench-simulator:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 # More than one packet in a hundred later than this, in milliseconds, and it was another network than the scenario's. Virtual
 # machines whose processors are taken away do that; on a machine of one's own it is a tenth of a millisecond.
@@ -48,6 +49,8 @@ class Runs:
 
     def __init__(self, arguments):
         self.arguments, self.known, self.again = arguments, {}, 0
+        # Runs in virtual time are made several at a time.
+        self.lock = threading.Lock()
         self.path = arguments.out and pathlib.Path(arguments.out)
         # What a run depends on besides its scenario.
         self.of = pathlib.Path(arguments.sinnet).read_bytes() + bytes([arguments.virtual])
@@ -76,6 +79,6 @@ class Runs:
             other = lab(self.arguments, text, single, quic)
             report = report if isinstance(other, str) else min(report, other, key=lateness)
         if self.path and not isinstance(report, str):
-            with self.path.open("a") as file:
+            with self.lock, self.path.open("a") as file:
                 file.write(json.dumps({**what, "of": of, "report": report}) + "\n")
         return report
