@@ -437,20 +437,27 @@ impl<P> SentPackets<P> {
 
     /// When something should have been heard of the packet that was sent last, if it is in flight and may be sent again.
     pub(crate) fn tail_due(&self) -> Option<Instant> {
-        let sent = self.packets.iter().rev().take(TAIL).find(|packet| packet.is_in_flight())?;
-        let Record::Retransmittable(place) = sent.kind else { return None };
+        let (sent, place) = self.tail()?;
+        let sent_at = self.packets.get(sent)?.at;
         // Without a number the peer's program might get it twice.
         self.kept.get(place).filter(|packet| packet.number.is_some() && packet.retransmissions < RETRANSMISSIONS)?;
         let srtt = self.rtt.srtt()?.max(self.rtt.latest()?);
-        Some((sent.at + srtt).max(self.progress_at) + self.patience() + LATEST)
+        Some((sent_at + srtt).max(self.progress_at) + self.patience() + LATEST)
     }
 
     /// The packet that was sent last, to be sent once more: it is still in flight, but no longer kept for that.
     pub(crate) fn take_tail(&mut self) -> Option<QueuedPacket<P>> {
-        let sent = self.packets.iter_mut().rev().take(TAIL).find(|packet| packet.is_in_flight())?;
-        let Record::Retransmittable(place) = sent.kind else { return None };
-        sent.kind = Record::InFlight;
+        let (sent, place) = self.tail()?;
+        self.packets.get_mut(sent)?.kind = Record::InFlight;
         self.kept.take(place)
+    }
+
+    /// Of the packet in flight that was sent last, if it may be sent again: where its record is, and where it is kept.
+    fn tail(&self) -> Option<(usize, u32)> {
+        let mut latest = self.packets.iter().enumerate().rev().take(TAIL);
+        let (at, sent) = latest.find(|(_, packet)| packet.is_in_flight())?;
+        let Record::Retransmittable(place) = sent.kind else { return None };
+        Some((at, place))
     }
 
     /// When the peer has told last that something had arrived.

@@ -102,8 +102,8 @@ impl<P> SentPackets<P> {
         }
     }
 
-    /// Takes the ranges of a report: of what it acknowledges for the first time the packet that was sent last. What was settled before is passed over, so that a report costs what it brings: a
-    /// peer may repeat itself.
+    /// Takes the ranges of a report, and finds the packet that was sent last of what it acknowledges for the first time. What was settled
+    /// before is passed over, so that a report costs what it brings: a peer may repeat itself.
     fn acknowledge(
         &mut self,
         now: Instant,
