@@ -50,9 +50,9 @@ manual: $(TOOLS)/bin/mdbook
 	$(TOOLS)/bin/mdbook build
 	tools/links target/manual
 
-## Many tests wait for real time to pass, so twice as many run at once as there are processors.
+## Many tests wait for real time to pass, so twice as many run at once as there are processors. They are built before any runs, and with
+## them target/debug/sinnet, which those of other crates start.
 unit:
-	$(CARGO) build --locked -p sinnet-cli
 	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(CARGO) test --workspace --locked
 
 ## Licences, bans, sources, and the advisories of a dated copy of RustSec's database: it fails closed, without a network too.
@@ -76,9 +76,10 @@ wheels:
 	CARGO="$(CARGO)" tools/wheels
 
 ## Every experiment of the papers with 3 seeds: fails where what is red is not what is known to be. PAPERS names some of them.
-## The build of the tests runs them: it is there already, and no slower than making another.
+## The program of the tests runs them: it is there already, and no slower than making another. Built by itself it would have other features
+## of its dependencies, and all of it would be compiled a second time.
 papers:
-	$(CARGO) build --locked -p sinnet-cli
+	$(CARGO) test --workspace --locked --no-run --test all
 	target/debug/sinnet papers run --seeds 3 --check --out target/papers $(PAPERS)
 
 ## Every package is whole: nothing is read from outside of its folder. The leaves are also built from what was packed.
